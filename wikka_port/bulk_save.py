@@ -19,9 +19,11 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import history, schema
 from wikka_port.import_plan import ImportedRevision, PagePart, plan
+from wikka_port.markup.formats import WIKKA
 from wikka_port.names import page_key
+from wikka_port.next_revision import draft_after
 from wikka_port.page_rows import Cells, Draft, head_of, is_stale, page_cells, time_of
-from wikka_port.pages import Conflict, PageTooBig, Wiki, draft_after, fresh_cells
+from wikka_port.pages import Conflict, PageTooBig, Wiki, fresh_cells
 
 WORKERS: Final = 12
 IN_FLIGHT: Final = 24  # groups
@@ -190,6 +192,7 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells) -> Draft:
         time_ms=revision.time_ms,
         autolink=False,
         attribution=part.attribution,
+        markup=WIKKA,  # what an import makes, even of a page that is in Markdown by now
     )
 
 

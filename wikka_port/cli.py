@@ -11,6 +11,8 @@ from typing import Final
 
 import click
 
+from wikka_port.interwiki_file import BadInterwiki, load_from_environment
+
 _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, short help
     "run": ("wikka_port.commands.run:run", "Start a store and the wiki on it: all in one."),
     "serve": ("wikka_port.commands.serve:serve", "Serve the wiki from a store that runs already."),
@@ -33,6 +35,10 @@ class _Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _SUBCOMMANDS:
             return None
+        try:
+            load_from_environment()  # before the command's modules: what a link is depends on it
+        except BadInterwiki as problem:
+            raise click.ClickException(str(problem)) from None
         module, _, attribute = _SUBCOMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command

@@ -38,6 +38,8 @@ class WikiConfig:
     site_name: str = "Wiki"
     root_page: str = "HomePage"
     public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
+    markup: Literal["wikka", "markdown"] = "wikka"  # the format of new pages; each page keeps its own
+    edit_notes: Literal[0, 1, 2] = 0  # as in WikkaWiki: 0 a note may be given, 1 it must be, 2 there is none
     # accounts
     registration: Literal["open", "approval", "invitation", "closed"] = "open"
     user_names: Literal["any", "wikiwords"] = "any"

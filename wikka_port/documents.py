@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Final
 
 from wikka_port.markup.document import Document, parse
+from wikka_port.markup.formats import WIKKA
 
 _SLOT_CHARS: Final = 200  # what a piece costs beside its text: the object, the tuple, the name
 
@@ -23,26 +24,26 @@ class DocumentCache:
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int, bool], tuple[Document, int]] = OrderedDict()  # guarded by _lock
+        self._kept: OrderedDict[tuple[str, int, bool, str], tuple[Document, int]] = OrderedDict()  # guarded by _lock
         self._chars = 0  # guarded by _lock
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def kept(self, name: str, number: int, *, autolink: bool) -> Document | None:
+    def kept(self, name: str, number: int, *, autolink: bool, markup: str = WIKKA) -> Document | None:
         with self._lock:
-            found = self._kept.get((name, number, autolink))
+            found = self._kept.get((name, number, autolink, markup))
             return found[0] if found is not None else None
 
-    def document(self, name: str, number: int, body: str, *, autolink: bool) -> Document:
+    def document(self, name: str, number: int, body: str, *, autolink: bool, markup: str = WIKKA) -> Document:
         """``body`` parsed; it must be the text of that revision."""
-        key = (name, number, autolink)
+        key = (name, number, autolink, markup)
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
                 return found[0]
-        document = parse(body, autolink=autolink)
+        document = parse(body, autolink=autolink, markup=markup)
         size = size_chars(document)
         with self._lock:
             if size <= self._max_chars // 4 and key not in self._kept:

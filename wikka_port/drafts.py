@@ -12,6 +12,7 @@ from typing import Final
 
 from wikka_port.config import WikiConfig
 from wikka_port.editing.rows import is_id
+from wikka_port.markup.formats import is_format
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SECTION_CHARS: Final = 500  # of an id; a heading's is shorter
@@ -25,6 +26,9 @@ class FormDraft:
     signed_as: str = ""  # the account that was signed in when the form was made; "": none
     base: int = 0  # the revision that the edit began from; 0: a new page
     section: str = ""  # id of the heading of the section that ``body`` is; "": the whole page
+    markup: str = ""  # the format that was chosen; "": the page's, or the site's for a new page
+    written: str = ""  # the format that ``body`` is written in; "": the chosen one
+    minor: bool = False  # marked as one that lists of changes may leave out
     id: str = ""  # of the form, under which it keeps drafts (``editing.rows``); "": it keeps none
 
 
@@ -36,8 +40,16 @@ def draft_of(form: Mapping[str, str]) -> FormDraft:
         signed_as=" ".join(_CONTROLS.sub(" ", form.get("as", "")).split()),
         base=number_in(form, "base"),
         section=_CONTROLS.sub("", form.get("section", ""))[:_SECTION_CHARS],
+        markup=_format_in(form, "format"),
+        minor=form.get("minor", "") == "1",
+        written=_format_in(form, "written"),
         id=draft_id if is_id(draft_id := form.get("draft", "")) else "",
     )
+
+
+def _format_in(form: Mapping[str, str], field: str) -> str:
+    value = form.get(field, "")
+    return value if is_format(value) else ""
 
 
 def number_in(form: Mapping[str, str], field: str) -> int:
@@ -53,6 +65,8 @@ def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:
         return 413, f"The text is {size:,} bytes long; {config.max_text_bytes:,} are the most for one page."
     if len(draft.note) > config.max_note_chars:
         return 400, f"The note is {len(draft.note)} characters long; {config.max_note_chars} are the most."
+    if config.edit_notes == 1 and not draft.note:
+        return 400, "This wiki asks for a note with each edit: please say in a few words what you changed."
     if draft.base == 0 and not draft.body.strip():
         return 400, "There is nothing to save yet: the text is empty."
     return None

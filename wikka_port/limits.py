@@ -20,6 +20,8 @@ INCLUDES_MAX: Final = 30  # of one view, in all pages that are included
 ACTIONS_S: Final = 2.0  # that they may take together; those behind it say so in their places
 # Rendering time: each mark that is looked at, each token made, and what dear tokens cost beside; about 5 µs each.
 STEPS_MAX: Final = 100_000
+MARKDOWN_MARKS_MAX: Final = 32_000  # of a page in Markdown: line ends and characters with a meaning
+MARKDOWN_STEPS: Final = 3  # of each of them: its parser is slower
 HTML_STEPS: Final = 5  # of each piece of embedded HTML, and of each "<" in it
 LINK_STEPS: Final = 4  # of a link, which is looked up too
 
@@ -40,6 +42,16 @@ LISTED_STEP: Final = 200  # names whose rights are looked at together
 LISTED_QUICK: Final = 2_000  # names looked at for one list; with more it is dear
 RANDOM_LOOKS: Final = 20  # places looked at for some page that may be read
 SEARCHED_NAMES: Final = 5_000  # found by a search: more are not looked at
+
+OWNED_MAX: Final = 1_000  # pages of one owner that are listed and counted
+
+# --- editing --------------------------------------------------------------------------------------
+
+TEMPLATES_MAX: Final = 50  # offered for a new page
+SUGGESTED_BY_ONE: Final = 3  # changes of a page that wait, by one person
+SUGGESTED_OF_PAGE: Final = 50
+SUGGESTIONS_S: Final = 30 * 24 * 3600
+MINOR_STEPS: Final = 10  # pages of a list of changes that are looked at for edits that are not minor
 
 # --- the tables ----------------------------------------------------------------------------------
 

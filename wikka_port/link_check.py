@@ -21,7 +21,7 @@ from wikka_port.differences import Difference, Kind, Stamped, cell_differences, 
 from wikka_port.link_spool import LinkCell, LinkSpool
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, autolink_of, time_of
+from wikka_port.page_rows import Cells, autolink_of, markup_of, time_of
 from wikka_port.store import rows_in_steps
 
 _SOURCES_PER_CALL: Final = 50  # rows of ``to`` may be wide
@@ -48,7 +48,9 @@ class LinkCheck:
             yield from self._of_page(key, cells, held.get(key, {}))
 
     def _of_page(self, key: bytes, page: Cells, held_to: Stamped) -> Iterator[Difference]:
-        names = links(page.get(schema.BODY, b"").decode(errors="replace"), autolink=autolink_of(page))
+        names = links(
+            page.get(schema.BODY, b"").decode(errors="replace"), autolink=autolink_of(page), markup=markup_of(page)
+        )
         targets = {page_key(name): name for name in names}
         self.links += len(targets)
         at_ms = self._at(time_of(page))

@@ -15,7 +15,8 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, time_of
+from wikka_port.page_rows import Cells, is_minor, time_of
+from wikka_port.rights.rules import FAMILY, OWN_OWNER, REVISION, page_rights
 from wikka_port.schema import parse_head
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Readable, Results, search
@@ -35,6 +36,7 @@ class RecentChange:
     note: str
     is_new: bool  # the page began with it
     signed: str = ""  # what the author's name rests on (``schema``)
+    minor: bool = False
 
 
 class Listings:
@@ -90,6 +92,22 @@ class Listings:
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
         """Names that what is being typed may become (``search.suggesting``)."""
         return self.store.run(lambda connection: suggested(connection, typed, most))
+
+    def owned(self, owner: str, *, limit: int) -> list[str]:
+        """Names of up to ``limit`` pages that belong to ``owner``, in order.  The store looks at every page."""
+        quoted = owner.encode(errors="replace").replace(b"'", b"''")
+        either = b" OR ".join(
+            b"SingleColumnValueFilter('%s', 'owner', =, 'binary:%s', true, true)" % (family, quoted)
+            for family in (b"meta", FAMILY)
+        )
+
+        def work(connection: Connection) -> list[str]:
+            asked = [schema.NAME, schema.OWNER, OWN_OWNER, REVISION]
+            rows = connection.table(schema.PAGES).scan(columns=asked, filter=either, batch_size=min(limit, 500))
+            held = (cells for _, cells in rows if page_rights(cells, cells.get(schema.OWNER, b"")).owner == owner)
+            return [cells[schema.NAME].decode() for cells in islice(held, limit) if schema.NAME in cells]
+
+        return sorted(self.store.run(work), key=schema.name_row)
 
     def count_pages(self) -> int:
         """Looks at every name."""
@@ -198,6 +216,7 @@ def _recent(cells: Cells) -> RecentChange:
         note=cells.get(schema.REVISION_NOTE, b"").decode(),
         is_new=number == 1,
         signed=cells.get(schema.SIGNED, b"").decode(),
+        minor=is_minor(cells),
     )
 
 

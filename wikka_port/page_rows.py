@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from wikka_port import schema
+from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, page_rights
 from wikka_port.schema import Head, parse_head
 
@@ -34,6 +35,8 @@ class Page:
     attribution: str  # shown below imported pages, "" otherwise
     signed: str = ""  # what the author's name rests on (``schema``)
     rights: PageRights = NO_RIGHTS
+    markup: str = WIKKA  # the format of ``body``
+    minor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Revision:
     note: str
     body: str | None
     signed: str = ""
+    markup: str = WIKKA
+    minor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ class Draft:
     autolink: bool
     attribution: str
     signed: str = ""
+    markup: str = ""  # "": no cell, as of pages that never had another than Wikka markup
+    minor: bool | None = None  # None: no cell
 
 
 def _shared(draft: Draft) -> dict[bytes, bytes]:
@@ -77,6 +84,8 @@ def _shared(draft: Draft) -> dict[bytes, bytes]:
         schema.AUTOLINK: _YES if draft.autolink else _NO,
         schema.ATTRIBUTION: draft.attribution.encode(),
         schema.SIGNED: draft.signed.encode(),
+        **({schema.FORMAT: draft.markup.encode()} if draft.markup else {}),
+        **({schema.MINOR: _YES if draft.minor else _NO} if draft.minor is not None else {}),
     }
 
 
@@ -142,6 +151,8 @@ def page_of(number: int, cells: Cells) -> Page:
         attribution=_text(cells, schema.ATTRIBUTION),
         signed=_text(cells, schema.SIGNED),
         rights=rights,
+        markup=markup_of(cells),
+        minor=is_minor(cells),
     )
 
 
@@ -155,6 +166,8 @@ def revision_of(number: int, cells: Cells) -> Revision:
         note=_text(cells, schema.REVISION_NOTE),
         body=None if body is None else body.decode(errors="replace"),
         signed=_text(cells, schema.SIGNED),
+        markup=markup_of(cells),
+        minor=is_minor(cells),
     )
 
 
@@ -170,6 +183,8 @@ def page_as_of(page: Page, old: Revision) -> Page | None:
         note=old.note,
         body=old.body,
         signed=old.signed,
+        markup=old.markup,
+        minor=old.minor,
     )
 
 
@@ -194,6 +209,16 @@ def number_in(cells: Cells, column: bytes) -> int:
 
 def autolink_of(cells: Cells) -> bool:
     return cells.get(schema.AUTOLINK) != _NO
+
+
+def markup_of(cells: Cells) -> str:
+    """The format of a text; of one that is not known here, Wikka markup."""
+    value = _text(cells, schema.FORMAT)
+    return value if is_format(value) else WIKKA
+
+
+def is_minor(cells: Cells) -> bool:
+    return cells.get(schema.MINOR) == _YES
 
 
 def _text(cells: Cells, column: bytes) -> str:

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from columnar.client import ClientTls, Connection, Expect, Put
@@ -44,9 +44,11 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, schema, triggers
 from wikka_port.accounts.rows import Rows, StoreRows
 from wikka_port.editing.keeping import Drafts
+from wikka_port.editing.suggestions import Suggestions
 from wikka_port.effects import carry_out
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.names import normalise, page_key
+from wikka_port.next_revision import PageTooBig, draft_after
 from wikka_port.page_rows import (
     Cells,
     Draft,
@@ -54,7 +56,6 @@ from wikka_port.page_rows import (
     Revision,
     head_of,
     is_stale,
-    number_in,
     page_cells,
     page_cells_of_revision,
     page_of,
@@ -63,13 +64,12 @@ from wikka_port.page_rows import (
 from wikka_port.preparation import prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.schema import Head, revision_token
+from wikka_port.schema import Head
 from wikka_port.store import Store, StoreAway, check_and_put, rows_in_steps
 
 __all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreAway", "Wiki"]
 
 Indexes = Literal["triggers", "application"]
-BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
 _EXISTENCE: Final = (schema.VERSIONCOUNT,)
 _SAVES: Final = 4  # attempts, where only the rights of the page changed meanwhile
 
@@ -96,12 +96,6 @@ class Conflict(Exception):
         self.current = current  # None: there is no such page (any more)
 
 
-class PageTooBig(ValueError):
-    def __init__(self, size_bytes: int) -> None:
-        super().__init__(f"The text is {size_bytes:,} bytes long and {BODY_BYTES_MAX:,} are the most.")
-        self.size_bytes = size_bytes
-
-
 class Wiki(Listings):
     """Thread-safe.  Everything may raise StoreAway."""
 
@@ -119,6 +113,7 @@ class Wiki(Listings):
         self.indexes: Indexes = indexes
         self.rows: Rows = StoreRows(self.store)  # of accounts
         self.drafts = Drafts(self.rows)
+        self.suggestions = Suggestions(self.rows)
         self._clock = clock
         self.rights = StoredRights(self.rows)
 
@@ -198,13 +193,16 @@ class Wiki(Listings):
         attribution: str | None = None,
         owner: str | None = None,
         signed: str = "",
+        markup: str | None = None,
+        minor: bool = False,
         allow: Allow | None = None,
     ) -> Saved:
         """Make ``body`` the newest revision.
 
         ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
-        edit began from, 0 for a new page. What is None stays as it is; a new page links CamelCase and belongs
-        to nobody. Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
+        edit began from, 0 for a new page. ``markup`` is the text's format. What is None stays as it is; a new page
+        links CamelCase and belongs to nobody. Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises;
+        returns once it is on disk.
         """
         name = normalise(name)
         at = self._clock() if time_ms is None else time_ms
@@ -221,6 +219,8 @@ class Wiki(Listings):
                 attribution=attribution,
                 owner=owner,
                 signed=signed,
+                markup=markup,
+                minor=minor,
             )
             self.stage([draft])
             try:
@@ -424,53 +424,6 @@ def _commit_plainly(connection: Connection, key: bytes, draft: Draft, before: Ce
         return None
     connection.table(schema.PAGES).put(key, page_cells(draft), timestamp=draft.time_ms)
     return ""
-
-
-def draft_after(
-    row: Cells,
-    *,
-    name: str,
-    body: str,
-    author: str,
-    note: str,
-    time_ms: int,
-    autolink: bool | None = None,
-    attribution: str | None = None,
-    owner: str | None = None,
-    signed: str = "",
-) -> Draft:
-    """The revision that follows the one in ``row`` (the page's cells; empty for a new page)."""
-    size = len(body.encode(errors="replace"))
-    if size > BODY_BYTES_MAX:
-        raise PageTooBig(size)
-    old = head_of(row)
-    page = page_of(old.number, row) if old.number else None
-    at = min(time_ms if page is None else max(time_ms, page.time_ms + 1), schema.TIME_MAX_MS)
-    draft = Draft(
-        name=name,
-        head=Head(old.number + 1, b""),
-        previous=old.token,
-        time_ms=at,
-        author=_storable(author),
-        note=_storable(note),
-        body=_storable(body),
-        owner=_kept(owner, page.owner if page else ""),
-        created_ms=number_in(row, schema.CREATED) if page else at,
-        autolink=(page.autolink if page else True) if autolink is None else autolink,
-        attribution=_kept(attribution, page.attribution if page else ""),
-        signed=signed,
-    )
-    token = revision_token(name, draft.head.number, at, draft.author, draft.note, draft.body, draft.previous)
-    return replace(draft, head=Head(draft.head.number, token))
-
-
-def _kept(given: str | None, held: str) -> str:
-    return held if given is None else _storable(given)
-
-
-def _storable(text: str) -> str:
-    """Lone surrogates have no UTF-8."""
-    return text.encode(errors="replace").decode()
 
 
 def _change(key: bytes, draft: Draft, before: Cells) -> Change:

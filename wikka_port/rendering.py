@@ -25,13 +25,17 @@ log = logging.getLogger(__name__)
 
 def page_document(site: Site, request: Request, page: Page) -> Document:
     """Parsed, in the lane that the page belongs to.  Raises TooManyDear."""
-    kept = site.documents.kept(page.name, page.number, autolink=page.autolink)
-    if kept is None and is_dear(page.body):
+    kept = site.documents.kept(page.name, page.number, autolink=page.autolink, markup=page.markup)
+    if kept is None and is_dear(page.body, markup=page.markup):
         be_dear(request.environ)
-    document = site.documents.document(page.name, page.number, page.body, autolink=page.autolink)
+    document = kept_document(site, page)
     if document.steps > QUICK_STEPS:
         be_dear(request.environ)
     return document
+
+
+def kept_document(site: Site, page: Page) -> Document:
+    return site.documents.document(page.name, page.number, page.body, autolink=page.autolink, markup=page.markup)
 
 
 def page_html(site: Site, name: str, document: Document, *, edit: str = "") -> str:
@@ -40,12 +44,12 @@ def page_html(site: Site, name: str, document: Document, *, edit: str = "") -> s
     return render(document, existing=existing, action=_runner(site, name), page_url=page_url, edit=edit)
 
 
-def preview_html(site: Site, name: str, text: str, *, autolink: bool) -> str:
+def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str) -> str:
     """A preview never fails, and says which of its actions readers will not see.
 
     While the store is away, links are shown as if their pages existed.
     """
-    document = parse(text, autolink=autolink)
+    document = parse(text, autolink=autolink, markup=markup)
     try:
         existing = site.wiki.existing(document.links) if document.links else frozenset()
     except StoreAway:
@@ -91,9 +95,9 @@ class _runner:  # noqa: N801 - a function with a memory
         runner = copy.copy(self)
         runner._name, runner._within, runner._done = page.name, (*self._within, self._name), {}
         if text == page.body:
-            document = self._site.documents.document(page.name, page.number, text, autolink=page.autolink)
+            document = kept_document(self._site, page)
         else:
-            document = parse(text, autolink=page.autolink)
+            document = parse(text, autolink=page.autolink, markup=page.markup)
         existing = self._site.wiki.existing(document.links) if document.links else frozenset()
         return render(document, existing=existing, action=runner, page_url=page_url)
 

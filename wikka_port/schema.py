@@ -26,6 +26,10 @@ Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous
     meta:attribution meta:owner meta:created meta:signed body:text
 Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note meta:signed
 
+``meta:format`` of a page row and of a revision row: "markdown" or "wikka" (``markup.formats``); absent: Wikka markup.
+``meta:minor`` of those and of ``changes``: "yes" for a minor edit, "no" or absent for another.  Once a page has one of
+these two cells, all its later revisions have it: what a revision says replaces what the page's row says.
+
 ``meta:signed`` says what the author's name rests on: "account" (of that name), "visitor" (a name made from the
 network), "wiki"; where it is absent or empty anybody may have signed so.
 
@@ -91,6 +95,8 @@ ATTRIBUTION: Final = b"meta:attribution"
 TIME: Final = b"meta:time"
 PREVIOUS: Final = b"meta:previous"
 SIGNED: Final = b"meta:signed"
+FORMAT: Final = b"meta:format"
+MINOR: Final = b"meta:minor"
 BODY: Final = b"body:latest"
 USER: Final = b"user:latest"
 NOTE: Final = b"note:latest"
@@ -139,15 +145,17 @@ def parse_head(value: bytes | None) -> Head:
 
 
 def revision_token(
-    name: str, number: int, time_ms: int, author: str, note: str, body: str, previous: bytes = b""
+    name: str, number: int, time_ms: int, author: str, note: str, body: str, previous: bytes = b"", markup: str = ""
 ) -> bytes:
     """The token tells apart two revisions that were both to become ``number``, the same text behind another one, too.
 
-    ``previous``: the token of the revision before, empty for the first.
+    ``previous``: the token of the revision before, empty for the first; ``markup``: its format where a cell says it.
     """
     digest = hashlib.sha1(usedforsecurity=False)
-    parts = (name, str(number), str(time_ms), author, note, body)
-    for part in (*parts, previous.decode()) if previous else parts:
+    parts: tuple[str, ...] = (name, str(number), str(time_ms), author, note, body)
+    if previous or markup:
+        parts = (*parts, previous.decode())
+    for part in (*parts, markup) if markup else parts:
         data = part.encode()
         digest.update(b"%d:" % len(data))
         digest.update(data)

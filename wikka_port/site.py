@@ -126,6 +126,7 @@ def _templates(config: WikiConfig, assets: Mapping[str, Asset]) -> Environment:
         site_path=urls.site_path,
         assets={name: asset.url for name, asset in assets.items()},
         max_note_chars=config.max_note_chars,
+        edit_notes=config.edit_notes,
     )
     environment.filters["when"] = when
     environment.filters["clock"] = clock_time

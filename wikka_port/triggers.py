@@ -49,9 +49,10 @@ from columnar.client import Connection
 from columnar.client import Registration as StoreRegistration
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import history, schema
+from wikka_port.interwiki_file import load_from_environment
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, autolink_of, head_of, time_of
+from wikka_port.page_rows import Cells, autolink_of, head_of, is_minor, markup_of, time_of
 from wikka_port.schema import Head, parse_head
 from wikka_port.search import indexing
 from wikka_port.store import rows_in_steps
@@ -211,7 +212,7 @@ def _links(cells: Cells) -> Targets:
     body = cells.get(schema.BODY)
     if not body:
         return {}
-    names = links(body.decode(errors="replace"), autolink=autolink_of(cells))
+    names = links(body.decode(errors="replace"), autolink=autolink_of(cells), markup=markup_of(cells))
     return {page_key(name): name for name in names}
 
 
@@ -284,6 +285,7 @@ def change_entry(
         schema.REVISION_AUTHOR: cells.get(author_column, b""),
         schema.REVISION_NOTE: cells.get(note_column, b""),
         **({schema.SIGNED: signed} if signed else {}),
+        **({schema.MINOR: b"yes"} if is_minor(cells) else {}),
     }
 
 
@@ -304,3 +306,6 @@ REGISTRATIONS: Final = (
 )
 # The registrations of older wikis, until ``Wiki.prepare`` removes them; they run the functions above of their names.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")
+
+# The store's worker imports this module and nothing else of the wiki: here it learns the prefixes that the wiki knows.
+load_from_environment()

@@ -26,7 +26,7 @@ from wikka_port.names import from_url, url_path
 
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
-    "acls", "claim", "clone", "draft", "grabcode", "html", "print", "showcode",
+    "acls", "claim", "clone", "draft", "grabcode", "html", "print", "showcode", "suggestion",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset(
     {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage"}

@@ -14,7 +14,8 @@ from columnar.client import Connection
 from columnar.client.errors import IOError
 from tests.support.store_thread import StoreThread
 from wikka_port import consistency, schema
-from wikka_port.pages import BODY_BYTES_MAX, Conflict, PageTooBig, StoreAway, Wiki, draft_after
+from wikka_port.next_revision import BODY_BYTES_MAX, draft_after
+from wikka_port.pages import Conflict, PageTooBig, StoreAway, Wiki
 from wikka_port.store import check_and_put
 
 

@@ -29,8 +29,8 @@ from tests.support.deriving_house import Derived, DerivingHouse, Function
 from tests.support.held_engine import FakeClock
 from wikka_port import schema, triggers
 from wikka_port.names import page_key
+from wikka_port.next_revision import draft_after
 from wikka_port.page_rows import page_cells, revision_cells
-from wikka_port.pages import draft_after
 
 SEEDS = int(os.environ.get("COLUMNAR_MODEL_SEEDS", "8"))
 FIRST = int(os.environ.get("COLUMNAR_SEED", "20261123"))

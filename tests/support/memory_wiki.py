@@ -16,6 +16,7 @@ from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.editing.keeping import Drafts
+from wikka_port.editing.suggestions import Suggestions
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links as parsed_links
 from wikka_port.names import normalise, page_key
@@ -40,6 +41,7 @@ class MemoryWiki:
         self._now_ms = start_ms
         self.rows = MemoryRows(self._asked)
         self.drafts = Drafts(self.rows)
+        self.suggestions = Suggestions(self.rows)
         self.clock_s = 0.0  # of what is held of rights
         self.rights = StoredRights(self.rows, lambda: self.clock_s)
 
@@ -85,7 +87,15 @@ class MemoryWiki:
         shown = [page for page in reversed(kept) if below is None or page.number < below][:limit]
         return [
             Revision(
-                page.name, page.number, page.time_ms, page.author, page.note, page.body if bodies else None, page.signed
+                page.name,
+                page.number,
+                page.time_ms,
+                page.author,
+                page.note,
+                page.body if bodies else None,
+                page.signed,
+                page.markup,
+                page.minor,
             )
             for page in shown
         ]
@@ -103,6 +113,8 @@ class MemoryWiki:
         attribution: str | None = None,
         owner: str | None = None,
         signed: str = "",
+        markup: str | None = None,
+        minor: bool = False,
         allow: Callable[[PageRights, bool], None] | None = None,
     ) -> Saved:
         self._asked("save")
@@ -129,6 +141,8 @@ class MemoryWiki:
                 attribution=old.attribution if attribution is None else attribution,
                 owner=old.owner if owner is None else owner,
                 signed=signed,
+                markup=old.markup if markup is None else markup,
+                minor=minor,
             )
             self._pages[name] = [*kept, page]
             head = b"%d:%d" % (page.number, page.time_ms)
@@ -166,7 +180,11 @@ class MemoryWiki:
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
         self._asked("backlinks")
         target = normalise(name)
-        found = [page.name for page in self._newest() if target in links(page.body, autolink=page.autolink)]
+        found = [
+            page.name
+            for page in self._newest()
+            if target in links(page.body, autolink=page.autolink, markup=page.markup)
+        ]
         rest = [source for source in sorted(found, key=page_key) if not after or page_key(source) > page_key(after)]
         return rest[:limit] if after or len(rest) >= limit else found
 
@@ -175,7 +193,11 @@ class MemoryWiki:
         return {name: found for name in names if (found := [p.name for p in self._newest() if self._links_to(p, name)])}
 
     def _links_to(self, page: Page, name: str) -> bool:
-        return name in links(page.body, autolink=page.autolink)
+        return name in self._links(page)
+
+    @staticmethod
+    def _links(page: Page) -> list[str]:
+        return links(page.body, autolink=page.autolink, markup=page.markup)
 
     def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
         self._asked("names")
@@ -189,18 +211,22 @@ class MemoryWiki:
         shown = rest[:limit]
         token = str(shown[-1].time_ms) if len(rest) > limit else ""
         return [
-            RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed) for p in shown
+            RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed, p.minor) for p in shown
         ], token
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         self._asked("wanted")
         counts: dict[str, int] = {}
         for page in self._newest():
-            for target in links(page.body, autolink=page.autolink):
+            for target in self._links(page):
                 if target not in self._pages:
                     counts[target] = counts.get(target, 0) + 1
         rest = sorted(counts.items(), key=lambda item: page_key(item[0]))
         return [item for item in rest if not after or page_key(item[0]) > page_key(after)][:limit]
+
+    def owned(self, owner: str, *, limit: int) -> list[str]:
+        self._asked("owned")
+        return [page.name for page in map(self._with_rights, self._newest()) if page.owner == owner][:limit]
 
     def count_changes(self) -> int:
         self._asked("count_changes")
@@ -220,12 +246,7 @@ class MemoryWiki:
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
         self._asked("orphaned")
-        linked = {
-            target
-            for page in self._newest()
-            for target in links(page.body, autolink=page.autolink)
-            if target != page.name
-        }
+        linked = {target for page in self._newest() for target in self._links(page) if target != page.name}
         rest = [page.name for page in self._newest() if page.name not in linked]
         return [name for name in rest if not after or name_row(name) > name_row(after)][:limit]
 
@@ -241,7 +262,13 @@ class MemoryWiki:
             brute_search.found(
                 query,
                 [
-                    SearchedPage(one.name, one.body, one.author, one.time_ms, links(one.body, autolink=one.autolink))
+                    SearchedPage(
+                        one.name,
+                        one.body,
+                        one.author,
+                        one.time_ms,
+                        links(one.body, autolink=one.autolink, markup=one.markup),
+                    )
                     for one in newest.values()
                     if readable is None or readable([one.name])
                 ],

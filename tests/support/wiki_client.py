@@ -51,7 +51,11 @@ class WikiClient:
 
     def form(self, path: str) -> dict[str, str]:
         """The hidden fields of the form at ``path``."""
-        return {key: unescape(value) for key, value in _FIELD.findall(self.get(path).text)}
+        return self.form_of(self.get(path))
+
+    @staticmethod
+    def form_of(answer: TestResponse) -> dict[str, str]:
+        return {key: unescape(value) for key, value in _FIELD.findall(answer.text)}
 
     def save(self, path: str, body: str, **fields: str) -> TestResponse:
         """What a browser does: fetch the form of the page at ``path`` and send it back."""

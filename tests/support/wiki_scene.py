@@ -25,7 +25,7 @@ from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, route, site_path
 
 ROLES: Final = ("anonymous", "registered", "administrator")
-PAGES: Final = ("HomePage", "Guarded", "Free")
+PAGES: Final = ("HomePage", "Guarded", "Free", "Lent")  # Lent: all may read it, Rita alone may write it
 # POSTs of scripts, which no form sends: their fields.
 SCRIPTED: Final[Mapping[str, Mapping[str, str]]] = {
     "draft": {"as": "", "body": "typed", "note": "why", "base": "0", "section": ""},
@@ -33,7 +33,7 @@ SCRIPTED: Final[Mapping[str, Mapping[str, str]]] = {
 }
 SECRET_TEXT: Final = "WORTGEHEIM"
 SITE_QUERIES: Final = {"search": "?q=text", "newpage": "?name=Fresh"}
-PAGES_MOST: Final = 160  # of one walk
+PAGES_MOST: Final = 200  # of one walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ class Scene:
         save("Guarded", f"{SECRET_TEXT} text", author="Rita", base=0, owner="Rita")
         save("Guarded", f"{SECRET_TEXT} text again", author="Rita", base=1)
         save("Free", "Nobody's text.", author="Ann", base=0)
+        save("Lent", "Rita's text.", author="Rita", base=0, owner="Rita")
         self.wiki.rights.change("Guarded", PageRights("Rita"), "Rita", {Privilege.READ: "Rita"})
+        self.wiki.rights.change("Lent", PageRights("Rita"), "Rita", {Privilege.WRITE: "Rita"})
         hashed = Passwords(1, memory_kib=web.config.password_memory_kib).hashed(PASSWORD)
         for name, admin in (("Rita", False), ("Root", True)):
             address = f"{name.lower()}@mail.example"

@@ -12,6 +12,7 @@ generator nothing before it is iterated over.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Final
 
 from tests.tidy.sources import SOURCES, module_name, statements, tree_of
 
+_CALLS_DEEP: Final = 10_000  # frames: five for each call of a chain, and chains lead through most of the project
 CONSTRUCTORS: Final = ("__init__", "__post_init__")
 
 # Modules whose every function reaches out of the process, but for the names behind the colon.
@@ -204,6 +206,7 @@ class Project:
 
     def offences(self) -> dict[str, str]:
         """By ``module.Class``: the chain of calls from its constructor to the I/O."""
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _CALLS_DEEP))
         return {
             f"{module.name}.{function.owner}": why
             for module in self._modules.values()

@@ -1,7 +1,7 @@
 """An account ends: what it was is erased, and its edits stay under a neutral name, "Former user 3f2a".
 
     the account's row says "deleted", nothing else but the name and id        from now on nobody is signed in as it
-    its drafts are thrown away
+    its drafts, and the changes that it suggested, are thrown away
     each of its edits is signed anew (``edit_signatures``)                    in steps
     ``account:renamed`` is put                                                nothing is left to do
 
@@ -19,6 +19,7 @@ from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import RENAMED, USERS
 from wikka_port.editing.keeping import Drafts
 from wikka_port.editing.rows import owner_of_account
+from wikka_port.editing.suggestions import Suggestions
 
 SETTLE_S: Final = 10.0  # for the triggers, before an account counts as unfinished
 
@@ -51,6 +52,7 @@ def finish(wiki: Edits, account: Account) -> int:
     counts as unfinished, and ``wikka check`` says so.
     """
     Drafts(wiki.rows).forget(owner_of_account(account.name))
+    Suggestions(wiki.rows).forget({owner_of_account(account.name)})
     has_all = wiki.settle("", SETTLE_S)
     renamed = wiki.rename_edits(account.name, neutral_name(account))
     if has_all:

@@ -25,6 +25,7 @@ from wikka_port.actions import (
     license,
     orphanedpages,
     pageindex,
+    people,
     randompage,
     recentchanges,
     search_forms,
@@ -35,6 +36,15 @@ from wikka_port.actions.furniture import FURNITURE
 
 ACTIONS: Final[Mapping[str, Callable[[ActionCall], str]]] = {
     **FURNITURE,
+    "acls": people.acls,
+    "countowned": people.countowned,
+    "countusers": people.countusers,
+    "lastusers": people.lastusers,
+    "mychanges": people.mychanges,
+    "mypages": people.mypages,
+    "ownedpages": people.ownedpages,
+    "owner": people.owner,
+    "ownerlink": people.ownerlink,
     "backlinks": backlinks.run,
     "calendar": calendar_month.run,
     "category": category.run,

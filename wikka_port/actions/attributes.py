@@ -11,6 +11,7 @@ from typing import Final
 _LABEL: Final = ("label",)
 _LIMIT: Final = ("limit",)
 ATTRIBUTES: Final[Mapping[str, tuple[str, ...]]] = {
+    "acls": _LABEL,
     "backlinks": ("page", "limit"),
     "calendar": ("year", "month"),
     "category": ("page", "col", "compact"),
@@ -29,12 +30,17 @@ ATTRIBUTES: Final[Mapping[str, tuple[str, ...]]] = {
     "image": ("url", "src", "alt", "title", "class", "link", "width", "height"),
     "include": ("page",),
     "lastedit": ("show",),
+    "lastusers": ("style", "max"),
     "license": ("type", "link"),
     "logout": _LABEL,
+    "mychanges": ("limit", "order"),
+    "newpage": ("template",),
     "orphanedpages": _LIMIT,
+    "owner": ("page",),
+    "ownerlink": ("page",),
     "pageindex": ("letter", "limit"),
     "randompage": ("title",),
-    "recentchanges": _LIMIT,
+    "recentchanges": ("limit", "minor"),
     "recentchangesrss": _LABEL,
     "redirect": ("target",),
     "revertlink": _LABEL,

@@ -9,7 +9,7 @@ from wikka_port.names import normalise
 
 def run(call: ActionCall) -> str:
     page = call.site.wiki.page(normalise(call.arguments.get("page", "") or call.page))
-    names = links(page.body, autolink=page.autolink) if page is not None else []
+    names = links(page.body, autolink=page.autolink, markup=page.markup) if page is not None else []
     there = call.site.wiki.existing(names) if names else frozenset()
     missing = [(name, 1) for name in names if name not in there]
     if not missing:

@@ -69,7 +69,9 @@ def title(call: ActionCall) -> str:
     page = call.site.wiki.page(call.page)
     if page is None:
         return escape(call.page)
-    document = call.site.documents.document(page.name, page.number, page.body, autolink=page.autolink)
+    document = call.site.documents.document(
+        page.name, page.number, page.body, autolink=page.autolink, markup=page.markup
+    )
     return escape(document.title or page.name)
 
 

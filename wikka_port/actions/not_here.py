@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_ACCOUNTS: Final = "it comes with the lists of a person's own pages"
-_RIGHTS: Final = "it comes with the rights of pages"
 _COMMENTS: Final = "it comes with comments"
 _FILES: Final = "it comes with files"
 _ADMIN: Final = "it comes with the pages of administrators"
@@ -18,12 +16,12 @@ _SECRETS: Final = "it tells strangers what the wiki runs on"
 _REFERRERS: Final = "referrers are not kept: they draw spam and tell who reads what"
 
 TO_COME: Final[Mapping[str, str]] = {
-    "acls": _RIGHTS, "adminpages": _ADMIN, "adminusers": _ADMIN, "attachments": _FILES, "badwords": _ADMIN,
-    "contact": _ADMIN, "countcomments": _COMMENTS, "countowned": _ACCOUNTS, "countusers": _ACCOUNTS,
+    "adminpages": _ADMIN, "adminusers": _ADMIN, "attachments": _FILES, "badwords": _ADMIN,
+    "contact": _ADMIN, "countcomments": _COMMENTS,
     "delete": "it comes with the deleting of pages", "deletelink": "it comes with the deleting of pages",
-    "feedback": _ADMIN, "files": _FILES, "lastusers": _ACCOUNTS, "mychanges": _ACCOUNTS,
-    "mypages": _ACCOUNTS, "nocomments": _COMMENTS, "ownedpages": _ACCOUNTS, "owner": _ACCOUNTS,
-    "ownerlink": _ACCOUNTS, "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
+    "feedback": _ADMIN, "files": _FILES,
+    "nocomments": _COMMENTS,
+    "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
 }  # fmt: skip
 REPLACED: Final[Mapping[str, str]] = {
     "emailpassword": "a forgotten password is reset by a link, not mailed",

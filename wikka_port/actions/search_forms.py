@@ -10,4 +10,5 @@ def search(call: ActionCall) -> str:
 
 
 def newpage(call: ActionCall) -> str:
-    return call.site.fragment("newpage.html")
+    """``template``: the page that the new one begins with."""
+    return call.site.fragment("newpage.html", begins_with=call.arguments.get("template", "").strip()[:300])

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import click
@@ -26,6 +27,7 @@ from wikka_port.commands.admin_link import first_admin_link
 from wikka_port.commands.serving_options import as_arguments, serving_options
 from wikka_port.commands.store_options import errors, open_wiki
 from wikka_port.first_pages import write_first_pages
+from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
 
 STORE_READY_S: Final = 60.0  # a store that has much to recover
 WIKI_READY_S: Final = 30.0
@@ -58,13 +60,33 @@ class _Ended(Exception):
     metavar="N",
     help="Region servers of the store, each a process; 1: everything in one.",
 )
+@click.option(
+    "--interwiki",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Prefixes of other wikis, as in WikkaWiki's interwiki.conf; for the store's worker and the wiki.",
+)
 @serving_options
-def run(data: str, host: str, port: int, store_port: int, web_port: int, servers: int, **serving: Any) -> None:
+def run(
+    data: str,
+    host: str,
+    port: int,
+    store_port: int,
+    web_port: int,
+    servers: int,
+    interwiki: Path | None,
+    **serving: Any,
+) -> None:
     """Start a store with its data in DIR and the wiki on it; Ctrl-C stops both, a second one at once.
 
     The secret of the forms is kept in DIR where no --secret-file is given: open forms outlive a restart.
     """
     serving["secret_file"] = serving["secret_file"] or os.path.join(data, "wiki-secret")
+    if interwiki is not None:
+        try:
+            load(str(interwiki))
+        except BadInterwiki as problem:
+            raise click.BadParameter(str(problem), param_hint="--interwiki") from None
+        os.environ[ENVIRONMENT] = str(interwiki.resolve())  # of the store and the wiki, which are started below
     children: list[subprocess.Popen[bytes]] = []
     _stop_on_signals(children)
     try:

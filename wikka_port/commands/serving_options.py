@@ -11,6 +11,7 @@ import click
 from wikka_port.commands.account_options import ACCOUNT_OPTIONS
 from wikka_port.config import WikiConfig
 from wikka_port.hosts import checked_name
+from wikka_port.markup.formats import FORMATS
 
 _DEFAULTS: Final = WikiConfig()
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,6 +33,20 @@ _OPTIONS: Final = (
     ),
     click.option("--site-name", default=_DEFAULTS.site_name, show_default=True),
     click.option("--root-page", default=_DEFAULTS.root_page, show_default=True, help="The page at /."),
+    click.option(
+        "--markup",
+        default=_DEFAULTS.markup,
+        show_default=True,
+        type=click.Choice(list(FORMATS)),
+        help="The format of new pages.",
+    ),
+    click.option(
+        "--edit-notes",
+        default=_DEFAULTS.edit_notes,
+        show_default=True,
+        type=click.IntRange(0, 2),
+        help="Notes of edits, as in WikkaWiki: 0 may be given, 1 must be, 2 are not asked for.",
+    ),
     click.option(
         "--edits-per-minute",
         default=_DEFAULTS.edits_per_minute,

@@ -50,7 +50,7 @@ def opened(site: Site, request: Request, name: str, page: Page | None, draft: Fo
 
 
 def form_of(kept: KeptDraft) -> FormDraft:
-    return FormDraft(kept.text or "", kept.note, base=kept.base, section=kept.section, id=kept.id)
+    return FormDraft(kept.text or "", kept.note, base=kept.base, section=kept.section, id=kept.id, markup=kept.markup)
 
 
 def with_id(draft: FormDraft) -> FormDraft:

@@ -10,6 +10,7 @@ edit form, so two windows, or two sections of one page, do not overwrite each ot
     d:text d:note                    as typed
     at:who at:since at:time          name to be shown, when this spell of writing began, when the draft was kept (ms)
     at:base at:section               the revision that the edit began from; id of the section's heading, b"": the page
+    at:format                        the format of the text (``markup.formats``); absent or b"": the page's
 
 A list of who is writing reads the family ``at`` alone.  The page stands first in a row: who else is writing is one
 short scan, and no index can lag behind it.
@@ -25,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wikka_port.markup.formats import is_format
 from wikka_port.names import page_key
 from wikka_port.schema import TableSpec, folded
 
@@ -40,6 +42,7 @@ SINCE: Final = b"at:since"
 TIME: Final = b"at:time"
 BASE: Final = b"at:base"
 SECTION: Final = b"at:section"
+FORMAT: Final = b"at:format"
 AT: Final = b"at"  # the family without the text
 
 _KEY_CHARS: Final = 32
@@ -59,6 +62,7 @@ class KeptDraft:
     section: str
     text: str | None  # None where the family ``at`` alone was asked for
     note: str = ""
+    markup: str = ""  # format of the text; "": the page's
 
 
 def is_id(value: str) -> bool:
@@ -104,6 +108,7 @@ def pack(draft: KeptDraft) -> dict[bytes, bytes]:
         TIME: b"%d" % draft.time_ms,
         BASE: b"%d" % draft.base,
         SECTION: _bytes(draft.section),
+        FORMAT: _bytes(draft.markup),
     }
 
 
@@ -121,6 +126,7 @@ def unpack(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
         section=_text(cells, SECTION),
         text=_text(cells, TEXT) if TEXT in cells else None,
         note=_text(cells, NOTE),
+        markup=value if is_format(value := _text(cells, FORMAT)) else "",
     )
 
 

@@ -10,13 +10,15 @@ from dataclasses import replace
 
 from wikka_port.drafts import FormDraft
 from wikka_port.markup.sections import Section, section_of, spliced, taken, unified
+from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page
+from wikka_port.rendering import kept_document
 from wikka_port.site import Site
 
 
 def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraft:
     """The form of that section; ``draft`` where the page has no such section (any more)."""
-    section = _section(site, page, page.number, page.body, place)
+    section = _section(site, page, place)
     if section is None:
         return draft
     return replace(draft, body=taken(unified(page.body), section), section=place)
@@ -31,16 +33,17 @@ def whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDra
         return draft
     if page is None or not draft.base:
         return None
-    old = page if page.number == draft.base else site.wiki.revision(name, draft.base)
-    if old is None or old.body is None:
+    old: Page | None = page
+    if page.number != draft.base:
+        found = site.wiki.revision(name, draft.base)
+        old = None if found is None else page_as_of(page, found)
+    if old is None:
         return None
-    section = _section(site, page, old.number, old.body, draft.section)
+    section = _section(site, old, draft.section)
     if section is None:
         return None
     return replace(draft, body=spliced(unified(old.body), section, draft.body), section="")
 
 
-def _section(site: Site, page: Page, number: int, body: str, place: str) -> Section | None:
-    """The section in ``body``, the text of revision ``number``."""
-    document = site.documents.document(page.name, number, body, autolink=page.autolink)
-    return section_of(document.headings, unified(body), place)
+def _section(site: Site, page: Page, place: str) -> Section | None:
+    return section_of(kept_document(site, page).headings, unified(page.body), place)

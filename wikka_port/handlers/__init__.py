@@ -41,6 +41,7 @@ from wikka_port.handlers import (
     show,
     showcode,
     suggest,
+    suggestion,
     wantedpages,
 )
 from wikka_port.site import Site
@@ -82,13 +83,14 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "settings": settings.handle,
     "show": show.handle,
     "suggest": suggest.handle,
+    "suggestion": suggestion.handle,
     "showcode": showcode.handle,
     "wantedpages": wantedpages.handle,
 }
 POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
-        *("sessions", "settings", "draft", "preview"),
+        *("sessions", "settings", "draft", "preview", "suggestion"),
     }
 )
 assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS, "urls.py decides which words are handlers"

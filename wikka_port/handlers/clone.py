@@ -20,7 +20,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_new(site: Site, request: Request, name: str) -> Response:
-    """``?name=``: the page if there is one, else the editor of a new one."""
+    """``?name=``: the page if there is one, else the editor of a new one, with the text of the page ``?template=``."""
     new = normalise(request.args.get("name", ""))
-    path = page_url(new) if site.wiki.existing([new]) else page_path(new, "edit")
+    template = request.args.get("template", "").strip()
+    like = normalise(template) if template else ""
+    path = page_url(new) if site.wiki.existing([new]) else page_path(new, "edit", like=like)
     return redirect(path, status=302)

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, draft_of, number_in
 from wikka_port.handlers.editor_page import AWAY, KEPT, edit_form, later
-from wikka_port.handlers.saving import Unmerged, began_from
+from wikka_port.handlers.saving import Unmerged, alike, began_from
 from wikka_port.markup.sections import unified
 from wikka_port.merges import SIDES, Agreed, Choice, Piece, Side, pieces, resolved
 from wikka_port.page_rows import page_as_of
@@ -44,10 +44,11 @@ def conflict_page(
     """The places to choose at, and below them the text as it was typed, to be put together by hand."""
     draft, current = unmerged.draft, unmerged.current
     theirs = unified(current.body) if current else ""
-    found = _pieces(site, name, draft, theirs)
+    found = _pieces(site, name, draft, theirs) if current is None or alike(draft, current) else []
     offered = replace(draft, base=current.number if current else 0)
     values = {
         "conflict": True,
+        "other_format": current is not None and not alike(draft, current),
         "current": current,
         "began": draft.base,
         "theirs": theirs,
@@ -68,7 +69,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
         return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, not_allowed)} {KEPT}")
     except StoreAway:
         return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
-    if began is None or met is None:
+    if began is None or met is None or not alike(draft, met):
         return draft
     found = pieces(began, draft.body, unified(met.body))
     chosen = _chosen(request)
@@ -76,7 +77,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
         text = resolved(found, chosen)
     except KeyError:
         return conflict_page(site, request, name, Unmerged(draft, met), sides=chosen)
-    both = replace(draft, body=text, base=met.number)
+    both = replace(draft, body=text, base=met.number, written=draft.markup)
     if request.form["choose"] == "edit":
         return edit_form(site, request, name, both, problem=CHOSEN)
     return both

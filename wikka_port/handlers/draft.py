@@ -134,6 +134,7 @@ def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
         section=draft.section,
         text=draft.body,
         note=draft.note[: site.config.max_note_chars],
+        markup=draft.written or draft.markup,
     )
     return _Kept(drafts.keep(name, kept).time_ms, others, cookie)
 

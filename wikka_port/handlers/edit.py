@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 from werkzeug.wrappers import Request, Response
@@ -20,15 +21,19 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.entering import enter
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.drafts import FormDraft, complaint, draft_of
+from wikka_port.editing.formats import turned
 from wikka_port.editing.opening import opened
 from wikka_port.editing.splicing import of_section
+from wikka_port.editing.templates import is_template, templates
 from wikka_port.forms import is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.editor_page import AWAY, KEPT, STALE, edit_form, later, other_person
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
+from wikka_port.lanes import be_dear
+from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise
-from wikka_port.pages import PageTooBig, StoreAway
+from wikka_port.pages import Page, PageTooBig, StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
@@ -39,30 +44,51 @@ from wikka_port.urls import page_path
 
 def handle(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
-        draft = draft_of(request.form)
-        if "choose" in request.form and is_genuine(site, request):
-            chosen = choose(site, request, name)
-            return chosen if isinstance(chosen, Response) else submit(site, request, name, chosen)
-        if "preview" in request.form and is_genuine(site, request):
-            return _preview(site, request, name, draft)
-        return submit(site, request, name, draft)
+        return _posted(site, request, name)
     page = site.wiki.page(name)
     site.wiki.require(name, Privilege.WRITE)
-    draft = FormDraft(page.body if page else "", base=page.number if page else 0)
-    like = request.args.get("like", "") if page is None else ""
-    if like:
-        model = site.wiki.page(normalise(like))
-        if model is not None:
-            draft = replace(draft, body=model.body, note=f"Copy of {model.name}"[: site.config.max_note_chars])
-    asked = number(request, "revision")
-    if page and asked is not None:
-        old = site.wiki.revision(name, asked)
-        if old is not None and old.body is not None:
-            draft = replace(draft, body=old.body, note=f"From revision {asked}")
+    draft = _first_draft(site, request, page)
     if page is not None and request.args.get("section"):
         draft = of_section(site, page, draft, request.args["section"])
     begun = opened(site, request, name, page, draft)
-    return edit_form(site, request, name, begun.draft, **begun.values)
+    draft = begun.draft
+    draft = replace(draft, written=(draft.markup or (page.markup if page else "")) if draft.body.strip() else "")
+    offers: dict[str, Any] = {}
+    if page is not None:
+        offers["waiting"] = len(site.wiki.suggestions(name).of(name))
+    elif not draft.body:
+        offers["templates"] = templates(site)
+    return edit_form(site, request, name, draft, **offers, **begun.values)
+
+
+def _posted(site: Site, request: Request, name: str) -> Response:
+    draft = draft_of(request.form)
+    if "choose" in request.form and is_genuine(site, request):
+        chosen = choose(site, request, name)
+        if isinstance(chosen, Response):
+            return chosen
+        draft = chosen
+    elif "preview" in request.form and is_genuine(site, request):
+        return _preview(site, request, name, draft)
+    if site.config.edit_notes == 2:
+        draft = replace(draft, note="")
+    return submit(site, request, name, draft)
+
+
+def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
+    """The page as it is, or as an older revision was; a new one begins empty, or with the text of another page."""
+    if page is None:
+        like = request.args.get("like", "")
+        model = site.wiki.page(normalise(like)) if like else None
+        if model is None:
+            return FormDraft("")
+        note = "" if is_template(model.name) else f"Copy of {model.name}"[: site.config.max_note_chars]
+        return FormDraft(model.body, note, markup=model.markup)
+    asked = number(request, "revision")
+    old = None if asked is None else site.wiki.revision(page.name, asked)
+    if old is not None and old.body is not None:
+        return FormDraft(old.body, f"From revision {asked}", base=page.number, markup=old.markup)
+    return FormDraft(page.body, base=page.number, markup=page.markup)
 
 
 def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool = False) -> Response:
@@ -93,6 +119,9 @@ def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was
 
 
 def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
+    other = _turned(site, request, name, draft)
+    if other is not None:
+        return other
     refused = complaint(draft, site.config)
     if refused is not None:
         return edit_form(site, request, name, draft, status=refused[0], problem=refused[1])
@@ -120,9 +149,23 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     return _to_page(name, draft, saved.merged)
 
 
+def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Response | None:
+    """The text in another format, where one was chosen: it is looked at before it is saved."""
+    if not draft.written or draft.written == draft.markup or not draft.markup:
+        return None
+    if is_dear(draft.body):
+        be_dear(request.environ)
+    try:
+        page = site.wiki.page(name)
+    except (NotAllowed, StoreAway):
+        page = None  # the save will say so
+    form = turned(draft, autolink=page.autolink if page else True)
+    return None if form is None else edit_form(site, request, name, form.draft, turned=form)
+
+
 def _to_page(name: str, draft: FormDraft, merged: str) -> Response:
     """``merged``: what the page says of a merge."""
-    shows_itself = "redirect" in draft.body.lower() and redirect_target(draft.body) is not None
+    shows_itself = "redirect" in draft.body.lower() and redirect_target(draft.body, markup=draft.markup) is not None
     # the editor wants to see what he wrote
     path = page_path(name, redirect="no" if shows_itself else "", merged=merged)
     return redirect(f"{path}#{quote(draft.section)}" if draft.section else path)
@@ -136,5 +179,9 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
         return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {KEPT}")
     except StoreAway:
         page = None
-    preview = preview_html(site, name, draft.body, autolink=page.autolink if page else True)
+    other = _turned(site, request, name, draft)
+    if other is not None:
+        return other
+    markup = draft.markup or (page.markup if page else site.config.markup)
+    preview = preview_html(site, name, draft.body, autolink=page.autolink if page else True, markup=markup)
     return edit_form(site, request, name, draft, preview=preview)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
@@ -9,6 +10,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.drafts import FormDraft
 from wikka_port.editing.opening import NOTHING, with_id
 from wikka_port.forms import form_page
+from wikka_port.markup.formats import FORMATS, WIKKA
 from wikka_port.site import Site
 
 AWAY: Final = "The wiki cannot reach its store at the moment. Your text is safe in this form: please try again shortly."
@@ -24,17 +26,32 @@ KEPT: Final = "Your text is below, for you to keep."
 def edit_form(
     site: Site, request: Request, name: str, draft: FormDraft, *, status: int = 200, problem: str = "", **values: Any
 ) -> Response:
-    shown = {**NOTHING, "preview": None, "conflict": False, "sign_in": None, **values}
+    shown = {
+        **NOTHING,
+        "preview": None,
+        "conflict": False,
+        "sign_in": None,
+        "turned": None,
+        "templates": (),
+        "waiting": 0,
+        **values,
+    }
     return form_page(
         site,
         request,
         "edit.html",
         status=status,
         page_name=name,
-        draft=with_id(draft),
+        draft=with_id(replace(draft, markup=draft.markup or draft.written or _usual(site, draft))),
+        formats=FORMATS,
         problem=problem,
         **shown,
     )
+
+
+def _usual(site: Site, draft: FormDraft) -> str:
+    """The format of a form that says none: it is older than formats, or of a new page."""
+    return WIKKA if draft.base else site.config.markup
 
 
 def later(response: Response, seconds: int) -> Response:

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.handlers.show import missing, no_revision
 from wikka_port.lanes import be_dear
 from wikka_port.markup.bounds import is_dear
-from wikka_port.markup.lexer import tokens
+from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
 from wikka_port.site import Site, number, page_url
@@ -28,7 +28,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         old = site.wiki.revision(name, asked)
         if old is None or old.body is None:
             return no_revision(site, name)
-        page = replace(page, body=old.body)
+        page = replace(page, body=old.body, markup=old.markup)
     blocks = code_blocks(request, page)
     place = (number(request, "block") or 1) - 1
     if not 0 <= place < len(blocks):
@@ -38,9 +38,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def code_blocks(request: Request, page: Page) -> list[CodeBlock]:
-    if is_dear(page.body):
+    if is_dear(page.body, markup=page.markup):
         be_dear(request.environ)
-    return [token for token in tokens(page.body, autolink=False) if isinstance(token, CodeBlock)]
+    return [token for token in tokens(page.body, autolink=False, markup=page.markup) if isinstance(token, CodeBlock)]
 
 
 def _file(block: CodeBlock) -> Response:

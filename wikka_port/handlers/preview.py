@@ -7,7 +7,7 @@ import math
 from werkzeug.exceptions import MethodNotAllowed, RequestEntityTooLarge
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.drafts import complaint, draft_of
+from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.draft import TOO_LARGE
 from wikka_port.handlers.editor_page import STALE, later
@@ -39,12 +39,12 @@ def handle(site: Site, request: Request, name: str) -> Response:
     refused = complaint(draft, site.config)
     if refused is not None and refused[0] == 413:
         return form_json(site, request, {"error": refused[1]}, status=413, fresh=False)
-    if is_dear(draft.body):
+    if is_dear(draft.body, markup=draft.written or draft.markup):
         be_dear(request.environ)
-    return _preview(site, request, normalise(form.get("name", "")), draft.body)
+    return _preview(site, request, normalise(form.get("name", "")), draft)
 
 
-def _preview(site: Site, request: Request, name: str, body: str) -> Response:
+def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
     """Within the rights of who may edit the page; without the store as well as it goes."""
     try:
         page = site.wiki.page(name)
@@ -53,7 +53,8 @@ def _preview(site: Site, request: Request, name: str, body: str) -> Response:
         return form_json(site, request, {"error": sentence(site, not_allowed)}, status=403, fresh=False)
     except StoreAway:
         page = None
-    html = preview_html(site, name, body, autolink=page.autolink if page else True)
+    markup = draft.written or draft.markup or (page.markup if page else site.config.markup)
+    html = preview_html(site, name, draft.body, autolink=page.autolink if page else True, markup=markup)
     response = Response(html, mimetype="text/html")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Robots-Tag"] = "noindex"

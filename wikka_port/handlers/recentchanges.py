@@ -1,10 +1,11 @@
-"""The newest changes of the wiki, as a page and as a feed."""
+"""The newest changes of the wiki, as a page and as a feed; with ``?minor=hide`` without minor edits."""
 
 from __future__ import annotations
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.making import public_address
+from wikka_port.change_lists import changes
 from wikka_port.feed_answers import feed_answer
 from wikka_port.feeds import Entry
 from wikka_port.groupings import by_day
@@ -16,13 +17,18 @@ FEED_ROWS = 50
 
 def handle(site: Site, request: Request, name: str) -> Response:
     settings = site.visitor.settings
-    changes, token = site.wiki.changes(before=request.args.get("before", ""), limit=settings.changes)
-    onward = site_path("recentchanges", before=token) if token else ""
-    return site.html("recentchanges.html", days=by_day(changes, settings.zone_info), onward=onward)
+    minor = _with_minor(request)
+    found, token = changes(site.wiki, minor=minor, before=request.args.get("before", ""), limit=settings.changes)
+    onward = site_path("recentchanges", before=token, minor="" if minor else "hide") if token else ""
+    return site.html("recentchanges.html", days=by_day(found, settings.zone_info), onward=onward, minor=minor)
+
+
+def _with_minor(request: Request) -> bool:
+    return request.args.get("minor", "") != "hide"
 
 
 def handle_feed(site: Site, request: Request, name: str) -> Response:
-    changes, _ = site.wiki.changes(limit=FEED_ROWS)
+    found, _ = changes(site.wiki, minor=_with_minor(request), limit=FEED_ROWS)
     base = public_address(site.config)
     entries = [
         Entry(
@@ -32,7 +38,7 @@ def handle_feed(site: Site, request: Request, name: str) -> Response:
             author=change.author,
             summary=change.note or ("New page" if change.is_new else "Changed"),
         )
-        for change in changes
+        for change in found
     ]
     title = f"{site.config.site_name}: recent changes"
     return feed_answer(request, base, title, site_path("recentchanges.xml"), site_path("recentchanges"), entries)

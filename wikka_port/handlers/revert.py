@@ -29,7 +29,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     note = f"Back to revision {old.number}"
     if request.method == "POST":
         draft = draft_of(request.form)
-        draft = replace(draft, body=old.body, note=draft.note or note)
+        draft = replace(draft, body=old.body, markup=old.markup, written="", note=draft.note or note)
         return submit(site, request, name, draft, was_stored=True)
     return form_page(
         site,

@@ -90,7 +90,7 @@ def _whole(site: Site, name: str, draft: FormDraft) -> FormDraft:
 
 def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormDraft | None:
     """The edit put together with the page as it is; None where somebody has to choose."""
-    if current is None:
+    if current is None or not alike(edit, current):
         return None
     try:
         began = began_from(site, name, edit.base)
@@ -98,6 +98,11 @@ def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormD
         return None  # the conflict page must not fail over this
     both = None if began is None else merged(began, edit.body, unified(current.body))
     return None if both is None else replace(edit, body=both, base=current.number)
+
+
+def alike(edit: FormDraft, current: Page) -> bool:
+    """Both texts are in the same format: otherwise their lines cannot stand beside each other."""
+    return edit.markup in ("", current.markup)
 
 
 def began_from(site: Site, name: str, base: int) -> str | None:
@@ -112,13 +117,28 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
     """None: the page has this text already.  Raises Conflict."""
     author, signed = site.visitor.signature, "account" if site.visitor.name else "visitor"
     page = site.wiki.page(name)
-    if page is not None and page.body == draft.body and (page.number == draft.base or page.author == author):
+    markup = draft.markup or (page.markup if page else site.config.markup)
+    if (
+        page is not None
+        and page.body == draft.body
+        and page.markup == markup
+        and (page.number == draft.base or page.author == author)
+    ):
         return None
     if page is None:
         _check_name(site, name)
     if not was_stored:
-        _check_bounds(page, draft.body)
-    return site.wiki.save(name, draft.body, author=author, note=draft.note, base=draft.base, signed=signed)
+        _check_bounds(page, draft.body, markup)
+    return site.wiki.save(
+        name,
+        draft.body,
+        author=author,
+        note=draft.note,
+        base=draft.base,
+        signed=signed,
+        markup=markup,
+        minor=draft.minor and page is not None and site.visitor.name is not None,
+    )
 
 
 def _check_name(site: Site, name: str) -> None:
@@ -135,13 +155,14 @@ def _check_name(site: Site, name: str) -> None:
         raise NotSaved(400, f"No new page can have this name. {like}")
 
 
-def _check_bounds(page: Page | None, body: str) -> None:
+def _check_bounds(page: Page | None, body: str, markup: str) -> None:
     """Raises NotSaved.  A page that is over a bound already may be saved as long as it does not get longer."""
     autolink = page.autolink if page else True
-    problem = over_bounds(body, autolink=autolink)
+    problem = over_bounds(body, autolink=autolink, markup=markup)
     if problem is None:
         return
-    if page is None or len(body) > len(page.body) or over_bounds(page.body, autolink=autolink) is None:
+    held = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
+    if page is None or len(body) > len(page.body) or held is None:
         raise NotSaved(413, f"{problem} {REMEDY}")
 
 

@@ -10,18 +10,28 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from wikka_port.limits import ACTIONS_MAX, CELLS_MAX, LINK_STEPS, LINKS_MAX, QUICK_CHARS, QUICK_STEPS, STEPS_MAX
-from wikka_port.markup.lexer import tokens
+from wikka_port.limits import (
+    ACTIONS_MAX,
+    CELLS_MAX,
+    LINK_STEPS,
+    LINKS_MAX,
+    MARKDOWN_STEPS,
+    QUICK_CHARS,
+    QUICK_STEPS,
+    STEPS_MAX,
+)
+from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
 from wikka_port.markup.tokens import ActionCall, Bound, Rest
 
 _SAID: Final[Mapping[Bound, str]] = {
     "links": f"This page links to more than {LINKS_MAX:,} pages.",
     "cells": f"The tables of this page have more than {CELLS_MAX:,} cells.",
-    "steps": f"This page has more markup than can be shown in good time (over {STEPS_MAX:,} marks).",
+    "steps": "This page has more markup than can be shown in good time (too many marks).",
 }
 REMEDY: Final = "Please divide it into several pages and save again; your text is below."
 _CHARS_PER_LINK: Final = 4  # at least, as in "AaB "
 _MARKS: Final = ("\n", "[[", "[^", "||", "**", "//", "''", '""', "%%", ":", "{{", "<", "&", "~", "==", "--", "#", "@@")
+_MARKDOWN_MARKS: Final = "\n*_`[]!<&\\~|{"
 _CAPITAL: Final = re.compile("[A-Z][a-z]+[A-Z]")
 
 
@@ -29,11 +39,11 @@ def said_of(over: Bound) -> str:
     return _SAID[over]
 
 
-def over_bounds(text: str, *, autolink: bool = True) -> str | None:
+def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
     """A sentence on the first bound that ``text`` goes over; None: it fits."""
     if len(text) <= min(LINKS_MAX, CELLS_MAX, STEPS_MAX) * _CHARS_PER_LINK and text.count("{{") <= ACTIONS_MAX:
         return None
-    read = tokens(text, autolink=autolink)
+    read = tokens(text, autolink=autolink, markup=markup)
     if read and isinstance(read[-1], Rest):
         return _SAID[read[-1].over]
     actions = sum(1 for token in read if isinstance(token, ActionCall) and token.name != "toc")
@@ -42,10 +52,16 @@ def over_bounds(text: str, *, autolink: bool = True) -> str | None:
     return None
 
 
-def is_dear(text: str) -> bool:
+def is_dear(text: str, *, markup: str = WIKKA) -> bool:
     """Whether parsing ``text`` may cost more than QUICK_STEPS.  A guess in a fraction of that time."""
+    if markup == MARKDOWN:
+        return len(text) > QUICK_STEPS // MARKDOWN_STEPS and _markdown_steps(text) > QUICK_STEPS
     if len(text) <= QUICK_CHARS:
         return False
     marks = sum(text.count(mark) for mark in _MARKS)
     marks += LINK_STEPS * text.count("[[")
     return marks > QUICK_STEPS or marks + LINK_STEPS * sum(1 for _ in _CAPITAL.finditer(text, 0, 500_000)) > QUICK_STEPS
+
+
+def _markdown_steps(text: str) -> int:
+    return MARKDOWN_STEPS * sum(text.count(mark) for mark in _MARKDOWN_MARKS) + len(text) // 100

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.limits import LINK_STEPS, QUICK_STEPS
+from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
 from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, SectionSlot, escape
 from wikka_port.markup.html import Compiler
-from wikka_port.markup.lexer import tokens
 from wikka_port.markup.links import page_names, redirect_of
+from wikka_port.markup.nested_html import NestedCompiler
 from wikka_port.markup.tokens import ActionCall
 from wikka_port.names import url_path
 
@@ -24,6 +25,12 @@ _DEAR_ACTIONS: Final = {
     "orphanedpages": QUICK_STEPS,  # looks at all pages
     "wantedpages": QUICK_STEPS // 2,  # looks at all that are wanted, now and then
     "highscores": QUICK_STEPS,  # looks at many changes
+    "mypages": QUICK_STEPS,  # looks at all pages, on the store's side
+    "countowned": QUICK_STEPS,
+    "ownedpages": QUICK_STEPS,
+    "countusers": QUICK_STEPS,  # looks at all accounts
+    "lastusers": QUICK_STEPS,
+    "mychanges": QUICK_STEPS,  # looks at many changes
     "include": QUICK_STEPS // 2,  # parses and renders
 }
 _CHEAP_ACTIONS: Final = frozenset(("color", "colour", "image"))  # no call of the store; imports have many
@@ -57,10 +64,10 @@ def no_note(slot: ActionSlot) -> str:
     return ""
 
 
-def parse(text: str, *, autolink: bool = True) -> Document:
+def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
     """Any text is a page: never raises.  Linear in the text; with ``autolink`` CamelCase words are links."""
-    read = tokens(text, autolink=autolink)
-    compiler = Compiler()
+    read = tokens(text, autolink=autolink, markup=markup)
+    compiler = NestedCompiler() if markup == MARKDOWN else Compiler()
     compiler.compile(read)
     names = tuple(page_names(read))
     return Document(
@@ -121,6 +128,7 @@ def render(
         elif isinstance(piece, PageSlot):
             url = escape(page_url(piece.name))
             if piece.name in existing:
+                url = f"{url}#{escape(piece.place)}" if piece.place else url
                 out.append(f'<a href="{url}">{piece.label_html}</a>')
             else:
                 out.append(f'<a href="{url}/edit" class="missing" rel="nofollow">{piece.label_html}</a>')

@@ -26,6 +26,7 @@ def escape(text: str) -> str:
 class PageSlot:
     name: str  # normalised
     label_html: str  # escaped
+    place: str = ""  # id of the heading on that page to lead to
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ Piece = str | PageSlot | ActionSlot | SectionSlot
 
 
 class Heading(NamedTuple):
-    level: int  # 1..5
+    level: int  # 1..5; 6 in Markdown
     text: str  # plain, not escaped
     id: str
     start: int = -1  # where its line begins in the text (``sections``); -1: it has no section of its own

@@ -1,4 +1,4 @@
-"""Tokens -> fragments of HTML (pure): the compiler.  What it makes is always safe and well nested.
+"""Tokens of Wikka markup -> fragments of HTML (pure): the compiler.  What it makes is always safe and well nested.
 
 The state is a mode and four things that may be open around it:
 
@@ -27,7 +27,17 @@ from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup import code_blocks, embedded, mindmap
 from wikka_port.markup.bounds import said_of
 from wikka_port.markup.contents import toc_html
-from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, escape, section_slot
+from wikka_port.markup.fragments import ActionSlot, Heading, Piece, escape
+from wikka_port.markup.leaves import (
+    INLINE_ACTIONS,
+    NOT_IN_HEADING,
+    TOO_MANY,
+    Places,
+    heading_pieces,
+    image_html,
+    outside_html,
+    page_slot,
+)
 from wikka_port.markup.lists import ListStack
 from wikka_port.markup.tables import TableBuilder
 from wikka_port.markup.targets import place_id
@@ -49,24 +59,8 @@ from wikka_port.markup.tokens import (
     Token,
 )
 
-# What these return is text with a little markup; every other action stands as a block of its own.
-INLINE_ACTIONS: Final = frozenset({
-    "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
-    "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image", "lastedit",
-    "lasteditauthor", "lasteditnotes", "logo", "logout", "owner", "ownerlink", "randompage", "recentchangesrss", "rev",
-    "revertlink", "revisionlink", "revisions", "revisionsrss", "time", "title", "titletag", "today", "url",
-    "usersettings", "who", "whoami", "wikkachanges", "wikkaname", "wikkapatchlevel", "wikkaversion",
-})  # fmt: skip
-_NOT_IN_HEADING: Final = "it makes a block, which cannot stand in a heading or a footnote"
-_TOO_MANY: Final = f"a page has {ACTIONS_MAX} actions at most"
 TOP, PARAGRAPH, ITEM, HEADING, CELL = range(5)
 _FLOATS: Final = {side: Toggle("span", f"float-{side}") for side in ("left", "right")}
-_OUTSIDE_ATTRIBUTES: Final = {
-    "external": ' class="external" rel="nofollow noopener"',
-    "interwiki": ' class="interwiki" rel="nofollow noopener"',
-    "mail": ' class="mail"',
-    "local": "",
-}
 
 
 def _opening(toggle: Toggle) -> str:
@@ -92,12 +86,12 @@ class Compiler:
         "_carried",
         "_floats",
         "_heading",
-        "_ids",
         "_lists",
         "_mode",
         "_notes",
         "_out",
         "_outside_note",
+        "_places",
         "_section",
         "_table",
         "_toc",
@@ -124,7 +118,7 @@ class Compiler:
         self._section = -1  # where the last one begins
         self._notes: list[list[Piece]] = []
         self._outside_note: tuple[list[Piece], int, list[Toggle], _OpenHeading] | None = None  # None: in no note
-        self._ids: dict[str, int] = {"toc": 1}  # id -> the number that its next namesake gets
+        self._places = Places()
         self._toc: tuple[int, ActionCall] | None = None  # which piece it is
 
     def compile(self, tokens: list[Token]) -> None:
@@ -339,23 +333,9 @@ class Compiler:
         level, text = heading.level, " ".join("".join(heading.words).split())
         start = -1 if heading.start == self._section else heading.start  # a line's second heading has none
         self._section = heading.start
-        place = self._unique(place_id(text))
-        self.headings.append(Heading(level, text, place, start))
-        anchor = f'<a class="anchor" href="#{place}" aria-label="Link to this section: {escape(text)}">#</a>'
-        edit = [] if start < 0 else [section_slot(place, text)]
-        heading.holder.extend([f'<h{level} id="{place}">', *self._out, f" {anchor}", *edit, f"</h{level}>\n"])
+        self.headings.append(Heading(level, text, self._places.unique(place_id(text)), start))
+        heading.holder.extend(heading_pieces(self.headings[-1], self._out))
         self._out, self._mode, self._carried = heading.holder, heading.mode, carried
-
-    def _unique(self, place: str) -> str:
-        if place not in self._ids:
-            self._ids[place] = 2
-            return place
-        while True:
-            candidate = f"{place}-{self._ids[place]}"
-            self._ids[place] += 1
-            if candidate not in self._ids:
-                self._ids[candidate] = 2
-                return candidate
 
     def _put(self, html: Piece, *, block: bool, plain: str = "") -> None:
         if self._mode == HEADING:
@@ -392,32 +372,24 @@ class Compiler:
     def _page_link(self, link: PageLink) -> None:
         if link.redirect:
             self._put('<span class="redirect">', block=False)
-        self._put(PageSlot(link.name, escape(link.label)), block=False, plain=link.label)
+        self._put(page_slot(link), block=False, plain=link.label)
         if link.redirect:
             self._put("</span>", block=False)
 
     def _outside(self, link: Outside) -> None:
-        html = f'<a href="{escape(link.url)}"{_OUTSIDE_ATTRIBUTES[link.kind]}>{escape(link.label)}</a>'
-        self._put(html, block=False, plain=link.label)
+        self._put(outside_html(link), block=False, plain=link.label)
 
     def _image(self, image: Image) -> None:
-        url = escape(image.url)
-        name = escape(image.url.rsplit("/", 1)[-1])
-        # A link around it: where the policy of the site blocks foreign images, the reader can still go there.
-        html = (
-            f'<a href="{url}" class="external" rel="nofollow noopener">'
-            f'<img src="{url}" alt="{name}" loading="lazy" referrerpolicy="no-referrer"></a>'
-        )
-        self._put(html, block=False)
+        self._put(image_html(image), block=False)
 
     def _action(self, call: ActionCall) -> None:
         block = call.name not in INLINE_ACTIONS
         if block and self._mode == HEADING:
-            self._put(ActionSlot(call.name, call.arguments, False, _NOT_IN_HEADING), block=False)
+            self._put(ActionSlot(call.name, call.arguments, False, NOT_IN_HEADING), block=False)
         elif call.name == "toc":
             self._contents(call)
         elif len(self.actions) >= ACTIONS_MAX:
-            self._put(ActionSlot(call.name, call.arguments, False, _TOO_MANY), block=False)
+            self._put(ActionSlot(call.name, call.arguments, False, TOO_MANY), block=False)
         else:
             self.actions.append(call)
             self._put(ActionSlot(call.name, call.arguments, block), block=block)

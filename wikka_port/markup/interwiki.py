@@ -1,7 +1,12 @@
-"""Well-known wikis and their prefixes (pure data): ``WikiPedia:Page`` leads to Page there."""
+"""Other wikis and their prefixes (pure): ``WikiPedia:Page`` leads to Page there.
+
+Twenty are known to every wiki.  A wiki's own ones come from a file (``interwiki_file``), read once by each process at
+its start: what a prefix leads to is part of what a text links to, so all processes must know the same ones.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -28,6 +33,11 @@ SITES: Final[dict[str, str]] = {
     "rfc": "https://www.rfc-editor.org/rfc/rfc",
     "doi": "https://doi.org/",
 }
+
+
+def use(own: Mapping[str, str]) -> None:
+    """Add a wiki's own prefixes, or replace known ones; at the start of a process, before any text is read."""
+    SITES.update({prefix.lower(): base for prefix, base in own.items()})
 
 
 def address(prefix: str, page: str) -> str | None:

@@ -29,7 +29,8 @@ from typing import Final
 
 from wikka_port.limits import CELLS_MAX, HTML_STEPS, LINKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
-from wikka_port.markup.targets import IMAGE_ENDINGS, read_link, redirect_link, safe_url, trimmed
+from wikka_port.markup.calls import read_action
+from wikka_port.markup.targets import IMAGE_ENDINGS, read_link, safe_url, trimmed
 from wikka_port.markup.tokens import (
     BREAK,
     CLEAR,
@@ -39,7 +40,6 @@ from wikka_port.markup.tokens import (
     NOTE_END,
     RULE,
     TOGGLES,
-    ActionCall,
     Bound,
     Cell,
     CodeBlock,
@@ -63,7 +63,7 @@ _MARK: Final = re.compile(
     r"|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 )
 # The look-behind comes after the first letter for the same reason.
-_CAMEL_CASE: Final = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z]*+[a-z]++[A-Z0-9][A-Za-z0-9]*+(?!\w)")
+CAMEL_CASE: Final = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z]*+[a-z]++[A-Z0-9][A-Za-z0-9]*+(?!\w)")
 _INDENT: Final = re.compile(
     r"((?:~|\t| {4})++)(?:(-)(?!--) ?|(&)(?![#\w]{1,31};) ?|([0-9]{1,9}|[A-Za-z]|[ivx]{2,8}|[IVX]{2,8})\) ?)?"
 )
@@ -72,10 +72,6 @@ _HEADING: Final = re.compile(r" *+(={2,6})(?!=)")
 _BLANK_TO_END: Final = re.compile(r"[ \t]*+(?=\n|\Z)")
 _BLANKS: Final = re.compile(r"[ \t]*+")
 _CELL_ATTRIBUTES: Final = re.compile(r"\(([a-z]:[^()\n]{0,400})\)|\{(?!\{)([^{}\n:]{1,40}:[^{}\n]{0,400})\}")
-_ACTION: Final = re.compile(
-    r"\s*+([A-Za-z][A-Za-z0-9]*+)((?:\s++[A-Za-z][\w\-]*+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))*+)\s*+"
-)
-_ARGUMENT: Final = re.compile(r"([A-Za-z][\w\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 _CODE_HEAD: Final = re.compile(r"\(([\w+#.\- ]{0,40})(?:;([0-9 ]{0,9})(?:;([^)\n]{0,200}))?)?\)")
 _URL_REST: Final = re.compile(r"(?:(?!\*\*|''|%%|££|¥¥)[^\s<>\"|\[\]{}`\\^])++")
 _MAIL_REST: Final = re.compile(r"[\w.+\-]{1,64}+@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+){1,8}+")
@@ -87,10 +83,10 @@ _LONGEST_SCHEME: Final = 6
 
 def tokens(text: str, *, autolink: bool = True) -> list[Token]:
     """The tokens of ``text``; with ``autolink`` CamelCase words are links.  Never raises; O(len(text))."""
-    return _Lexer(_fit(text), autolink).run()
+    return _Lexer(fit(text), autolink).run()
 
 
-def _fit(text: str) -> str:
+def fit(text: str) -> str:
     """Lines end with ``\\n``; what HTML and UTF-8 cannot carry becomes U+FFFD."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -181,7 +177,7 @@ class _Lexer:
         if end <= self.done:
             return
         text, out = self.text, self.out
-        for word in _CAMEL_CASE.finditer(text[self.done : end]) if self.autolink else ():
+        for word in CAMEL_CASE.finditer(text[self.done : end]) if self.autolink else ():
             name = word.group()
             if len(name) > MAX_NAME_BYTES:
                 continue
@@ -406,12 +402,8 @@ class _Lexer:
         close = self._ahead("}}", start + 2)
         if close > len(self.text) or self._ahead("{{", start + 2) < close:
             return start + 1
-        call = _ACTION.fullmatch(self.text, start + 2, close)
-        if not call:
-            return start + 1
-        arguments = tuple((a[1].lower(), a[2] if a[2] is not None else a[3]) for a in _ARGUMENT.finditer(call[2]))
-        action = ActionCall(call[1].lower(), arguments)
-        return self._emit(start, close + 2, redirect_link(action) or action)
+        action = read_action(self.text, start + 2, close)
+        return self._emit(start, close + 2, action) if action else start + 1
 
     def _angle(self, start: int, mark: str) -> int:
         if mark[:2] in ("<<", ">>"):

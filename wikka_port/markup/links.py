@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from wikka_port.markup.lexer import tokens
-from wikka_port.markup.tokens import NEWLINE, PageLink, Token
+from wikka_port.markup.formats import WIKKA, tokens
+from wikka_port.markup.tokens import NEWLINE, Open, PageLink, Token
 
 _REDIRECT_WORD: Final = re.compile(r"#REDIRECT\s*:?\s*", re.IGNORECASE)
 _REDIRECT_LENGTH: Final = 50  # characters; more than that before the link is no such beginning
@@ -34,16 +34,18 @@ def redirect_of(read: Iterable[Token]) -> str | None:
             start = None
         elif start is not None and len(start) < _REDIRECT_LENGTH and isinstance(token, str):
             start = (start + token).lstrip()
+        elif isinstance(token, Open) and token.kind == "p" and start == "":
+            continue
         elif token is not NEWLINE or start:
             start = None
     return None
 
 
-def links(text: str, *, autolink: bool = True) -> list[str]:
+def links(text: str, *, autolink: bool = True, markup: str = WIKKA) -> list[str]:
     """Distinct normalised names of the pages that ``text`` links to, in order; the ones that its HTML links."""
-    return page_names(tokens(text, autolink=autolink))
+    return page_names(tokens(text, autolink=autolink, markup=markup))
 
 
-def redirect_target(text: str, *, autolink: bool = True) -> str | None:
+def redirect_target(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
     """The page that ``text`` sends its reader to, or None."""
-    return redirect_of(tokens(text, autolink=autolink))
+    return redirect_of(tokens(text, autolink=autolink, markup=markup))

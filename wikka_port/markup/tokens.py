@@ -61,8 +61,8 @@ class Float:
 
 @dataclass(frozen=True, slots=True)
 class HeadingStart:
-    level: int  # 1..5
-    start: int = field(default=-1, compare=False)  # where its line begins; -1: in a cell
+    level: int  # 1..5; 6 in Markdown
+    start: int = field(default=-1, compare=False)  # where its line begins; -1: in a cell, or within another block
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,51 @@ class Cell:
     css: str = ""  # as typed: the insides of {..}
 
 
+BlockKind = Literal["p", "quote", "bullets", "numbers", "item", "notes", "note"]
+TableKind = Literal["table", "head", "body", "row", "heading cell", "cell"]
+InlineKind = Literal["em", "strong", "s", "code"]
+Kind = BlockKind | TableKind | InlineKind
+INLINE_KINDS: Final = frozenset({"em", "strong", "s", "code"})
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The beginning of a part of a text whose format nests (``markdown``); a Close of its kind follows."""
+
+    kind: Kind
+    value: str = ""  # numbers: the first one; a cell: "left", "center" or "right"; a note: its number
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The box that an item of a list of tasks begins with."""
+
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMark:
+    """A reference to the footnote ``number``."""
+
+    number: int
+    time: int  # 1: the first one to it
+
+
+Inside = tuple[str | Open | Close, ...]  # of a link: its label with emphasis
+
+
 @dataclass(frozen=True, slots=True)
 class PageLink:
     name: str  # normalised
     label: str
     redirect: bool = False  # written as {{redirect target=".."}}
+    place: str = ""  # id of the heading that it leads to
+    inside: Inside = ()  # (): the label, as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +136,14 @@ class Outside:
     url: str
     label: str
     kind: Literal["external", "interwiki", "mail", "local"]
+    inside: Inside = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
     url: str
+    alt: str = ""  # "": none was given
+    link: str = ""  # where the picture leads; "": to itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,5 +195,9 @@ Token = (
     | CodeBlock
     | Embedded
     | MindMap
+    | Open
+    | Close
+    | Task
+    | NoteMark
     | Rest
 )

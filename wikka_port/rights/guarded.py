@@ -19,12 +19,13 @@ from typing import Any, Final, TypeVar
 
 from wikka_port.accounts.leaving import Edits
 from wikka_port.editing.keeping import Drafts
+from wikka_port.editing.suggestions import Suggestions
 from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_LOOKS, SEARCHED_NAMES
 from wikka_port.listings import RecentChange
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoreAway, Wiki
-from wikka_port.rights.judging import Decision, Guarded, NotAllowed, group_names, may
+from wikka_port.rights.judging import SHUT_OUT, Decision, Guarded, NotAllowed, group_names, may
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row
@@ -43,6 +44,7 @@ class Can:
     write: bool
     change_rights: bool
     claim: bool
+    suggest: bool = False  # a change, which who may edit the page takes or refuses
 
 
 _ALL_OPEN: Final = Can(True, False, False)
@@ -98,7 +100,8 @@ class GuardedWiki:
             ]
         except StoreAway:
             return _NOTHING
-        return Can(*decided)
+        suggests = exists and not decided[0] and self.visitor.status not in SHUT_OUT
+        return Can(decided[0], decided[1], decided[2], suggests)
 
     def _decide(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> Decision:
         rules = self._wiki.rights.rules()
@@ -195,6 +198,11 @@ class GuardedWiki:
         self.require(name, Privilege.WRITE)
         return self._wiki.drafts
 
+    def suggestions(self, name: str) -> Suggestions:
+        """For who may read the page: who sees which of them is judged by their handler.  Raises NotAllowed."""
+        self.require(name, Privilege.READ)
+        return self._wiki.suggestions
+
     # --- rights ------------------------------------------------------------------------------------
 
     @property
@@ -240,6 +248,11 @@ class GuardedWiki:
             return found[1:] if found[:1] == [last] else found[:number]
 
         return self._gathered(fetch, str, limit)
+
+    def owned(self, owner: str, *, limit: int) -> list[str]:
+        found = self._wiki.owned(owner, limit=limit)
+        kept = self.readable(found)
+        return [name for name in found if name in kept]
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
         if self._is_open():

@@ -36,7 +36,7 @@ from wikka_port.rights.rules import (
 from wikka_port.schema import folded
 from wikka_port.visitors import Visitor
 
-_SHUT_OUT: Final = frozenset({"suspended", "banned", "deleted"})
+SHUT_OUT: Final = frozenset({"suspended", "banned", "deleted"})
 _WRITING: Final = frozenset({Privilege.WRITE, Privilege.COMMENT_POST, Privilege.CHANGE_RIGHTS, Privilege.CLAIM})
 _NEEDS: Final[Mapping[Privilege, Privilege]] = {
     Privilege.WRITE: Privilege.READ,
@@ -80,7 +80,7 @@ def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
     who = visitor.name or "a visitor who is not signed in"
     if (
         visitor.name is not None
-        and visitor.status in _SHUT_OUT
+        and visitor.status in SHUT_OUT
         and (privilege in _WRITING or privilege is Privilege.ADMINISTER)
     ):
         return Decision(False, f"{who} is {visitor.status}")

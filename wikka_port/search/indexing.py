@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from columnar.client import Connection
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import schema
-from wikka_port.page_rows import Cells, autolink_of
+from wikka_port.page_rows import Cells, autolink_of, markup_of
 from wikka_port.search.postings import STEMS, Postings, column_of, of_page, pack_stems, parse_stems, term_row
 from wikka_port.store import rows_in_steps
 
@@ -92,4 +92,5 @@ def postings_of(cells: Cells) -> Postings:
     name, body = cells.get(schema.NAME), cells.get(schema.BODY)
     if not name or body is None:
         return {}
-    return of_page(name.decode(errors="replace"), body.decode(errors="replace"), autolink=autolink_of(cells))
+    text = body.decode(errors="replace")
+    return of_page(name.decode(errors="replace"), text, autolink=autolink_of(cells), markup=markup_of(cells))

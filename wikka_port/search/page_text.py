@@ -10,18 +10,23 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from wikka_port.markup.lexer import tokens
+from wikka_port.markup.formats import WIKKA, tokens
 from wikka_port.markup.tokens import (
     HEADING_END,
+    INLINE_KINDS,
     ActionCall,
+    Close,
     CodeBlock,
     Embedded,
     HeadingStart,
     Image,
     MindMap,
+    NoteMark,
+    Open,
     Outside,
     PageLink,
     Rest,
+    Task,
     Toggle,
     Token,
 )
@@ -43,9 +48,9 @@ class PageText(NamedTuple):
     text: str
 
 
-def page_text(body: str, *, autolink: bool = True) -> PageText:
+def page_text(body: str, *, autolink: bool = True, markup: str = WIKKA) -> PageText:
     """O(len(body))."""
-    return text_of(tokens(body, autolink=autolink))
+    return text_of(tokens(body, autolink=autolink, markup=markup))
 
 
 def text_of(read: Iterable[Token]) -> PageText:
@@ -55,7 +60,7 @@ def text_of(read: Iterable[Token]) -> PageText:
     for token in read:
         if isinstance(token, str):
             out.append(token)
-        elif isinstance(token, Toggle):
+        elif isinstance(token, Toggle) or (isinstance(token, Open | Close) and token.kind in INLINE_KINDS):
             continue  # a word goes on over an emphasis that begins within it
         elif isinstance(token, HeadingStart):
             out = headings
@@ -77,6 +82,8 @@ def _said(token: Token) -> str:
         return _TAG.sub(" ", token.source)
     if isinstance(token, Rest):
         return token.source
-    if isinstance(token, ActionCall | Image):
+    if isinstance(token, Image):
+        return f" {token.alt} "
+    if isinstance(token, ActionCall | NoteMark | Task):
         return " "
     return "\n"

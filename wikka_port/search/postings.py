@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from wikka_port.markup.formats import WIKKA
 from wikka_port.search.page_text import page_text, title_text
 from wikka_port.search.words import stems
 
@@ -44,9 +45,9 @@ def parse_posting(value: bytes) -> Posting:
 Postings = Mapping[str, bytes]  # by stem, packed
 
 
-def of_page(name: str, body: str, *, autolink: bool) -> Postings:
+def of_page(name: str, body: str, *, autolink: bool, markup: str = WIKKA) -> Postings:
     """The postings of a page."""
-    plain = page_text(body, autolink=autolink)
+    plain = page_text(body, autolink=autolink, markup=markup)
     title, headings, text = (Counter(stems(part)) for part in (title_text(name), plain.headings, plain.text))
     length = min(_MOST, (title.total() + headings.total() + text.total()).bit_length())
     return {

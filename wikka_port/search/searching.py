@@ -18,7 +18,7 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.names import InvalidName, page_key
-from wikka_port.page_rows import Cells, autolink_of, head_of, time_of
+from wikka_port.page_rows import Cells, autolink_of, head_of, markup_of, time_of
 from wikka_port.schema import folded
 from wikka_port.search.page_text import page_text, title_text
 from wikka_port.search.postings import (
@@ -263,7 +263,7 @@ class _Search:
         )
 
     def _has_phrases(self, cells: Cells) -> bool:
-        plain = page_text(_text(cells, schema.BODY), autolink=autolink_of(cells))
+        plain = page_text(_text(cells, schema.BODY), autolink=autolink_of(cells), markup=markup_of(cells))
         parts = [stems(title_text(_text(cells, schema.NAME))), stems(plain.headings), stems(plain.text)]
         query = self._query
         return all(any(_stands(phrase, parts) for phrase in clause) for clause in query.clauses) and not any(

@@ -24,8 +24,8 @@ from tests.support.derived_pages import Derived
 from tests.support.fake_tables import Run, Stepper, Tables, write_slices
 from wikka_port import schema, triggers
 from wikka_port.names import page_key
+from wikka_port.next_revision import draft_after
 from wikka_port.page_rows import page_cells, revision_cells
-from wikka_port.pages import draft_after
 from wikka_port.search.postings import STEMS, column_of, parse_stems, stem_of_row
 from wikka_port.wanted import wanted_pages
 

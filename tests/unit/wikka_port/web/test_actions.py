@@ -20,6 +20,15 @@ ROW = re.compile(r"^\| `([a-z_.]+)` \| (there|replaced by|to come|left out) \| (
 
 # What is typed -> what a reader sees of it.  The page is called "Page"; "Member" links to "Cat", which is missing.
 SHOWN = {
+    "{{acls}}|": "|",
+    "{{countowned}}": "<p>0</p>",
+    "{{countusers}}": "<p>0</p>",
+    "{{lastusers}}": '<ul class="authors">',
+    "{{mychanges}}": "Sign in to see what is yours",
+    "{{mypages}}": "Sign in to see what is yours",
+    "{{ownedpages}}": "Sign in to see what is yours",
+    "{{owner}}": "<p>Nobody</p>",
+    "{{ownerlink}}": "Nobody owns this page",
     "{{backlinks page='Cat'}}": 'href="/Member"',
     "{{calendar year='2026' month='2'}}": "<caption>February 2026</caption>",
     "{{category page='Cat'}}": 'href="/Member"',

@@ -162,7 +162,7 @@ def test_actions(web: WikiClient, typed: str) -> None:
     [
         ('{{nosuchaction x="<b>"}}', "There is no action nosuchaction."),
         ("{{flash}}", "no browser shows Flash any more"),
-        ("{{mypages}}", "The action mypages is not here yet: it comes with the lists of a person's own pages."),
+        ("{{files}}", "The action files is not here yet: it comes with files."),
         ("=={{pageindex}}==", "it makes a block, which cannot stand in a heading or a footnote"),
     ],
 )

@@ -41,6 +41,7 @@ PAGE_QUERIES = {
     "print": [""],
     "revisions.xml": ["", "?format=rss"],
     "showcode": [""],
+    "suggestion": ["", "?id=0123456789abcdef"],
     "diff": ["", "?a=1&b=2", "?a=1&b=2&style=inline"],
     "draft": ["", "?draft=0123456789abcdef"],
     "edit": ["", "?revision=1"],
@@ -136,7 +137,9 @@ def test_no_route_and_no_action_is_missing_here() -> None:
     assert PAGE_QUERIES.keys() == PAGE_HANDLERS
     assert SITE_QUERIES.keys() == SITE_HANDLERS
     assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS
-    assert {"acls", "claim", "draft", "edit", "revert"} == POSTABLE & PAGE_HANDLERS, "each is posted to below"
+    assert {"acls", "claim", "draft", "edit", "revert", "suggestion"} == POSTABLE & PAGE_HANDLERS, (
+        "each is posted to below"
+    )
     for name in ACTIONS:
         assert any(f"{{{{{name}" in call for calls in LISTS.values() for call in calls)
 
@@ -152,7 +155,8 @@ def test_pages(scene: Scene, role: str) -> None:
             continue
         changes = role in ("owner", "administrator")
         expected = 200 if handler not in ("acls", "claim") or (handler == "acls" and changes) else 403
-        expected = 404 if handler == "draft" else expected  # nobody has one here
+        is_none = handler == "draft" or path.endswith("suggestion?id=0123456789abcdef")
+        expected = 404 if is_none else expected  # nobody has one here
         assert answer.status_code in (expected, 302), (path, answer.status_code)
         if handler in ("show", "raw", "diff", "history", "edit") and answer.status_code == 200:
             assert "WORTGEHEIM" in answer.text, "the test sees secrets where they may be seen"
@@ -177,6 +181,9 @@ def test_what_is_posted_to_a_page(scene: Scene, role: str) -> None:
             ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef"}),
             ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef", "keep": "1"}),
             ("draft", {"draft": "0123456789abcdef", "discard": "1"}),
+            ("suggestion", {"body": "typed", "base": "2", "send": "1"}),
+            ("suggestion", {"id": "0123456789abcdef", "take": "1"}),
+            ("suggestion", {"id": "0123456789abcdef", "refuse": "1"}),
         ):
             if role in READERS:
                 continue

@@ -1,0 +1,133 @@
+"""Lists and counts of people and of what is theirs: ``{{mypages}}``, ``{{countusers}}``, ``{{owner}}`` and the like.
+
+Pages are named and counted only if the visitor may read them.  Names of accounts are those that he can read as
+authors of changes anyway, all of them for administrators: a list of all names would help who tries passwords.  How many
+accounts there are is no secret.
+
+Cost: pages of an owner are found by one scan of the pages' rows on the store's side; accounts by a scan of theirs.  So
+these actions are dear (``markup/document``).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from wikka_port.actions.call import ActionCall
+from wikka_port.change_lists import some_changes
+from wikka_port.feeds import iso_time
+from wikka_port.limits import OWNED_MAX
+from wikka_port.markup.fragments import escape
+from wikka_port.names import normalise
+from wikka_port.rights.rules import NO_OWNERS, PUBLIC
+from wikka_port.urls import page_path
+
+SIGN_IN: Final = "Sign in to see what is yours."
+AUTHORS_OF: Final = 2_000  # changes that are looked at for names
+CHANGES_LISTED: Final = 200  # changes of one person, by the newest
+
+
+def mypages(call: ActionCall) -> str:
+    """The pages that the visitor owns."""
+    found = _owned(call)
+    if found is None:
+        return _said(SIGN_IN)
+    names, more = found[:OWNED_MAX], len(found) > OWNED_MAX
+    listed = call.site.fragment("names.html", names=names, columns=1, onward="", empty="You own no pages.")
+    return listed + (_said(f"These are the first {OWNED_MAX:,}.") if more else "")
+
+
+def mychanges(call: ActionCall) -> str:
+    """The pages that the visitor changed, by his newest changes; ``order="alpha"`` by name."""
+    name = call.site.visitor.name
+    if name is None:
+        return _said(SIGN_IN)
+    limit = call.number("limit", 50, CHANGES_LISTED)
+    found, _ = some_changes(call.site.wiki, lambda one: one.author == name and one.signed == "account", limit=limit)
+    newest = {one.name: one for one in reversed(found)}
+    ranked = sorted(newest.values(), key=lambda one: -one.time_ms)[:limit]
+    names = [one.name for one in ranked]
+    if call.arguments.get("order", "").strip().lower() == "alpha":
+        names.sort(key=str.casefold)
+    return call.site.fragment("names.html", names=names, columns=1, onward="", empty="You changed no page of late.")
+
+
+def countowned(call: ActionCall) -> str:
+    found = _owned(call)
+    return "0" if found is None else _count(found)
+
+
+def ownedpages(call: ActionCall) -> str:
+    """How many of all pages the visitor owns."""
+    found = _owned(call)
+    if found is None:
+        return _said(SIGN_IN)
+    total = max(1, call.site.wiki.count_pages())
+    share = 100 * min(len(found), total) / total
+    return _said(f"You own {_count(found)} of {total:,} pages ({share:.1f} %).")
+
+
+def countusers(call: ActionCall) -> str:
+    """How many accounts can sign in."""
+    return f"{sum(one.status == 'active' for one in call.site.accounts.directory.all()):,}"
+
+
+def lastusers(call: ActionCall) -> str:
+    """The newest accounts of people who wrote here: ``max``, and ``style="simple"`` for their names alone."""
+    visitor = call.site.visitor
+    active = (one for one in call.site.accounts.directory.all() if one.status == "active")
+    if not (visitor.admin and visitor.is_active):
+        changes, _ = call.site.wiki.changes(limit=AUTHORS_OF)
+        authors = {change.author for change in changes if change.signed == "account"}
+        active = (one for one in active if one.name in authors)
+    newest = heapq.nlargest(call.number("max", 10, 100), active, key=lambda one: (one.created_ms, one.name))
+    simple = call.arguments.get("style", "").strip().lower() == "simple"
+    dates = {one.name: "" if simple else f" {iso_time(one.created_ms)[:10]}" for one in newest}
+    rows = "".join(f'<li><span class="author">{escape(name)}</span>{date}</li>\n' for name, date in dates.items())
+    return f'<ul class="authors">\n{rows}</ul>\n'
+
+
+def owner(call: ActionCall) -> str:
+    """The owner of the page; ``page`` names another one."""
+    return escape(_owner_of(call) or "Nobody")
+
+
+def ownerlink(call: ActionCall) -> str:
+    """The owner of the page in words; a link to claim it for a visitor who may."""
+    held = _owner_of(call)
+    if held:
+        yours = call.site.visitor.name is not None and held.casefold() == call.site.visitor.name.casefold()
+        return "You own this page" if yours else f"Owner: {escape(held)}"
+    if call.site.wiki.can(call.page).claim:
+        return f'Nobody owns this page (<a href="{escape(page_path(call.page, "claim"))}" rel="nofollow">claim it</a>)'
+    return "Nobody owns this page"
+
+
+def acls(call: ActionCall) -> str:
+    """A link to the rights of the page, for who may change them; nothing for others."""
+    call.site.wiki.page(call.page)
+    if not call.site.wiki.can(call.page).change_rights:
+        return ""
+    label = call.arguments.get("label", "") or "Rights of this page"
+    return f'<a href="{escape(page_path(call.page, "acls"))}" rel="nofollow">{escape(label)}</a>'
+
+
+def _owner_of(call: ActionCall) -> str:
+    """ "": nobody.  Raises NotAllowed."""
+    page = call.site.wiki.page(normalise(call.arguments.get("page", "") or call.page))
+    held = page.owner if page is not None else ""
+    return "" if held in NO_OWNERS or held == PUBLIC else held
+
+
+def _owned(call: ActionCall) -> list[str] | None:
+    """The names of the pages that the visitor owns, one more than OWNED_MAX at most; None: he is not signed in."""
+    visitor = call.site.visitor
+    return call.site.wiki.owned(visitor.name, limit=OWNED_MAX + 1) if visitor.name and visitor.is_active else None
+
+
+def _count(found: list[str]) -> str:
+    return f"more than {OWNED_MAX:,}" if len(found) > OWNED_MAX else f"{len(found):,}"
+
+
+def _said(words: str) -> str:
+    return f'<p class="hint">{escape(words)}</p>\n'

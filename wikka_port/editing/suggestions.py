@@ -1,0 +1,144 @@
+"""Suggested changes: texts that somebody who may read a page and not write it would like it to have.
+
+    table          row                             families               ends
+    suggestions    md5 of page (32), id (16)       s (text), at (whose)   30 days after it was made
+
+    s:text s:note                          as typed
+    at:who at:owner at:time                name to be shown; whose it is, as of drafts (``rows``); when (ms)
+    at:base at:format                      the revision that it began from; the format of the text
+    at:signed                              what the name rests on (``schema``)
+
+A person has at most SUGGESTED_BY_ONE on a page, and a page SUGGESTED_OF_PAGE: a new one beyond that is refused, never
+an older one pushed out.  The counts are looked at before the write, so several at one moment may go over by as many.
+Lists read the family ``at`` alone.
+
+Taking a suggestion is an edit (``handlers/suggestion``); it is thrown away behind the save.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wikka_port.accounts.rows import Rows
+from wikka_port.limits import SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE, SUGGESTIONS_S
+from wikka_port.markup.formats import WIKKA, is_format
+from wikka_port.names import page_key
+from wikka_port.schema import TableSpec
+
+SUGGESTIONS: Final = b"suggestions"
+_FAMILY: Final = {"max_versions": 1, "time_to_live": SUGGESTIONS_S}
+TABLES: Final = (TableSpec(SUGGESTIONS, {"s": _FAMILY, "at": _FAMILY}, {}),)
+
+_AT: Final = b"at"
+_KEY_CHARS: Final = 32
+_ID: Final = re.compile("[0-9a-f]{16}")
+
+
+class TooMany(Exception):
+    """``str()`` is a sentence for who suggests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    who: str
+    owner: str
+    signed: str
+    time_ms: int
+    base: int
+    markup: str
+    text: str | None  # None where the family ``at`` alone was asked for
+    note: str = ""
+    id: str = ""  # "": not stored yet
+
+
+class Suggestions:
+    """Thread-safe.  Everything may raise StoreAway and InvalidName."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def add(self, name: str, one: Suggestion) -> Suggestion:
+        """Raises TooMany."""
+        there = self.of(name)
+        if sum(other.owner == one.owner for other in there) >= SUGGESTED_BY_ONE:
+            raise TooMany(f"You have suggested {SUGGESTED_BY_ONE} changes of this page that nobody has looked at yet.")
+        if len(there) >= SUGGESTED_OF_PAGE:
+            raise TooMany(f"{SUGGESTED_OF_PAGE} changes of this page wait to be looked at, and that is the most.")
+        made = replace(one, id=secrets.token_hex(8))
+        self._rows.put(SUGGESTIONS, _row(name, made.id), _pack(made))
+        return made
+
+    def of(self, name: str) -> list[Suggestion]:
+        """The suggestions of a page without their texts, the newest first."""
+        start = page_key(name)
+        found = []
+        for row, cells in self._rows.scan(SUGGESTIONS, start, columns=(_AT,), limit=2 * SUGGESTED_OF_PAGE):
+            if not row.startswith(start):
+                break
+            one = _unpack(row, cells)
+            if one is not None:
+                found.append(one)
+        return sorted(found, key=lambda one: -one.time_ms)
+
+    def one(self, name: str, suggestion_id: str) -> Suggestion | None:
+        if not _ID.fullmatch(suggestion_id):
+            return None
+        row = _row(name, suggestion_id)
+        found = _unpack(row, self._rows.row(SUGGESTIONS, row))
+        return found if found is not None and found.text is not None else None
+
+    def throw_away(self, name: str, suggestion_id: str) -> None:
+        self._rows.delete(SUGGESTIONS, _row(name, suggestion_id))
+
+    def forget(self, owners: Collection[str]) -> int:
+        """Throw away all that ``owners`` suggested; how many.  O(all suggestions)."""
+        count = 0
+        for row, cells in self._rows.scan(SUGGESTIONS, columns=(_AT,)):
+            if _text(cells, b"at:owner") in owners:
+                self._rows.delete(SUGGESTIONS, row)
+                count += 1
+        return count
+
+
+def _row(name: str, suggestion_id: str) -> bytes:
+    return page_key(name) + suggestion_id.encode()
+
+
+def _pack(one: Suggestion) -> dict[bytes, bytes]:
+    values = {
+        "s:text": one.text or "",
+        "s:note": one.note,
+        "at:who": one.who,
+        "at:owner": one.owner,
+        "at:signed": one.signed,
+        "at:time": str(one.time_ms),
+        "at:base": str(one.base),
+        "at:format": one.markup,
+    }
+    return {column.encode(): value.encode("utf-8", "replace") for column, value in values.items()}
+
+
+def _unpack(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
+    """None where it is not whole: the time to live of a part of it is over."""
+    time, base, markup = cells.get(b"at:time", b""), cells.get(b"at:base", b""), _text(cells, b"at:format")
+    if not time.isdigit() or not base.isdigit():
+        return None
+    return Suggestion(
+        who=_text(cells, b"at:who"),
+        owner=_text(cells, b"at:owner"),
+        signed=_text(cells, b"at:signed"),
+        time_ms=int(time),
+        base=int(base),
+        markup=markup if is_format(markup) else WIKKA,
+        text=_text(cells, b"s:text") if b"s:text" in cells else None,
+        note=_text(cells, b"s:note"),
+        id=row[_KEY_CHARS:].decode(errors="replace"),
+    )
+
+
+def _text(cells: Mapping[bytes, bytes], column: bytes) -> str:
+    return cells.get(column, b"").decode(errors="replace")

@@ -1,0 +1,195 @@
+"""A change that is suggested by who may read a page and not write it, and taken or refused by who may write it.
+
+    GET                  who may not write: a form with the text; who may: the suggestions that wait
+    GET ?id=             one of them as a difference; for its author, and for who may write the page
+    POST send            suggest it
+    POST take            an edit of who takes it, with the name of who suggested it in the note; merged like others
+    POST refuse          it is thrown away; its author may do so, too
+
+Rights are judged in this request, from the page as it is now; the save of ``take`` is judged again with its write.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.diffs import rows
+from wikka_port.drafts import FormDraft, complaint, draft_of
+from wikka_port.editing.owners import owner_to_keep, owners_of, remember
+from wikka_port.editing.suggestions import Suggestion, TooMany
+from wikka_port.forms import form_page, is_genuine
+from wikka_port.handlers.edit import submit
+from wikka_port.handlers.editor_page import AWAY, STALE, later, other_person
+from wikka_port.handlers.show import missing
+from wikka_port.limits import SUGGESTED_BY_ONE
+from wikka_port.markup.formats import FORMATS
+from wikka_port.pages import Page, StoreAway
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import Privilege
+from wikka_port.site import Site, page_url, redirect
+from wikka_port.urls import page_path
+
+EMPTY = "The suggestion is the page as it is: please change the text first."
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    try:
+        return _answer(site, request, name)
+    except StoreAway:
+        if "send" not in request.form:
+            raise
+        return later(_form(site, request, name, None, draft_of(request.form), status=503, problem=AWAY), 5)
+
+
+def _answer(site: Site, request: Request, name: str) -> Response:
+    page = site.wiki.page(name)
+    if page is None:
+        return missing(site, name)
+    writer = site.wiki.can(name).write
+    if request.method == "POST":
+        if "send" in request.form:
+            return _send(site, request, page)
+        return _decided(site, request, page, writer)
+    asked = request.args.get("id", "")
+    if asked:
+        found = _seen(site, request, page, asked, writer)
+        return _gone(site, name) if found is None else _shown(site, request, page, found, writer)
+    if not writer:
+        _require_to_suggest(site, name)
+        return _form(site, request, name, page, FormDraft(page.body, base=page.number), sent="sent" in request.args)
+    return _listed(site, request, page)
+
+
+def _require_to_suggest(site: Site, name: str) -> None:
+    """Raises NotAllowed for who may write, and for who is shut out."""
+    if not site.wiki.can(name).suggest:
+        raise NotAllowed(name, Privilege.WRITE, site.wiki.decision(name, Privilege.WRITE))
+
+
+def _send(site: Site, request: Request, page: Page) -> Response:
+    draft = draft_of(request.form)
+    problem = other_person(site, draft) or ("" if is_genuine(site, request) else STALE)
+    if problem:
+        return _form(site, request, page.name, page, draft, status=403, problem=problem)
+    _require_to_suggest(site, page.name)
+    refused = complaint(draft, site.config)
+    if refused is not None:
+        return _form(site, request, page.name, page, draft, status=refused[0], problem=refused[1])
+    if draft.body == page.body:
+        return _form(site, request, page.name, page, draft, status=400, problem=EMPTY)
+    wait_s = math.ceil(site.limiter.wait_s(request.remote_addr or ""))
+    if wait_s > 0:
+        problem = f"These were many edits in a short time. Please wait {wait_s} s, then send it again."
+        return later(_form(site, request, page.name, page, draft, status=429, problem=problem), wait_s)
+    began = page if draft.base == page.number else site.wiki.revision(page.name, draft.base)
+    if began is None:
+        return _form(site, request, page.name, page, draft, status=403, problem=STALE)
+    owner, cookie = owner_to_keep(site, request)
+    made = Suggestion(
+        who=site.visitor.signature,
+        owner=owner,
+        signed="account" if site.visitor.name else "visitor",
+        time_ms=site.accounts.clock_ms(),
+        base=began.number,
+        markup=began.markup,
+        text=draft.body,
+        note=draft.note,
+    )
+    try:
+        site.wiki.suggestions(page.name).add(page.name, made)
+    except TooMany as too_many:
+        return _form(site, request, page.name, page, draft, status=429, problem=str(too_many))
+    response = redirect(page_path(page.name, "suggestion", sent=1))
+    remember(request, response, cookie)
+    return response
+
+
+def _seen(site: Site, request: Request, page: Page, asked: str, writer: bool) -> Suggestion | None:
+    """The suggestion, for its author and for who may write the page."""
+    found = site.wiki.suggestions(page.name).one(page.name, asked)
+    if found is None or not (writer or found.owner in owners_of(site, request)):
+        return None
+    return found
+
+
+def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response:
+    found = _seen(site, request, page, request.form.get("id", ""), writer)
+    if found is None:
+        return _gone(site, page.name)
+    draft = draft_of(request.form)
+    problem = other_person(site, draft) or ("" if is_genuine(site, request) else STALE)
+    if problem:
+        return _shown(site, request, page, found, writer, status=403, problem=problem.partition(". Your text")[0] + ".")
+    kept = site.wiki.suggestions(page.name)
+    if "take" not in request.form:
+        kept.throw_away(page.name, found.id)
+        return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
+    site.wiki.require(page.name, Privilege.WRITE)
+    note = f"Suggested by {found.who}{': ' if found.note else ''}{found.note}"[: site.config.max_note_chars]
+    taken = FormDraft(found.text or "", note, signed_as=draft.signed_as, base=found.base, markup=found.markup)
+    response = submit(site, request, page.name, taken)
+    if response.status_code == 303:
+        kept.throw_away(page.name, found.id)
+    return response
+
+
+def _gone(site: Site, name: str) -> Response:
+    message = "There is no such suggestion: it was taken, refused or withdrawn, or it is 30 days old."
+    return site.html("error.html", status=404, title="No suggestion", message=message, back=page_url(name))
+
+
+def _shown(
+    site: Site, request: Request, page: Page, found: Suggestion, writer: bool, *, status: int = 200, problem: str = ""
+) -> Response:
+    old = page.body
+    if found.base != page.number:
+        began = site.wiki.revision(page.name, found.base)
+        old = began.body or "" if began is not None else ""
+    values: dict[str, Any] = {"one": found, "writer": writer, "problem": problem, "behind": found.base != page.number}
+    return form_page(
+        site,
+        request,
+        "suggestion.html",
+        status=status,
+        page_name=page.name,
+        rows=rows(old, found.text or ""),
+        **values,
+    )
+
+
+def _listed(site: Site, request: Request, page: Page) -> Response:
+    found = site.wiki.suggestions(page.name).of(page.name)
+    return form_page(site, request, "suggestions.html", page_name=page.name, suggestions=found)
+
+
+def _form(
+    site: Site,
+    request: Request,
+    name: str,
+    page: Page | None,
+    draft: FormDraft,
+    *,
+    status: int = 200,
+    problem: str = "",
+    sent: bool = False,
+) -> Response:
+    """``page`` None: the store is away."""
+    owners = owners_of(site, request)
+    there = site.wiki.suggestions(name).of(name) if owners and page is not None else []
+    own = [one for one in there if one.owner in owners]
+    return form_page(
+        site,
+        request,
+        "suggest.html",
+        status=status,
+        page_name=name,
+        draft=draft,
+        problem=problem,
+        own=own,
+        most=SUGGESTED_BY_ONE,
+        sent=sent,
+        format_name=FORMATS[page.markup] if page is not None else "the format of the page",
+    )

@@ -1,0 +1,78 @@
+"""The revision that follows another (pure): all that its row and its page's row will say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from wikka_port import schema
+from wikka_port.markup.formats import WIKKA
+from wikka_port.page_rows import Cells, Draft, head_of, number_in, page_of
+from wikka_port.schema import Head, revision_token
+
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
+
+
+class PageTooBig(ValueError):
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"The text is {size_bytes:,} bytes long and {BODY_BYTES_MAX:,} are the most.")
+        self.size_bytes = size_bytes
+
+
+def draft_after(
+    row: Cells,
+    *,
+    name: str,
+    body: str,
+    author: str,
+    note: str,
+    time_ms: int,
+    autolink: bool | None = None,
+    attribution: str | None = None,
+    owner: str | None = None,
+    signed: str = "",
+    markup: str | None = None,
+    minor: bool = False,
+) -> Draft:
+    """The revision that follows the one in ``row`` (the page's cells; empty for a new page)."""
+    size = len(body.encode(errors="replace"))
+    if size > BODY_BYTES_MAX:
+        raise PageTooBig(size)
+    old = head_of(row)
+    page = page_of(old.number, row) if old.number else None
+    at = min(time_ms if page is None else max(time_ms, page.time_ms + 1), schema.TIME_MAX_MS)
+    draft = Draft(
+        name=name,
+        head=Head(old.number + 1, b""),
+        previous=old.token,
+        time_ms=at,
+        author=_storable(author),
+        note=_storable(note),
+        body=_storable(body),
+        owner=_kept(owner, page.owner if page else ""),
+        created_ms=number_in(row, schema.CREATED) if page else at,
+        autolink=(page.autolink if page else True) if autolink is None else autolink,
+        attribution=_kept(attribution, page.attribution if page else ""),
+        signed=signed,
+        markup=_markup_after(row, markup),
+        minor=minor if minor or schema.MINOR in row else None,
+    )
+    token = revision_token(
+        name, draft.head.number, at, draft.author, draft.note, draft.body, draft.previous, draft.markup
+    )
+    return replace(draft, head=Head(draft.head.number, token))
+
+
+def _markup_after(row: Cells, given: str | None) -> str:
+    """The value that ``meta:format`` becomes; "": there is no such cell, nor was one."""
+    held = row.get(schema.FORMAT, b"").decode(errors="replace")
+    return held if given is None or (given == WIKKA and not held) else given
+
+
+def _kept(given: str | None, held: str) -> str:
+    return held if given is None else _storable(given)
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates have no UTF-8."""
+    return text.encode(errors="replace").decode()
