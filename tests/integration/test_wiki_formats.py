@@ -50,6 +50,9 @@ def test_formats_and_minor_edits(wiki: Wiki) -> None:
     assert (page.markup, page.minor) == ("wikka", False)
     assert [one.minor for one in wiki.changes()[0]] == [False, False, False, True, False]
     assert (wiki.backlinks("Other"), wiki.backlinks("OtherPage")) == ([], ["P"])
+    wiki.save("M", "[w](Only_here) //x//", author="Ann", base=0, markup="markdown")
+    wiki.settle("")
+    assert wiki.backlinks("Only here") == ["M"]
     report = check(wiki)
     assert report.differences == ()
 

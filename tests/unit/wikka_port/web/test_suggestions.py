@@ -55,6 +55,7 @@ def test_a_suggestion_is_seen_as_a_difference_and_taken_as_an_edit(web: WikiClie
 
 def test_a_page_that_changed_since_is_merged_or_shown_as_a_conflict(web: WikiClient) -> None:
     suggest(web, "one\n\nTWO\n\nthree")
+    web.now += 1
     suggest(web, "one\n\nzwei\n\nthree")
     web.wiki.save("P", "one\n\ntwo\n\nTHREE", author="Olga", base=1)
     olga = web.signed_in("Olga")
@@ -70,6 +71,7 @@ def test_a_page_that_changed_since_is_merged_or_shown_as_a_conflict(web: WikiCli
 def test_refused_by_who_may_write_and_withdrawn_by_its_author(web: WikiClient) -> None:
     rita, ben, olga = web.signed_in("Rita"), web.signed_in("Ben"), web.signed_in("Olga")
     suggest(rita, "a")
+    web.now += 1
     suggest(rita, "b")
     second, first = listed(rita)
     form = {**ben.form("/-/login"), **ben.form("/P/suggestion"), "id": first}
