@@ -24,7 +24,9 @@ HEADERS: Final = (
     (
         "Content-Security-Policy",
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' https: data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+        # no script makes HTML of a text, but the editor's, which parses what is pasted in a document that runs nothing
+        "require-trusted-types-for 'script'; trusted-types wikka-editor",
     ),
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "same-origin"),

@@ -59,7 +59,7 @@ class Checkout:
         self._python = str(python) if python.exists() else sys.executable
 
     def command(self, *arguments: str) -> list[str]:
-        return [self._python, "-m", *arguments]
+        return [self._python, *(arguments if arguments[0] == "-c" else ("-m", *arguments))]
 
     def options(self) -> dict[str, object]:
         return {"cwd": self._folder, "env": {**os.environ, "PYTHONPATH": str(self._folder)}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from wikka_port.names import InvalidName, normalise
@@ -26,8 +27,7 @@ def found(query: Query, pages: Iterable[SearchedPage]) -> set[str]:
 
 
 def _matches(query: Query, page: SearchedPage) -> bool:
-    plain = page_text(page.body, autolink=page.autolink)
-    parts = [" ".join(["", *(word.stem for word in words(part)), ""]) for part in (title_text(page.name), *plain)]
+    parts = _stems(page.name, page.body, page.autolink)
 
     def says(phrase: tuple[str, ...]) -> bool:
         return any(f" {' '.join(phrase)} " in part for part in parts)
@@ -41,6 +41,12 @@ def _matches(query: Query, page: SearchedPage) -> bool:
         and (query.before_ms is None or page.time_ms < query.before_ms)
         and (not query.category or bool(_categories(query.category) & set(page.linked)))
     )
+
+
+@lru_cache(maxsize=20_000)
+def _stems(name: str, body: str, autolink: bool) -> list[str]:
+    plain = page_text(body, autolink=autolink)
+    return [" ".join(["", *(word.stem for word in words(part)), ""]) for part in (title_text(name), *plain)]
 
 
 def _categories(name: str) -> set[str]:

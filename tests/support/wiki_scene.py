@@ -58,10 +58,11 @@ class Sent:
 
 
 class Scene:
-    """``config`` is that of the wiki; passwords of registered people are PASSWORD."""
+    """``config`` is that of the wiki; passwords of registered people are PASSWORD.  ``now``: for a real clock."""
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, now: float | None = None, **config: Any) -> None:
         self.web = web = WikiClient(**{"edit_burst": 100_000, "count_age_s": 0.0, **config})
+        web.now = web.now if now is None else now
         self.wiki = web.wiki
         self.accounts = make_accounts(self.wiki.rows, web.config, lambda: web.now, EditBuckets.opened(100))
         self.directory, self.links = self.accounts.directory, self.accounts.registration.links

@@ -8,14 +8,14 @@ from __future__ import annotations
 from wikka_port.actions.call import ActionCall
 from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.fragments import escape
-from wikka_port.markup.targets import is_url, safe_url
+from wikka_port.markup.targets import is_url, safe_picture, safe_url
 from wikka_port.names import normalise
 from wikka_port.urls import page_path
 
 
 def run(call: ActionCall) -> str:
     typed = call.arguments
-    url = safe_url(typed.get("url", "") or typed.get("src", ""))
+    url = safe_picture(typed.get("url", "") or typed.get("src", ""))
     if url is None:
         raise ValueError('url="..." should be the address of a picture')
     alt = typed.get("alt", "") or typed.get("title", "")

@@ -19,7 +19,7 @@ from typing import Final
 import nh3
 
 from wikka_port.markup.fragments import escape
-from wikka_port.markup.targets import SCHEMES, safe_url
+from wikka_port.markup.targets import SCHEMES, safe_picture, safe_url
 
 _INLINE: Final = frozenset({
     "a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "dfn", "del", "em", "i", "img", "ins", "kbd",
@@ -57,8 +57,10 @@ def user_classes(typed: str) -> str:
 def _filter(_tag: str, attribute: str, value: str) -> str | None:
     if attribute == "class":
         return user_classes(value) or None
-    if attribute in ("href", "src"):
+    if attribute == "href":
         return safe_url(value)
+    if attribute == "src":
+        return safe_picture(value)
     if attribute in ("colspan", "rowspan", "span", "start", "width", "height"):
         return value if value.isascii() and value.isdigit() and len(value) <= 4 else None
     return value

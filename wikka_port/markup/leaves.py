@@ -10,6 +10,7 @@ from typing import Final
 
 from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup.fragments import Heading, PageSlot, Piece, escape, section_slot
+from wikka_port.markup.targets import safe_picture
 from wikka_port.markup.tokens import INLINE_KINDS, Image, Inside, Open, Outside, PageLink
 
 # What these return is text with a little markup; every other action stands as a block of its own.
@@ -90,9 +91,9 @@ def label_html(inside: Inside) -> str:
 
 def image_html(image: Image) -> str:
     """A link around it: where the policy of the site blocks foreign images, the reader can still go there."""
-    url = escape(image.url)
+    url, picture = escape(image.url), escape(safe_picture(image.url) or "")
     name = escape(image.alt or image.url.rsplit("/", 1)[-1])
     return (
         f'<a href="{escape(image.link) or url}" class="external" rel="nofollow noopener">'
-        f'<img src="{url}" alt="{name}" loading="lazy" referrerpolicy="no-referrer"></a>'
+        f'<img src="{picture}" alt="{name}" loading="lazy" referrerpolicy="no-referrer"></a>'
     )

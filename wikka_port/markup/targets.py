@@ -53,6 +53,15 @@ def safe_url(raw: str) -> str | None:
     return "%20".join(url.split())
 
 
+def safe_picture(raw: str) -> str | None:
+    """As ``safe_url``, for a picture: it is asked for by https alone, since the policy of the site refuses http."""
+    url = safe_url(raw)
+    if url is None or not (scheme := _SCHEME.match(url)):
+        return url
+    is_web = scheme.group().lower() in ("http:", "https:")
+    return "https:" + url[scheme.end() :] if is_web else None
+
+
 def is_url(text: str) -> bool:
     return _URL.match(text) is not None
 

@@ -24,6 +24,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
   console.info(`ATTACK policy ${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
 """
 LOOK: Final = """() => {
+  if (document.contentType !== "text/html") return []; // shown by the browser's own viewer of texts
   const found = [];
   const schemes = new Set(["http:", "https:", "mailto:", "ftp:", "news:", "irc:", "nntp:", "tel:", "sms:", "xmpp:"]);
   const foreign = new Set(["IFRAME", "FRAME", "OBJECT", "EMBED", "BASE", "STYLE", "APPLET", "PORTAL", "FOREIGNOBJECT",
@@ -63,30 +64,33 @@ class Watched:
         context.add_init_script(WATCH)
         context.on("page", self._another)
         self.page = context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(90_000)
         self.page.on("console", self._said)
-        self.page.on("pageerror", lambda error: self._note(f"a script failed: {error}"))
+        self.page.on("pageerror", lambda error: self.note(f"a script failed: {error}"))
         self.page.on("request", self._asked)
         self.page.on("dialog", self._dialog)
 
-    def _note(self, what: str) -> None:
+    def note(self, what: str) -> None:
         self.findings.append(f"{self.page.url}: {what}")
 
     def _said(self, message: Any) -> None:
         if not message.text.startswith(_EXPECTED):
-            self._note(message.text[:300])
+            self.note(message.text[:300])
 
     def _asked(self, request: Any) -> None:
         if not request.url.startswith((self.url + "/", "data:image/")) and request.resource_type != "image":
-            self._note(f"asked for {request.resource_type} {request.url[:120]}")
+            self.note(f"asked for {request.resource_type} {request.url[:120]}")
 
     def _dialog(self, dialog: Any) -> None:
-        self._note(f"a dialog: {dialog.message[:80]}")
+        if dialog.type == "beforeunload":  # the editor asks before a typed text is left
+            dialog.accept()
+            return
+        self.note(f"a dialog: {dialog.message[:80]}")
         dialog.dismiss()
 
     def _another(self, page: Any) -> None:
         if hasattr(self, "page"):
-            self._note("another window was opened")
+            self.note("another window was opened")
             page.close()
 
     def show(self, path: str) -> None:
@@ -102,26 +106,28 @@ class Watched:
         """At the page that is shown now."""
         self.seen += 1
         if not self.page.url.startswith(self.url + "/"):
-            self._note("it left the wiki")
+            self.note("it left the wiki")
         for found in self.page.evaluate(LOOK):
-            self._note(found)
+            self.note(found)
+
+    def has(self, form: Form) -> bool:
+        return bool(self.page.evaluate(SEND, [form.action, sorted(form.names() - {""}), {}, "", False]))
 
     def send(self, form: Form, fields: dict[str, str], button: str = "") -> None:
         """Fill the form in the page that is shown, press the button of that name, and look at the answer."""
         wanted = [form.action, sorted(form.names() - {""}), fields, button]
         with self.page.expect_navigation(wait_until="load"):
-            if not self.page.evaluate(SEND, wanted):
-                self._note(f"the form to {form.action} is not there")
-                self.page.goto(self.url + "/-/logout", wait_until="load")
+            self.page.evaluate(SEND, [*wanted, True])
         self.look()
 
 
 # By the form's own submit, so that no bound of an input keeps a payload back; a field that is missing is added.
-SEND: Final = """([action, names, fields, button]) => {
+SEND: Final = """([action, names, fields, button, send]) => {
   const namesOf = (form) => [...new Set([...form.elements].map((one) => one.name).filter(Boolean))].sort();
-  const fits = (form) => form.getAttribute("action") === (action || null) || form.getAttribute("action") === action;
+  const place = (address) => (address || "").split("?")[0];
+  const fits = (form) => place(form.getAttribute("action")) === place(action);
   const form = [...document.forms].find((one) => fits(one) && names.every((name) => namesOf(one).includes(name)));
-  if (!form) return false;
+  if (!form || !send) return Boolean(form);
   form.noValidate = true;
   window.onbeforeunload = null;
   for (const [name, value] of Object.entries(fields)) {

@@ -7,6 +7,8 @@ parameter or an action that is new is attacked without a change here.
 
 from __future__ import annotations
 
+import copy
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -22,6 +24,7 @@ from tests.support.wiki_scene import ROLES, Scene, Sent, forms, walk
 from tests.support.wiki_server import running_wiki
 from wikka_port.actions import ACTIONS
 from wikka_port.handlers import HANDLERS
+from wikka_port.markup.formats import FORMATS, WIKKA
 from wikka_port.markup.mediawiki import convert
 from wikka_port.names import InvalidName, normalise
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, site_path
@@ -37,44 +40,87 @@ NAMESPACES: Final = {"Category": 14, "File": 6, "Template": 10}
 # What a browser holds for the form; with something else in it nothing but a refusal would be seen.
 FIXED: Final = frozenset({"csrf", "as", "base", "do", "revision"})
 SECRET: Final = frozenset({"password", "current"})  # never shown; with another one nothing would be accepted
+STORED: Final = ("/-/recentchanges", "/-/pageindex", "/HomePage", "/HomePage/revisions", "/HomePage/acls", "/Guarded")
 LEAVING: Final = frozenset({"logout", "account"})  # these end what the others need
+
+
+class Kept:
+    """What a wiki held before anything was typed into it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        wiki = scene.wiki
+        self._pages = {name: list(kept) for name, kept in wiki._pages.items()}
+        self._rows = copy.deepcopy(wiki.rows.data)
+
+    def restore(self, page: Watched, role: str) -> None:
+        wiki = self._scene.wiki
+        wiki._pages = {name: list(kept) for name, kept in self._pages.items()}
+        wiki.rows.data = copy.deepcopy(self._rows)
+        page.page.context.clear_cookies()
+        sign_in(page, self._scene, role)
 
 
 @dataclass
 class Campaign:
-    """``each``: places of a text for each payload; ``names``: pages for each handler; ``fills``: of each form."""
+    """``each``: places of a text for each payload; ``share``: every n-th names a page; ``names``: pages for each
+    handler and role; ``fills``: of each form."""
 
     browser: Any
     each: int
+    share: int
     names: int
     fills: int
     options: dict[str, Any] = field(default_factory=dict)  # of the browser's contexts
     findings: list[str] = field(default_factory=list)
     looks: int = 0
     typed: set[tuple[str, str]] = field(default_factory=set)  # handler and field
+    _sent: set[tuple[str, frozenset[str]]] = field(default_factory=set)
 
     def run(self) -> None:
         with noting() as noted:
-            scene = Scene()
+            scene = Scene(now=time.time())
             found = {role: forms(scene, role) for role in ROLES}
-            pages, names = store_texts(scene, self.each), store_names(scene)
+            pages = store_texts(scene, self.each)
             with running_wiki(scene.wiki) as server:
+                with watched(self.browser, server.url, **self.options) as page:
+                    self._show(page, pages)
+                    self._take(page)
+                names = store_names(scene, self.share)
+                kept = Kept(scene)
                 for role in ROLES:
                     with watched(self.browser, server.url, **self.options) as page:
-                        sign_in(page, scene, role)
-                        if role == "anonymous":
-                            self._show(page, pages)
-                        self._show(page, [*lists(), *handled(names, self.names, ROLES.index(role)), *parameters(noted)])
-                        self._type(page, scene, [one for one in found[role] if one.handler not in LEAVING], noted)
-                        self._show(page, lists())
-                        self.findings += page.findings
-                        self.looks += page.seen
+                        kept.restore(page, role)
+                        self._show(page, self._paths(role, names, noted))
+                        self._type(page, kept, role, self._sendable(found[role]), noted)
+                        self._take(page)
+
+    def _paths(self, role: str, names: Sequence[str], noted: Noted) -> list[str]:
+        """In the short form each address for one role."""
+        turn, brief = ROLES.index(role), self.fills == 1
+        shown = [*lists(), *parameters(noted)[:: 4 if brief else 1]] if turn == 0 or not brief else []
+        return shown + (handled(names, self.names, turn) if turn == 2 or not brief else [])
+
+    def _sendable(self, found: Sequence[Sent]) -> list[Sent]:
+        """In the short form what no role before had."""
+        brief = self.fills == 1
+        chosen = []
+        for one in found:
+            key = (one.handler, one.form.names())
+            if one.handler not in LEAVING and (not brief or key not in self._sent):
+                self._sent.add(key)
+                chosen.append(one)
+        return chosen
+
+    def _take(self, page: Watched) -> None:
+        self.findings += page.findings
+        self.looks += page.seen
 
     def _show(self, page: Watched, paths: Sequence[str]) -> None:
         for path in paths:
             page.show(path)
 
-    def _type(self, page: Watched, scene: Scene, found: Sequence[Sent], noted: Noted) -> None:
+    def _type(self, page: Watched, kept: Kept, role: str, found: Sequence[Sent], noted: Noted) -> None:
         """All payloads into each field of each form, several at a time where they fit."""
         for one in found:
             asked = {key for handler, source, key in noted if handler == one.handler and source == "form"}
@@ -88,7 +134,15 @@ class Campaign:
                 fields = {name: PASSWORD if name in SECRET else next(plain) for name in targets}
                 self.typed |= {(one.handler, name) for name in fields}
                 page.show(one.page)
-                page.send(one.form, fields, one.button.name)
+                if not page.has(one.form):  # what was typed before was taken, and led somewhere else
+                    self._show(page, STORED)
+                    kept.restore(page, role)
+                    page.show(one.page)
+                if page.has(one.form):
+                    page.send(one.form, fields, one.button.name)
+                else:
+                    page.note(f"the form is not there: {one.label}")
+        self._show(page, STORED)
 
 
 def sign_in(page: Watched, scene: Scene, role: str) -> None:
@@ -99,13 +153,19 @@ def sign_in(page: Watched, scene: Scene, role: str) -> None:
 
 def store_texts(scene: Scene, each: int) -> list[str]:
     """Pages of payloads in texts; their addresses."""
-    texts = [*places.bodies(payloads(), places.WIKKA, each=each, per_page=PER_PAGE, seed=1), *action_texts(each)]
-    imported = places.bodies(payloads(), {"itself": lambda text: text}, each=1, per_page=PER_PAGE, seed=2)
-    texts += [convert(body, namespaces=NAMESPACES, title="x").text for body in imported]
+    itself = {"itself": lambda text: text}
+    written = [*places.bodies(payloads(), places.WIKKA, each=each, per_page=PER_PAGE, seed=1), *action_texts(each)]
+    imported = places.bodies(payloads(), itself, each=1, per_page=PER_PAGE, seed=2)
+    written += [convert(body, namespaces=NAMESPACES, title="x").text for body in imported]
+    texts = [(body, WIKKA) for body in written]
+    for markup in FORMATS.keys() - {WIKKA}:
+        bodies = places.bodies(payloads(), places.OTHER, each=each, per_page=PER_PAGE, seed=3)
+        texts += [(body, markup) for body in bodies]
     made = []
-    for number, body in enumerate(texts):
+    for number, (body, markup) in enumerate(texts):
         name, payload = f"Text {number}", payloads()[number % len(payloads())]
-        scene.wiki.save(name, body, author=payload, note=payload, base=0, autolink=number % 2 == 0, attribution=payload)
+        given = {"author": payload, "note": payload, "attribution": payload, "markup": markup}
+        scene.wiki.save(name, body, base=0, autolink=number % 2 == 0, **given)
         made.append(page_path(name))
     return made
 
@@ -121,10 +181,12 @@ def action_texts(each: int) -> Iterator[str]:
         yield "\n\n".join(calls[begin : begin + CALLS_PER_PAGE])
 
 
-def store_names(scene: Scene) -> list[str]:
+def store_names(scene: Scene, share: int) -> list[str]:
     """A page for each payload that can be a name, with others as author, owner, note and text."""
     names = []
     for number, payload in enumerate(payloads()):
+        if number % share:
+            continue
         other = payloads()[(number + 7) % len(payloads())]
         try:
             name = normalise(payload)
@@ -139,15 +201,15 @@ def store_names(scene: Scene) -> list[str]:
 
 def lists() -> list[str]:
     """The lists of the whole wiki."""
-    found = [site_path(handler) for handler in sorted(SITE_HANDLERS)]
-    found += [site_path("pageindex", letter=letter) for letter in "<\"'x{[&"]
-    found += [site_path("search", q=word) for word in ("script", "onerror", "javascript", "img")]
-    return [*found, site_path("recentchanges.xml", format="rss")]
+    found = [site_path("pageindex", letter=letter) for letter in "<\"'{["]
+    found += [site_path("search", q=word) for word in ("script", "onerror", "javascript")]
+    return [*found, *(site_path(handler) for handler in sorted(SITE_HANDLERS))]
 
 
 def handled(names: Sequence[str], each: int, offset: int) -> list[str]:
     """Each handler of a page, for ``each`` of the names, which take turns."""
-    turns = cycle([*names[offset * 50 :], *names[: offset * 50]])
+    begin = offset * len(names) // 3
+    turns = cycle([*names[begin:], *names[:begin]])
     return [
         page_path(name, handler, **({"a": 1, "b": 2} if handler == "diff" else {}))
         for handler in sorted(PAGE_HANDLERS)

@@ -35,6 +35,27 @@ WIKKA: Final[dict[str, Callable[[str], str]]] = {
     "in the table of contents": lambda x: f"{{{{toc title='{x}'}}}}",
     "as an alternative": lambda x: f"{{{{{{name|{x}}}}}}}",
 }
+# Of texts in another format than Wikka markup.
+OTHER: Final[dict[str, Callable[[str], str]]] = {
+    "as it is": lambda x: x,
+    "in marks": lambda x: f"**{x}** _{x}_ `{x}`",
+    "in a heading": lambda x: f"## {x}",
+    "in a list": lambda x: f"- {x}\n  1. {x}",
+    "in a task": lambda x: f"- [ ] {x}",
+    "in a cell": lambda x: f"| {x} | b |\n|---|---|\n| {x} | {x} |",
+    "in a quotation": lambda x: f"> {x}",
+    "as a target": lambda x: f"[words]({x})",
+    "as a target in brackets": lambda x: f"[words](<{x}>)",
+    "as a title": lambda x: f"[words](https://evil.example '{x}')",
+    "as the words of a link": lambda x: f"[{x}](https://evil.example)",
+    "as a picture": lambda x: f"![{x}](https://evil.example/{x})",
+    "by reference": lambda x: f"[words][r]\n\n[r]: {x} '{x}'",
+    "in code": lambda x: f"```{x}\n{x}\n```",
+    "in a note": lambda x: f"words[^a]\n\n[^a]: {x}",
+    "as an address": lambda x: f"<https://evil.example/{x}>",
+    "as a page": lambda x: f"[[{x}|{x}]]",
+    "as an action": lambda x: f"{{{{image url='{x}' alt='{x}'}}}}",
+}
 
 
 def action_calls(names: Sequence[str], attributes: Sequence[str], payload: str, at: int) -> str:

@@ -322,7 +322,7 @@ def test_what_follows_an_address_is_not_part_of_it(tail: str) -> None:
 
 
 def test_images() -> None:
-    assert '<img src="http://x.org/a.png" alt="a.png"' in html("see http://x.org/a.png.")
+    assert '<img src="https://x.org/a.png" alt="a.png"' in html("see http://x.org/a.png.")
 
 
 def test_camel_case() -> None:

@@ -1,0 +1,73 @@
+"""The attack corpus in a real browser, in its short form; the whole is ``python -m tests.proofs.wiki_payloads``."""
+
+from __future__ import annotations
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.support.attack.browsing import watched
+from tests.support.attack.campaign import FIXED, LEAVING, SECRET, Campaign
+from tests.support.attack.payloads import families, payloads
+from tests.support.wiki_scene import SCRIPTED
+from wikka_port.handlers import POSTABLE
+
+NOTHING_TO_TYPE = {"claim", "confirm"}
+
+
+def test_the_corpus_is_large_and_each_payload_is_one() -> None:
+    assert len(payloads()) == len(set(payloads())) >= 500
+    assert all(len(family) >= 10 for family in families().values())
+    assert sum(f"({number})" in payload for number, payload in enumerate(payloads())) >= 500, "they call, by number"
+
+
+def test_nothing_runs_and_nothing_is_refused_in_any_place_and_any_field(browser: Any) -> None:
+    campaign = Campaign(browser, each=1, share=8, names=1, fills=1)
+    campaign.run()
+    assert not campaign.findings, "\n".join(campaign.findings[:40])
+    assert campaign.looks > 100
+    attacked = {handler for handler, _ in campaign.typed}
+    assert attacked >= POSTABLE - LEAVING - SCRIPTED.keys() - NOTHING_TO_TYPE, "a form is missing"
+    some = {("edit", "body"), ("edit", "note"), ("register", "user"), ("acls", "read"), ("search", "q")}
+    assert some <= campaign.typed
+    assert not {field for _, field in campaign.typed} & FIXED - SECRET
+
+
+UNSAFE = b"""<!doctype html><title>x</title><script>__ran(1)</script><p style="color:red" onclick="x">x</p>
+<a href="javascript:__ran(2)">x</a><img src=x onerror="__ran(3)"><iframe src="about:blank"></iframe>"""
+
+
+class _Unsafe(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        if self.path == "/strict":
+            self.send_header("Content-Security-Policy", "default-src 'self'")
+        self.end_headers()
+        self.wfile.write(UNSAFE)
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/", "ATTACK ran 1"), ("/strict", "ATTACK policy script-src")])
+def test_what_would_run_is_noticed(browser: Any, path: str, expected: str) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Unsafe)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with watched(browser, f"http://127.0.0.1:{server.server_port}") as page:
+            page.show(path)
+            said = "\n".join(page.findings)
+    finally:
+        server.shutdown()
+        server.server_close()
+    for wanted in (
+        expected,
+        "attribute P onclick",
+        "attribute P style",
+        "address A href=javascript:",
+        "element IFRAME",
+    ):
+        assert wanted in said, said

@@ -1,0 +1,29 @@
+"""axe-core in a page of a real browser: what is wrong with it for screen readers, keyboards and eyes."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+MODES: Final[dict[str, dict[str, str]]] = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "forced": {"color_scheme": "light", "forced_colors": "active"},
+}
+
+
+@cache
+def script() -> str:
+    package = pytest.importorskip("axe_playwright_python", reason="AXE DID NOT RUN: axe-playwright-python is missing")
+    return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+def findings(page: Any) -> list[str]:
+    """All rules of axe, best practices too.  The context bypasses the policy, or axe itself would break it."""
+    page.evaluate(script())
+    found = page.evaluate("async () => (await axe.run()).violations")
+    nodes = [(one, node) for one in found for node in one["nodes"]]
+    return [f"{one['id']} ({one['impact']}): {node['target']} {node['html'][:160]}" for one, node in nodes]
