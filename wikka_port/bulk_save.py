@@ -109,6 +109,9 @@ class BulkSaver:
     def _steps_of(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> list[_Step]:
         """The revisions of the part that are new, in order."""
         newest = head_of(row)
+        if newest.mark or (newest.token and not newest.number):
+            stored.kept.add(part.name)  # it is being moved, or was deleted here: it is not brought back
+            return []
         times: dict[int, int] = {}
         if newest.number:
             row, times = self._wiki.store.run(lambda c: _stored_before(c, key, row, part))

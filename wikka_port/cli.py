@@ -21,6 +21,11 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "user": ("wikka_port.commands.user:user", "Accounts: make, list and change them, and give out links."),
     "admin-link": ("wikka_port.commands.admin_link:admin_link", "A link that makes an administrator."),
     "acl": ("wikka_port.commands.acl:acl", "Show, set and explain who may do what."),
+    "rename": ("wikka_port.commands.moves:rename", "Rename a page; links of others follow."),
+    "delete": ("wikka_port.commands.moves:delete", "Delete pages; they can be brought back."),
+    "undelete": ("wikka_port.commands.moves:undelete", "List what is deleted; bring a page back."),
+    "purge": ("wikka_port.commands.moves:purge", "Remove a deleted page for good."),
+    "revert": ("wikka_port.commands.moves:revert", "Take back all edits of somebody."),
     "check": ("wikka_port.commands.check:check", "Compare every index with the pages; repair."),
     "synth": ("wikka_port.commands.synth:synth", "Make a synthetic wiki for measuring."),
 }

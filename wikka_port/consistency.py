@@ -32,10 +32,15 @@ from wikka_port import schema
 from wikka_port.accounts import account_check
 from wikka_port.differences import Difference, Kind, cell_differences, groups_of
 from wikka_port.link_check import LinkCheck
+from wikka_port.moving.journal import DELETED
+from wikka_port.names import page_key
 from wikka_port.page_rows import (
     Cells,
     head_of,
+    hidden_in,
     is_stale,
+    is_there,
+    number_in,
     page_cells_of_revision,
     revision_cells_of_page,
     time_of,
@@ -44,7 +49,7 @@ from wikka_port.page_rows import (
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.schema import NO_HEAD, Head, parse_head
 from wikka_port.search import recount
-from wikka_port.triggers import change_entry
+from wikka_port.triggers import entry_of_revision
 
 GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; what is staged longer than this fell
 _GROUP: Final = 50  # pages, with their bodies
@@ -74,6 +79,7 @@ def check(
     clock: Callable[[], int] = clock_ms,
 ) -> CheckReport:
     """Raises StoreAway.  O(all that is stored).  ``settle`` waits for the triggers; called before each look."""
+    wiki.mover.finish_all()
     settle()
     first = _Look(wiki, progress, clock()).run()
     if first.differences:
@@ -141,16 +147,26 @@ class _Look:
         rows = connection.table(schema.REVISIONS).scan(columns=[b"meta"], batch_size=500)
         revisions = groupby(rows, lambda row: row[0][: schema.KEY_BYTES])
         group: dict[bytes, Cells] = {}
+        claimed: set[bytes] = set()  # histories of pages that have them from elsewhere
+        unclaimed: set[bytes] = set()
         entries: dict[bytes, tuple[Cells, int]] = {}
         for key, page, its in _side_by_side(pages, revisions):
-            listed = [(schema.parse_revision_row(row)[1], row, cells) for row, cells in its]
             newest = head_of(page)
-            chain, bad = _chain(key, newest, listed, page, self._now)
+            if newest.history:
+                claimed.add(newest.history)
+            if newest.history or not newest.number:
+                if its:
+                    unclaimed.add(key)  # of another page, of a deleted one, or of none
+                its = _rows_of(connection, newest.history) if newest.history else ()
+            chain, bad = _chain(key, newest, _listed(its), page, self._now)
             found += bad
             self._revisions += len(chain)
+            hidden = hidden_in(page)
             for head, cells in chain:
-                row, entry = change_entry(key, head, cells, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
-                entries[row] = (entry, self._at(time_of(cells)))
+                if head.number in hidden:
+                    continue
+                row, entry = entry_of_revision(key, page.get(schema.NAME, b""), head, cells)
+                entries[row] = (entry, self._at(max(time_of(cells), number_in(page, schema.STAMP))))
                 if len(entries) >= 500:
                     found += _entries(connection, entries)
                     entries = {}
@@ -162,7 +178,17 @@ class _Look:
                 yield group
                 group = {}
         found += _entries(connection, entries)
+        found += self._of_no_page(connection, unclaimed - claimed)
         yield group
+
+    def _of_no_page(self, connection: Connection, histories: set[bytes]) -> Iterator[Difference]:
+        """Revisions whose history no page has, nor one that was deleted."""
+        kept: set[bytes] = set()
+        if histories and DELETED in connection.tables():  # not in an older wiki's folder, before it is prepared
+            deleted = connection.table(DELETED).scan(columns=[schema.VERSIONCOUNT], batch_size=500)
+            kept = {head_of(cells).history for _, cells in deleted}
+        for history in sorted(histories - kept):
+            yield from _chain(history, NO_HEAD, _listed(_rows_of(connection, history)), {}, self._now)[1]
 
     def _as_newest(
         self, connection: Connection, key: bytes, newest: Head, page: Cells, found: list[Difference]
@@ -171,8 +197,11 @@ class _Look:
         if not row:
             return page  # told by the chain
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}
+        if page_key(expected[schema.NAME].decode()) != key and schema.NAME in page:
+            expected[schema.NAME] = page[schema.NAME]  # it was renamed since that revision
         stamped = {column: (value, 0) for column, value in without_rights(page).items()}
-        found += cell_differences(schema.PAGES, key, expected, stamped, time_of(row))
+        at_ms = max(time_of(row), number_in(page, schema.STAMP))
+        found += cell_differences(schema.PAGES, key, expected, stamped, at_ms)
         return expected
 
     def _names_of_pages(self, connection: Connection, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
@@ -202,6 +231,18 @@ def _side_by_side(
             page, revision = next(pages, None), next(revisions, None)
 
 
+def _rows_of(connection: Connection, history: bytes) -> Iterable[Row]:
+    """The revisions under that key, without their bodies."""
+    rows: Iterable[Row] = connection.table(schema.REVISIONS).scan(
+        row_start=history, row_stop=schema.revisions_end(history), columns=[b"meta"], batch_size=500
+    )
+    return rows
+
+
+def _listed(rows: Iterable[Row]) -> list[tuple[Head, bytes, Cells]]:
+    return [(schema.parse_revision_row(row)[1], row, cells) for row, cells in rows]
+
+
 def _chain(
     key: bytes, newest: Head, listed: list[tuple[Head, bytes, Cells]], page: Cells, now_ms: int
 ) -> tuple[list[tuple[Head, Cells]], list[Difference]]:
@@ -218,8 +259,10 @@ def _chain(
             bad += _lost(key, newest, number, token, page)
             token = page.get(schema.PREVIOUS) if number == newest.number and not is_stale(page) else None
             continue
-        chain.append((on_chain[0], on_chain[2]))
+        chain.append((replace(on_chain[0], history=newest.history), on_chain[2]))
         token = on_chain[2].get(schema.PREVIOUS)
+        if token == b"":
+            break  # a history may begin with a higher number than 1
     for rows in by_number.values():  # above the newest
         bad += [_staged(row, cells) for _, row, cells in rows if abs(now_ms - time_of(cells)) > GRACE_MS]
     return chain, bad
@@ -234,7 +277,7 @@ def _lost(key: bytes, newest: Head, number: int, token: bytes | None, page: Cell
         row = schema.revision_row(key, newest)
         cells = revision_cells_of_page(page)
         return [Difference(Kind.MISSING, schema.REVISIONS, row, c, v, None, time_of(page)) for c, v in cells.items()]
-    row = schema.revision_row(key, Head(number, token or b"?"))
+    row = schema.revision_row(key, Head(number, token or b"?", newest.history))
     return [Difference(Kind.LOST, schema.REVISIONS, row, b"", None, None, 0)]
 
 
@@ -246,7 +289,8 @@ def _names_without_page(connection: Connection) -> Iterator[Difference]:
     for rows in groups_of(connection.table(schema.NAMES).scan(include_timestamp=True, batch_size=200)):
         keys = {row: schema.page_key_of_name_row(row) for row in rows}
         asked = [key for key in keys.values() if key]
-        there = {key for key, _ in table.rows(asked, columns=[schema.VERSIONCOUNT])} if asked else set()
+        held = table.rows(asked, columns=[schema.VERSIONCOUNT]) if asked else []
+        there = {key for key, cells in held if is_there(cells)}
         for row, cells in rows.items():
             if keys[row] not in there:
                 yield from cell_differences(schema.NAMES, row, {}, cells, 0)
@@ -262,28 +306,31 @@ def _entries(connection: Connection, entries: Mapping[bytes, tuple[Cells, int]])
 def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
     revisions, pages = connection.table(schema.REVISIONS), connection.table(schema.PAGES)
     for rows in groups_of(connection.table(schema.CHANGES).scan(include_timestamp=True, batch_size=200)):
-        named = {row: _revision_of_entry(row, cells) for row, cells in rows.items()}
-        keys = {row[: schema.KEY_BYTES] for row in named.values() if row}
-        asked = [row for row in named.values() if row]
-        newest = {k: head_of(cells).number for k, cells in pages.rows(list(keys), columns=[schema.VERSIONCOUNT])}
+        named = {row: one for row, cells in rows.items() if (one := _revision_of_entry(row, cells)) is not None}
+        keys = {key for key, _ in named.values()}
+        asked = [schema.revision_row(key, head) for key, head in named.values()]
+        held = pages.rows(list(keys), columns=[schema.VERSIONCOUNT, schema.HIDDEN]) if keys else []
+        newest = {key: (head_of(cells), hidden_in(cells)) for key, cells in held}
         times = {row: time_of(cells) for row, cells in revisions.rows(asked, columns=[schema.TIME])} if asked else {}
         for row, cells in rows.items():
-            revision = named[row]
-            if revision is not None and revision in times:
-                key, head = schema.parse_revision_row(revision)
-                if head.number <= newest.get(key, 0) and row == schema.change_row(key, times[revision], head.number):
-                    continue
+            key, head = named.get(row, (b"", NO_HEAD))
+            last, hidden = newest.get(key, (NO_HEAD, frozenset()))
+            time_ms = times.get(schema.revision_row(key, head))
+            is_of_page = head.place(key) == last.place(key) and 0 < head.number <= last.number
+            is_shown = is_of_page and head.number not in hidden and time_ms is not None
+            if is_shown and row == schema.change_row(key, time_ms or 0, head.number):
+                continue
             yield from cell_differences(schema.CHANGES, row, {}, cells, 0)
 
 
-def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> bytes | None:
-    """The row of the revision that an entry speaks of; None where it says none."""
+def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> tuple[bytes, Head] | None:
+    """Key of the page and the revision that an entry speaks of; None where it says none."""
     key = schema.page_key_of_change_row(row)
     try:
         head = parse_head(cells.get(schema.HEAD, (b"", 0))[0])
     except ValueError:
         return None
-    return None if key is None or head == NO_HEAD else schema.revision_row(key, head)
+    return None if key is None or head == NO_HEAD else (key, head)
 
 
 # --- repair ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Final
 
 from columnar.client import Connection, Put
 from wikka_port import schema
-from wikka_port.page_rows import time_of
+from wikka_port.page_rows import number_in, time_of
 from wikka_port.store import Store
 
 _STEP: Final = 200  # edits in one call of each table
@@ -47,12 +47,18 @@ def _rename(connection: Connection, edits: list[_Edit], new: bytes) -> None:
     revisions = {
         schema.revision_row(one.page, one.head): Put(schema.REVISION_AUTHOR, new, one.time_ms) for one in edits
     }
-    heads = dict(connection.table(schema.PAGES).rows([one.page for one in edits], columns=[schema.HEAD]))
+    asked = [schema.HEAD, schema.STAMP]
+    heads = dict(connection.table(schema.PAGES).rows([one.page for one in edits], columns=asked))
     # a newer revision that is saved at this moment has later stamps: what is put does not reach it
     newest = [one for one in edits if heads.get(one.page, {}).get(schema.HEAD) == one.head.pack()]
     _put(connection, schema.REVISIONS, revisions)
-    _put(connection, schema.PAGES, {one.page: Put(schema.USER, new, one.time_ms) for one in newest})
+    _put(connection, schema.PAGES, {one.page: Put(schema.USER, new, _stamp(one, heads[one.page])) for one in newest})
     _put(connection, schema.CHANGES, {one.entry: Put(schema.REVISION_AUTHOR, new, one.entry_stamp) for one in edits})
+
+
+def _stamp(edit: _Edit, row: Mapping[bytes, bytes]) -> int:
+    """The stamp of the page's cells: a page that was moved has them from the move."""
+    return max(edit.time_ms, number_in(row, schema.STAMP))
 
 
 def _edits(connection: Connection, start: bytes, name: str) -> list[_Edit]:

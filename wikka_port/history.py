@@ -2,19 +2,21 @@
 
 A page's row names its newest revision (number and token), and each revision names the one before.
 Rows of ``revisions`` that are not on that chain were staged by a save that lost or that fell; they
-are never shown.  Where a link of the chain is broken (damage), the only row of a number is taken.
+are never shown.  A chain ends with the revision that names none before.  Where a link of the chain is
+broken (damage), the only row of a number is taken.
 
 Cost: one scan of as many rows as are asked for; bodies are read only where asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import groupby, islice
 
 from columnar.client import Connection
 from wikka_port import schema
-from wikka_port.page_rows import Cells, Revision, revision_of, time_of
+from wikka_port.page_rows import Cells, Revision, head_of, page_cells_of_revision, revision_of, time_of
 from wikka_port.schema import Head
 
 _BATCH_BODIES = 8
@@ -22,17 +24,27 @@ _BATCH_META = 500
 
 
 def revisions(
-    connection: Connection, key: bytes, newest: Head, start: int, *, limit: int, bodies: bool
+    connection: Connection,
+    key: bytes,
+    newest: Head,
+    start: int,
+    *,
+    limit: int,
+    bodies: bool,
+    hidden: Collection[int] = (),
 ) -> list[Revision]:
-    """Up to ``limit`` revisions from number ``start`` down."""
+    """Up to ``limit`` revisions from number ``start`` down, but for those that are ``hidden``."""
     found = chain(connection, key, newest, start, bodies=bodies, expected=limit)
-    return [revision_of(head.number, cells) for head, cells in islice(found, limit)]
+    shown = (revision_of(head.number, cells) for head, cells in found if head.number not in hidden)
+    return list(islice(shown, limit))
 
 
-def revision_at(connection: Connection, key: bytes, newest: Head, time_ms: int) -> Revision | None:
+def revision_at(
+    connection: Connection, key: bytes, newest: Head, time_ms: int, hidden: Collection[int] = ()
+) -> Revision | None:
     """The newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
     for head, cells in chain(connection, key, newest, newest.number, bodies=False, expected=_BATCH_META):
-        if time_of(cells) <= time_ms:
+        if time_of(cells) <= time_ms and head.number not in hidden:
             found = revisions(connection, key, newest, head.number, limit=1, bodies=True)
             return found[0] if found else None
     return None
@@ -45,7 +57,7 @@ def chain(
     first = min(start, newest.number)
     # One more above tells which of several rows of number ``first`` is the one.
     for begin in (min(first + 1, newest.number), newest.number):
-        rows = groupby(_rows(connection, key, begin, bodies, expected), lambda row: row[0].number)
+        rows = groupby(_rows(connection, newest.place(key), begin, bodies, expected), lambda row: row[0].number)
         group = next(rows, None)
         if group is None:
             return
@@ -56,7 +68,9 @@ def chain(
     while True:
         head, cells = next((row for row in candidates if row[0].token == token), candidates[0])
         if number <= first:
-            yield head, cells
+            yield replace(head, history=newest.history) if newest.history else head, cells
+        if cells.get(schema.PREVIOUS) == b"":
+            return
         group = next(rows, None)
         if group is None:
             return
@@ -66,14 +80,24 @@ def chain(
 
 
 def _rows(
-    connection: Connection, key: bytes, begin: int, bodies: bool, expected: int
+    connection: Connection, place: bytes, begin: int, bodies: bool, expected: int
 ) -> Iterator[tuple[Head, dict[bytes, bytes]]]:
     batch = min(expected + 2, _BATCH_BODIES if bodies else _BATCH_META)
     found = connection.table(schema.REVISIONS).scan(
-        row_start=schema.revisions_from(key, begin),
-        row_stop=schema.revisions_end(key),
+        row_start=schema.revisions_from(place, begin),
+        row_stop=schema.revisions_end(place),
         columns=None if bodies else [b"meta"],
         batch_size=max(batch, 2),
     )
     for row, cells in found:
         yield schema.parse_revision_row(row)[1], cells
+
+
+def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
+    """The page's cells of its newest revision, where the row still has those of another."""
+    head = head_of(row)
+    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head))
+    if not found:
+        return row
+    name = row.get(schema.NAME, found.get(schema.NAME, b""))  # a renamed page has another name than its revisions
+    return {**row, **page_cells_of_revision(head, found), schema.NAME: name}

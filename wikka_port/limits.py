@@ -69,3 +69,12 @@ NEW_DRAFTS_PER_MINUTE: Final = 4.0  # without an account; each is a row that sta
 NEW_DRAFT_BURST: Final = 40
 PREVIEWS_PER_MINUTE: Final = 600.0
 PREVIEW_BURST: Final = 200
+
+# --- moves ----------------------------------------------------------------------------------------
+
+JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete
+JOB_STEP: Final = 25  # pages between two looks whether it is to stop
+JOB_LEASE_MS: Final = 60_000  # a job whose process says nothing for so long may be gone on with by another one
+REVERTED_LOOKS: Final = 500  # revisions of a page looked at for the newest one of somebody else
+HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
+REASON_CHARS_MAX: Final = 500

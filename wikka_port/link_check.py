@@ -21,7 +21,7 @@ from wikka_port.differences import Difference, Kind, Stamped, cell_differences, 
 from wikka_port.link_spool import LinkCell, LinkSpool
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, autolink_of, markup_of, time_of
+from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of, time_of
 from wikka_port.store import rows_in_steps
 
 _SOURCES_PER_CALL: Final = 50  # rows of ``to`` may be wide
@@ -75,7 +75,7 @@ class LinkCheck:
                 yield from cell_differences(schema.WANTED, target, {column: targets[target].encode()}, held, at_ms)
 
     def _existing(self, keys: Iterable[bytes]) -> set[bytes]:
-        return {row for row, _ in rows_in_steps(self._pages, keys, schema.VERSIONCOUNT)}
+        return {row for row, cells in rows_in_steps(self._pages, keys, schema.VERSIONCOUNT) if is_there(cells)}
 
     # --- from the tables ---------------------------------------------------------------------------
 

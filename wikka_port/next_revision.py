@@ -7,7 +7,8 @@ from typing import Final
 
 from wikka_port import schema
 from wikka_port.markup.formats import WIKKA
-from wikka_port.page_rows import Cells, Draft, head_of, number_in, page_of
+from wikka_port.names import page_key
+from wikka_port.page_rows import Cells, Draft, head_of, number_before, number_in, page_of
 from wikka_port.schema import Head, revision_token
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
@@ -40,11 +41,12 @@ def draft_after(
         raise PageTooBig(size)
     old = head_of(row)
     page = page_of(old.number, row) if old.number else None
-    at = min(time_ms if page is None else max(time_ms, page.time_ms + 1), schema.TIME_MAX_MS)
+    begin = max(page.time_ms if page else 0, number_in(row, schema.STAMP)) + 1
+    at = min(max(time_ms, begin), schema.TIME_MAX_MS)
     draft = Draft(
         name=name,
-        head=Head(old.number + 1, b""),
-        previous=old.token,
+        head=_next_head(name, row, old),
+        previous=old.token if page else b"",
         time_ms=at,
         author=_storable(author),
         note=_storable(note),
@@ -60,7 +62,14 @@ def draft_after(
     token = revision_token(
         name, draft.head.number, at, draft.author, draft.note, draft.body, draft.previous, draft.markup
     )
-    return replace(draft, head=Head(draft.head.number, token))
+    return replace(draft, head=replace(draft.head, token=token))
+
+
+def _next_head(name: str, row: Cells, old: Head) -> Head:
+    """Make one without a token.  A page that begins where one was moved away has a history of its own, numbered on."""
+    if old.number or not old.token:
+        return Head(old.number + 1, b"", old.history)
+    return Head(number_before(row) + 1, b"", schema.new_history(page_key(name), old.token))
 
 
 def _markup_after(row: Cells, given: str | None) -> str:

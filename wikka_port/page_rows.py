@@ -17,6 +17,8 @@ from wikka_port.schema import Head, parse_head
 Cells = Mapping[bytes, bytes]
 
 _YES: Final = b"yes"
+_NONE: Final[frozenset[int]] = frozenset()
+_OF_THE_ROW: Final = (schema.STAMP, schema.WAS, schema.HIDDEN)
 _NO: Final = b"no"
 
 
@@ -37,6 +39,12 @@ class Page:
     rights: PageRights = NO_RIGHTS
     markup: str = WIKKA  # the format of ``body``
     minor: bool = False
+    hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
+
+    @property
+    def version(self) -> int:
+        """Tells this text from every other that stood at this name: another page may have come to it by a rename."""
+        return self.number * (schema.TIME_MAX_MS + 1) + self.time_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,8 @@ def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
         schema.REVISION_NOTE: schema.NOTE,
         schema.REVISION_BODY: schema.BODY,
     }
-    return {schema.HEAD: head.pack(), **{moved.get(column, column): value for column, value in cells.items()}}
+    of_revision = {moved.get(column, column): value for column, value in cells.items()}
+    return {schema.HEAD: head.unmarked().pack(), **of_revision}
 
 
 def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
@@ -134,7 +143,9 @@ def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
 
 def without_rights(cells: Cells) -> Cells:
     """The cells of a page's row that follow from its newest revision."""
-    return {column: value for column, value in cells.items() if not column.startswith(b"acl:")}
+    return {
+        column: value for column, value in cells.items() if not column.startswith(b"acl:") and column not in _OF_THE_ROW
+    }
 
 
 def page_of(number: int, cells: Cells) -> Page:
@@ -153,6 +164,7 @@ def page_of(number: int, cells: Cells) -> Page:
         rights=rights,
         markup=markup_of(cells),
         minor=is_minor(cells),
+        hidden=hidden_in(cells) if schema.HIDDEN in cells else _NONE,
     )
 
 
@@ -195,7 +207,29 @@ def head_of(cells: Cells) -> Head:
 
 def is_stale(cells: Cells) -> bool:
     """The cells are of another revision than the newest: their writer fell between two steps."""
-    return cells.get(schema.HEAD) != cells.get(schema.VERSIONCOUNT)
+    held, newest = cells.get(schema.HEAD), cells.get(schema.VERSIONCOUNT)
+    return held != newest and (not held or not newest or head_of(cells).unmarked().pack() != held)
+
+
+def is_there(cells: Cells) -> bool:
+    """Whether the row, or its ``meta:versioncount`` alone, is that of a page."""
+    newest = cells.get(schema.VERSIONCOUNT)
+    return newest is not None and newest[:2] != b"0:"
+
+
+def stamp_of(cells: Cells) -> int:
+    """The highest stamp of what follows from revisions and moves."""
+    return max(time_of(cells), number_in(cells, schema.STAMP))
+
+
+def number_before(cells: Cells) -> int:
+    """In a row that is no page any more: the number of the last revision that was there."""
+    return parse_head(cells.get(schema.WAS, b"").partition(b" ")[0]).number
+
+
+def hidden_in(cells: Cells) -> frozenset[int]:
+    """Numbers of the revisions that are not shown."""
+    return frozenset(int(part) for part in cells.get(schema.HIDDEN, b"").split(b",") if part.isdigit())
 
 
 def time_of(cells: Cells) -> int:

@@ -41,12 +41,15 @@ from typing import Final, Literal
 
 from columnar.client import ClientTls, Connection, Expect, Put
 from columnar.triggers.api import Change, ChangedCell
-from wikka_port import edit_signatures, history, schema, triggers
+from wikka_port import edit_signatures, history, schema
 from wikka_port.accounts.rows import Rows, StoreRows
+from wikka_port.application_indexes import run_indexes
 from wikka_port.editing.keeping import Drafts
 from wikka_port.editing.suggestions import Suggestions
-from wikka_port.effects import carry_out
+from wikka_port.history import fresh_cells
 from wikka_port.listings import Listings, RecentChange
+from wikka_port.moving.mover import Mover
+from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
 from wikka_port.next_revision import PageTooBig, draft_after
 from wikka_port.page_rows import (
@@ -55,9 +58,10 @@ from wikka_port.page_rows import (
     Page,
     Revision,
     head_of,
+    hidden_in,
     is_stale,
+    is_there,
     page_cells,
-    page_cells_of_revision,
     page_of,
     revision_cells,
 )
@@ -67,10 +71,10 @@ from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import Head
 from wikka_port.store import Store, StoreAway, check_and_put, rows_in_steps
 
-__all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreAway", "Wiki"]
+__all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreAway", "Wiki", "fresh_cells"]
 
 Indexes = Literal["triggers", "application"]
-_EXISTENCE: Final = (schema.VERSIONCOUNT,)
+_EXISTENCE: Final = (schema.VERSIONCOUNT, schema.HIDDEN)
 _SAVES: Final = 4  # attempts, where only the rights of the page changed meanwhile
 
 Allow = Callable[[PageRights, bool], None]  # raises for a page of these rights, which is there or not
@@ -116,6 +120,7 @@ class Wiki(Listings):
         self.suggestions = Suggestions(self.rows)
         self._clock = clock
         self.rights = StoredRights(self.rows)
+        self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
 
     def prepare(self) -> list[str]:
         """Create what tables there are not yet and register the triggers.  Changes nothing the second time.
@@ -147,7 +152,7 @@ class Wiki(Listings):
         if not keys:
             return frozenset()
         found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.PAGES), keys, schema.VERSIONCOUNT)))
-        return frozenset(name for key, _ in found for name in keys[key])
+        return frozenset(name for key, cells in found if is_there(cells) for name in keys[key])
 
     def revision(self, name: str, number: int) -> Revision | None:
         found = self.revisions(name, below=number + 1, limit=1, bodies=True)
@@ -158,8 +163,8 @@ class Wiki(Listings):
         key = page_key(name)
 
         def work(connection: Connection) -> Revision | None:
-            newest = _head(connection, key)
-            return history.revision_at(connection, key, newest, time_ms) if newest.number else None
+            newest, hidden = _head(connection, key)
+            return history.revision_at(connection, key, newest, time_ms, hidden) if newest.number else None
 
         return self.store.run(work)
 
@@ -170,11 +175,11 @@ class Wiki(Listings):
         key = page_key(name)
 
         def work(connection: Connection) -> list[Revision]:
-            newest = _head(connection, key)
+            newest, hidden = _head(connection, key)
             start = newest.number if below is None else min(below - 1, newest.number)
             if start < 1 or limit < 1:
                 return []
-            return history.revisions(connection, key, newest, start, limit=limit, bodies=bodies)
+            return history.revisions(connection, key, newest, start, limit=limit, bodies=bodies, hidden=hidden)
 
         return self.store.run(work)
 
@@ -226,20 +231,22 @@ class Wiki(Listings):
             try:
                 return self.commit(draft, row, allow=allow)
             except Conflict as conflict:
-                if allow is None or (conflict.current.number if conflict.current else 0) != base:
-                    raise
+                if (conflict.current.number if conflict.current else 0) != base:
+                    raise  # else its rights changed, or a move holds it
         raise Conflict(name, self.page(name))
 
     def _row_to_save(self, name: str, base: int, allow: Allow | None) -> Cells:
         """Step 1."""
-        key = page_key(name)
-        row: Cells = self.store.run(lambda c: c.table(schema.PAGES).row(key))
+        try:
+            row = self.mover.free((schema.PAGES, page_key(name)))
+        except Busy:
+            raise Conflict(name, self.page(name)) from None
         newest = head_of(row).number
         if allow is not None:
-            allow(_rights(row), newest > 0)
+            allow(rights_in(row), newest > 0)
         if newest != base:
             raise Conflict(name, self.page(name))
-        return self.store.run(lambda c: fresh_cells(c, key, row)) if is_stale(row) else row
+        return row
 
     def stage(self, drafts: Collection[Draft]) -> None:
         """Step 2, for several revisions; on Columnar in one call."""
@@ -269,7 +276,7 @@ class Wiki(Listings):
     def _commit_once(self, key: bytes, draft: Draft, before: Cells, guarded: bool) -> str | None:
         if not self.store.is_columnar:
             return self.store.run(lambda c: _commit_plainly(c, key, draft, before))
-        conditions = _unchanged_rights(before) if guarded else []
+        conditions = unchanged_rights(before) if guarded else []
         return self.store.run(lambda c: _commit_atomically(c, key, draft, before, conditions))
 
     def commit_all(self, steps: Sequence[tuple[Draft, Cells]]) -> list[Saved | Conflict]:
@@ -298,14 +305,14 @@ class Wiki(Listings):
         if sequence is None:
             sequence = self._lost_or_repeated(key, draft)
         if self.indexes == "application":
-            self.store.run(lambda c: _run_application_indexes(c, _change(key, draft, before)))
+            self.store.run(lambda c: run_indexes(c, _change(key, draft, before)))
             sequence = ""
         return Saved(draft.head.number, draft.time_ms, sequence)
 
     def _allow_again(self, key: bytes, draft: Draft, allow: Allow) -> None:
         row = self.store.run(lambda c: c.table(schema.PAGES).row(key, columns=[FAMILY, schema.OWNER]))
         try:
-            allow(_rights(row), draft.head.number > 1)
+            allow(rights_in(row), bool(draft.previous))
         except Exception:
             self.unstage([draft])
             raise
@@ -316,9 +323,9 @@ class Wiki(Listings):
         is_columnar = self.store.is_columnar
 
         def work(connection: Connection) -> bool:
-            newest = _head(connection, key)
+            newest, _ = _head(connection, key)
             found = history.chain(connection, key, newest, draft.head.number, bodies=False, expected=1)
-            head, _ = next(found, (None, {}))
+            head, _cells = next(found, (None, {}))
             if head == draft.head:
                 if not is_columnar:  # step 4 may have been missed; where it was not, or is outdated, this does nothing
                     connection.table(schema.PAGES).put(key, page_cells(draft), timestamp=draft.time_ms)
@@ -348,8 +355,10 @@ class Wiki(Listings):
 # --- one page ----------------------------------------------------------------------------------
 
 
-def _head(connection: Connection, key: bytes) -> Head:
-    return head_of(connection.table(schema.PAGES).row(key, columns=_EXISTENCE))
+def _head(connection: Connection, key: bytes) -> tuple[Head, frozenset[int]]:
+    """The newest revision, and the numbers of those that are hidden."""
+    cells = connection.table(schema.PAGES).row(key, columns=_EXISTENCE)
+    return head_of(cells), hidden_in(cells)
 
 
 def _page_of(connection: Connection, key: bytes, row: Cells) -> Page | None:
@@ -357,13 +366,6 @@ def _page_of(connection: Connection, key: bytes, row: Cells) -> Page | None:
     if not head.number:
         return None
     return page_of(head.number, fresh_cells(connection, key, row) if is_stale(row) else row)
-
-
-def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
-    """The page's cells of its newest revision, where the row still has those of another."""
-    head = head_of(row)
-    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head))
-    return {**row, **page_cells_of_revision(head, found)} if found else row
 
 
 def _staged_row(draft: Draft) -> bytes:
@@ -384,11 +386,11 @@ def _stage_singly(connection: Connection, drafts: Collection[Draft]) -> None:
         connection.table(schema.REVISIONS).put(_staged_row(draft), revision_cells(draft), timestamp=draft.time_ms)
 
 
-def _rights(row: Cells) -> PageRights:
+def rights_in(row: Cells) -> PageRights:
     return page_rights(row, row.get(schema.OWNER, b""))
 
 
-def _unchanged_rights(before: Cells) -> list[Expect]:
+def unchanged_rights(before: Cells) -> list[Expect]:
     held = before.get(REVISION)
     return [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
 
@@ -432,8 +434,3 @@ def _change(key: bytes, draft: Draft, before: Cells) -> Change:
     cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())
     # Not the first attempt: the index of an earlier save may be missing, so the whole of it is written.
     return Change(schema.PAGES, key, draft.time_ms, "", cells, now, dict(before), attempt=2)
-
-
-def _run_application_indexes(connection: Connection, change: Change) -> None:
-    for one in triggers.REGISTRATIONS:
-        carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)

@@ -22,6 +22,7 @@ from wikka_port import schema, triggers
 from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
 from wikka_port.editing.rows import TABLES as DRAFT_TABLES
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
+from wikka_port.moving.journal import TABLES as MOVE_TABLES
 from wikka_port.older_tables import add_missing_families
 
 OLDER_WAIT_MS: Final = 10_000
@@ -38,7 +39,7 @@ def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
 
 def _make_tables(connection: Connection) -> None:
     there = set(connection.tables())
-    tables = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES)
+    tables = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES)
     add_missing_families(connection, [table for table in tables if table.name in there])
     for table in tables:
         if table.name in there:

@@ -19,6 +19,8 @@ _SENTENCES: Final[Mapping[Privilege, str]] = {
     Privilege.COMMENT_POST: "You may not comment on this page.",
     Privilege.CHANGE_RIGHTS: "Only the owner of this page and administrators may change its rights.",
     Privilege.CLAIM: "You cannot become the owner of this page.",
+    Privilege.RENAME: "You cannot rename this page: only a user who may edit it can.",
+    Privilege.DELETE: "Only the owner of this page and administrators may delete it.",
     Privilege.ADMINISTER: "This is for administrators.",
 }
 _SIGN_IN: Final = "Perhaps you may when you are signed in."

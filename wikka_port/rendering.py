@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 def page_document(site: Site, request: Request, page: Page) -> Document:
     """Parsed, in the lane that the page belongs to.  Raises TooManyDear."""
-    kept = site.documents.kept(page.name, page.number, autolink=page.autolink, markup=page.markup)
+    kept = site.documents.kept(page.name, page.version, autolink=page.autolink, markup=page.markup)
     if kept is None and is_dear(page.body, markup=page.markup):
         be_dear(request.environ)
     document = kept_document(site, page)
@@ -35,7 +35,7 @@ def page_document(site: Site, request: Request, page: Page) -> Document:
 
 
 def kept_document(site: Site, page: Page) -> Document:
-    return site.documents.document(page.name, page.number, page.body, autolink=page.autolink, markup=page.markup)
+    return site.documents.document(page.name, page.version, page.body, autolink=page.autolink, markup=page.markup)
 
 
 def page_html(site: Site, name: str, document: Document, *, edit: str = "") -> str:

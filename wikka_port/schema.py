@@ -16,11 +16,16 @@
 and can be made again from them (``consistency``); they carry DELETE_MARKERS, because a late retry
 must not bring back what was deleted.
 
-Cells of a page row, all stamped with the time of the revision:
-    meta:versioncount  "N:token": THE word on which revision is the newest (see ``pages``)
+Cells of a page row, all stamped with the time of the revision, or of the move that brought them (``moving``):
+    meta:versioncount  "N:token": THE word on which revision is the newest (see ``pages``).  "N:token:HISTORY" where the
+                       revisions lie under another key than the page's: it was renamed, or is a second one of that name.
+                       A fourth part is the id of a move that holds the page.  "0:ID": there is no page any more
     meta:head          the same, written together with the cells below: they are of that revision
     meta:name meta:owner meta:created meta:autolink meta:attribution meta:time meta:previous meta:signed
     body:latest user:latest note:latest
+    meta:stamp         time of the move that brought the row, or left it: a save is later
+    meta:was           "HEAD NAME", where there is no page any more: a new one is numbered behind it
+    meta:hidden        numbers of revisions that are not shown, with commas (``moving.hidden``)
 and, of times of their own, acl:read acl:write and others, which are nobody's revision (``rights.rules``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created meta:signed body:text
@@ -43,7 +48,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wikka_port.names import InvalidName, page_key
@@ -90,6 +95,9 @@ HEAD: Final = b"meta:head"
 NAME: Final = b"meta:name"
 OWNER: Final = b"meta:owner"
 CREATED: Final = b"meta:created"
+STAMP: Final = b"meta:stamp"
+WAS: Final = b"meta:was"
+HIDDEN: Final = b"meta:hidden"
 AUTOLINK: Final = b"meta:autolink"
 ATTRIBUTION: Final = b"meta:attribution"
 TIME: Final = b"meta:time"
@@ -126,9 +134,21 @@ class Head:
 
     number: int
     token: bytes
+    history: bytes = b""  # the key under which the revisions lie; b"": the page's
+    mark: bytes = b""  # id of the move that holds the page; nobody else writes it meanwhile
 
     def pack(self) -> bytes:
-        return b"%d:%s" % (self.number, self.token)
+        if not self.history and not self.mark:
+            return b"%d:%s" % (self.number, self.token)
+        mark = b":" + self.mark if self.mark else b""
+        return b"%d:%s:%s%s" % (self.number, self.token, self.history, mark)
+
+    def place(self, key: bytes) -> bytes:
+        """The key under which the revisions of the page ``key`` lie."""
+        return self.history or key
+
+    def unmarked(self) -> Head:
+        return replace(self, mark=b"") if self.mark else self
 
 
 NO_HEAD: Final = Head(0, b"")
@@ -138,10 +158,15 @@ def parse_head(value: bytes | None) -> Head:
     """NO_HEAD where the cell is not there; ValueError for what is no head."""
     if not value:
         return NO_HEAD
-    number, colon, token = value.partition(b":")
-    if not colon or not number.isdigit() or len(number) > 10:
+    number, *rest = value.split(b":")
+    if not 1 <= len(rest) <= 3 or not number.isdigit() or len(number) > 10:
         raise ValueError(f"{value[:40]!r} is no revision of a page")
-    return Head(int(number), token)
+    return Head(int(number), *rest)
+
+
+def new_history(key: bytes, move: bytes) -> bytes:
+    """The key of the revisions of a page that begins where the move of that id left none."""
+    return hashlib.md5(key + b":" + move, usedforsecurity=False).hexdigest().encode()
 
 
 def revision_token(
@@ -170,7 +195,8 @@ def _inverted_number(number: int) -> bytes:
 
 
 def revision_row(key: bytes, head: Head) -> bytes:
-    return key + _inverted_number(head.number) + b":" + head.token
+    """``key``: of the page."""
+    return head.place(key) + _inverted_number(head.number) + b":" + head.token
 
 
 def revisions_from(key: bytes, number: int) -> bytes:
@@ -183,7 +209,7 @@ def revisions_end(key: bytes) -> bytes:
 
 
 def parse_revision_row(row: bytes) -> tuple[bytes, Head]:
-    """Key of the page and which revision.  ValueError for what is no such row."""
+    """Key of the history and which revision.  ValueError for what is no such row."""
     key, inverted, token = row[:KEY_BYTES], row[KEY_BYTES : KEY_BYTES + 10], row[KEY_BYTES + 11 :]
     if len(inverted) != 10 or not inverted.isdigit() or row[KEY_BYTES + 10 : KEY_BYTES + 11] != b":":
         raise ValueError(f"{row!r} is no row of a revision")

@@ -26,6 +26,7 @@ from typing import Final, NoReturn
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.moving.runner import start_resuming
 from wikka_port.pages import Wiki
 from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
 
@@ -87,6 +88,7 @@ def serve_here(
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
+    start_resuming(wiki)
     worker.run(lambda: go_on() and not (stop_event is not None and stop_event.is_set()))
     wiki.store.close()
 

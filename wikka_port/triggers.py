@@ -41,7 +41,7 @@ are few: those of sources that looked just before and wrote just after, or whose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,7 +52,7 @@ from wikka_port import history, schema
 from wikka_port.interwiki_file import load_from_environment
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, autolink_of, head_of, is_minor, markup_of, time_of
+from wikka_port.page_rows import Cells, autolink_of, head_of, hidden_in, is_minor, is_there, markup_of, time_of
 from wikka_port.schema import Head, parse_head
 from wikka_port.search import indexing
 from wikka_port.store import rows_in_steps
@@ -106,20 +106,35 @@ class _Seen:
     @property
     def goes_on(self) -> bool:
         """The page was there before and is there now: an index of which pages there are stays as it is."""
-        return not self.careful and schema.VERSIONCOUNT in self.before and bool(self.now)
+        return not self.careful and bool(self.before) and bool(self.now)
 
 
 def _seen(change: Change) -> _Seen | None:
     """None: the change has nothing to do with revisions."""
     if len(change.row) != schema.KEY_BYTES:
         return None  # the row of the site's rules
-    now = change.now if schema.VERSIONCOUNT in change.now else {}
-    put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
+    now = change.now if is_there(change.now) else {}
+    before = change.before if is_there(change.before) else {}
+    put = _put_by(change)
     if change.changes and schema.HEAD not in put:
-        if all(cell.kind == "put" or cell.column not in (schema.VERSIONCOUNT, b"meta") for cell in change.changes):
+        if not _ends(change, put):
             return None
         put = {}
-    return _Seen(now, change.before, change.attempt > 1 or not change.changes, put)
+    if not now and not before and schema.WAS in change.now:  # nobody knows what changed
+        was, _, name = change.now[schema.WAS].partition(b" ")
+        before = {schema.VERSIONCOUNT: was, schema.NAME: name}
+    return _Seen(now, before, change.attempt > 1 or not change.changes, put)
+
+
+def _put_by(change: Change) -> dict[bytes, bytes]:
+    return {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
+
+
+def _ends(change: Change, put: Cells) -> bool:
+    """The page was deleted or moved away, or its row was removed."""
+    if schema.VERSIONCOUNT in put:
+        return not is_there(put)
+    return any(cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes)
 
 
 def alone(steps: Steps) -> Effects:
@@ -140,6 +155,9 @@ def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
         for effect in (*_names(one), *_wanted(change.row, one)):
             yield change, effect
         for effect in _changes(change, one, client):
+            yield change, effect
+    for change in batch:
+        for effect in _hiding(change, client):
             yield change, effect
     yield from _backlinks(seen, client)
 
@@ -256,21 +274,59 @@ def _names(seen: _Seen) -> Effects:
 
 
 def changes(change: Change, client: Connection) -> Effects:
-    """One row for each revision; none ever goes."""
+    """One row for each revision of a page that is there, but for those that are hidden."""
     seen = _seen(change)
     if seen is not None:
         yield from _changes(change, seen, client)
+    yield from _hiding(change, client)
 
 
 def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
+    """A page that comes or goes with its history brings or takes all its entries."""
+    key, before, put = change.row, head_of(seen.before), _put_by(change)
+    if not change.changes:
+        if seen.now:
+            yield from _entries(client, key, seen.name, head_of(seen.now), hidden_in(seen.now))
+        else:
+            yield from _no_entries(client, key, before)
+        return
+    after = head_of(put)
+    has_left = before.number > 0 and schema.VERSIONCOUNT in put and after.place(key) != before.place(key)
+    if has_left or (schema.VERSIONCOUNT in put and not after.number):
+        yield from _no_entries(client, key, before)
     if seen.revision:
         head = parse_head(seen.revision[schema.HEAD])
-        yield Put(schema.CHANGES, *change_entry(change.row, head, seen.revision, schema.USER, schema.NOTE))
-    elif not change.changes and seen.now:
-        newest = head_of(seen.now)
-        for head, found in history.chain(client, change.row, newest, newest.number, bodies=False):
-            entry = change_entry(change.row, head, found, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
-            yield Put(schema.CHANGES, *entry)
+        yield Put(schema.CHANGES, *change_entry(key, head, seen.revision, schema.USER, schema.NOTE))
+        if seen.revision.get(schema.PREVIOUS) and (has_left or not before.number):
+            yield from _entries(client, key, seen.revision[schema.NAME], head, hidden_in(put))
+
+
+def _entries(client: Connection, key: bytes, name: bytes, newest: Head, hidden: Collection[int]) -> Effects:
+    """``name``: of the page now; its revisions may have been saved under others."""
+    for head, found in history.chain(client, key, newest, newest.number, bodies=False):
+        row, entry = entry_of_revision(key, name, head, found)
+        yield Delete(schema.CHANGES, row, ENTRY_COLUMNS) if head.number in hidden else Put(schema.CHANGES, row, entry)
+
+
+def _no_entries(client: Connection, key: bytes, newest: Head) -> Effects:
+    if newest.number:
+        for head, found in history.chain(client, key, newest, newest.number, bodies=False):
+            yield Delete(schema.CHANGES, schema.change_row(key, time_of(found), head.number), ENTRY_COLUMNS)
+
+
+def _hiding(change: Change, client: Connection) -> Effects:
+    """Revisions were hidden, or are shown again."""
+    put = _put_by(change)
+    newest = head_of(change.before)
+    if schema.HIDDEN not in put or schema.HEAD in put or not newest.number:
+        return
+    was, now = hidden_in(change.before), hidden_in(put)
+    for number in sorted(was ^ now):
+        for head, found in history.chain(client, change.row, newest, number, bodies=False, expected=1):
+            if head.number == number:
+                row, entry = entry_of_revision(change.row, change.before.get(schema.NAME, b""), head, found)
+                yield Put(schema.CHANGES, row, entry) if number in was else Delete(schema.CHANGES, row, ENTRY_COLUMNS)
+            break
 
 
 def change_entry(
@@ -288,6 +344,21 @@ def change_entry(
         **({schema.MINOR: b"yes"} if is_minor(cells) else {}),
     }
 
+
+def entry_of_revision(key: bytes, name: bytes, head: Head, cells: Cells) -> tuple[bytes, dict[bytes, bytes]]:
+    """As ``change_entry``, from the revision's cells; ``name``: of the page now."""
+    named = {**cells, schema.NAME: name or cells.get(schema.NAME, b"")}
+    return change_entry(key, head, named, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
+
+
+ENTRY_COLUMNS: Final = (
+    schema.NAME,
+    schema.HEAD,
+    schema.TIME,
+    schema.REVISION_AUTHOR,
+    schema.REVISION_NOTE,
+    schema.SIGNED,
+)
 
 # One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one look and one
 # wait for each of its barriers.

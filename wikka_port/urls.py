@@ -26,12 +26,26 @@ from wikka_port.names import from_url, url_path
 
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
-    "acls", "claim", "clone", "draft", "grabcode", "html", "print", "showcode", "suggestion",
+    "acls", "claim", "clone", "delete", "hide", "rename", "undelete", "draft", "grabcode", "html", "print", "showcode",
+    "suggestion",
 })  # fmt: skip
-SITE_HANDLERS: Final = frozenset(
-    {"recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage"}
-) | frozenset(
-    {"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account", "preview", "actions"}
+SITE_HANDLERS: Final = (
+    frozenset(
+        {
+            "recentchanges",
+            "recentchanges.xml",
+            "pageindex",
+            "wantedpages",
+            "orphanedpages",
+            "search",
+            "suggest",
+            "newpage",
+        }
+    )
+    | frozenset({"deleted", "massdelete", "massrevert", "moves"})
+    | frozenset(
+        {"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account", "preview", "actions"}
+    )
 )
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"

@@ -12,7 +12,7 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import schema
-from wikka_port.page_rows import Cells
+from wikka_port.page_rows import Cells, is_there
 from wikka_port.store import rows_in_steps
 
 _STEP: Final = 200  # candidates looked at together
@@ -20,7 +20,8 @@ _STEP: Final = 200  # candidates looked at together
 
 def existing(connection: Connection, keys: Iterable[bytes]) -> set[bytes]:
     """The keys that are pages."""
-    return {row for row, _ in rows_in_steps(connection.table(schema.PAGES), keys, schema.VERSIONCOUNT)}
+    found = rows_in_steps(connection.table(schema.PAGES), keys, schema.VERSIONCOUNT)
+    return {row for row, cells in found if is_there(cells)}
 
 
 def wanted_pages(connection: Connection, start: bytes, limit: int) -> list[tuple[str, int]]:

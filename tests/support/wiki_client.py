@@ -22,8 +22,9 @@ _FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 class WikiClient:
     """``now`` is the clock of tokens and rates, in seconds."""
 
-    def __init__(self, **config: Any) -> None:
-        self.wiki = MemoryWiki()
+    def __init__(self, wiki: Any = None, **config: Any) -> None:
+        """``wiki``: one of a store, in the place of a MemoryWiki."""
+        self.wiki = MemoryWiki() if wiki is None else wiki
         self.now = 1_000_000.0
         self.config = replace(WikiConfig(secret=b"s" * 32, password_memory_kib=64), **config)
         self.application = make_application(self.wiki, self.config, clock=lambda: self.now)

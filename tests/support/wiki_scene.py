@@ -20,8 +20,11 @@ from wikka_port.accounts.making import make_accounts
 from wikka_port.accounts.passwords import Passwords
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import POSTABLE
-from wikka_port.names import InvalidName
+from wikka_port.moving.jobs import LINKS, Jobs, new_job
+from wikka_port.moving.journal import DELETED, GONE_BY, GONE_TIME, deleted_row
+from wikka_port.names import InvalidName, page_key
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.schema import NAME, VERSIONCOUNT
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, route, site_path
 
 ROLES: Final = ("anonymous", "registered", "administrator")
@@ -75,11 +78,21 @@ class Scene:
         save("Lent", "Rita's text.", author="Rita", base=0, owner="Rita")
         self.wiki.rights.change("Guarded", PageRights("Rita"), "Rita", {Privilege.READ: "Rita"})
         self.wiki.rights.change("Lent", PageRights("Rita"), "Rita", {Privilege.WRITE: "Rita"})
+        self._delete_a_page_and_begin_a_job()
         hashed = Passwords(1, memory_kib=web.config.password_memory_kib).hashed(PASSWORD)
         for name, admin in (("Rita", False), ("Root", True)):
             address = f"{name.lower()}@mail.example"
             self.directory.make(name, status="active", password=hashed, email=address, admin=admin)
         self.browsers = {"anonymous": web, "registered": self.enter("Rita"), "administrator": self.enter("Root")}
+
+    def _delete_a_page_and_begin_a_job(self) -> None:
+        """A stopped job of Root's, and a page called Gone in the trash."""
+        cells = {VERSIONCOUNT: b"1:token:" + page_key("Old"), NAME: b"Gone", GONE_TIME: b"1", GONE_BY: b"Root"}
+        self.wiki.rows.put(DELETED, deleted_row("Gone", 1, b"0" * 16), cells)
+        jobs = Jobs(self.wiki.rows, lambda: 0)
+        self.job = new_job(LINKS, "Root", "account", source="Gone", target="HomePage")
+        jobs.begin(self.job, ["Free"])
+        jobs.stop(self.job.id)
 
     def enter(self, name: str) -> WikiClient:
         """Another browser in which the account of that name is signed in."""
@@ -98,6 +111,9 @@ class Scene:
         confirm = self.links.issue("confirm", account.row, f"{account.id} active rita@mail.example")
         administrator = self.links.issue("administrator")
         found = [site_path("confirm", token=confirm), site_path("register", administrator=administrator)]
+        if role == "administrator":
+            found += [page_path("Gone", "undelete"), site_path("moves", job=self.job.id.decode())]
+            found += [site_path("massrevert", author="Ann", since="2020-01-01"), site_path("massdelete", prefix="F")]
         if role == "anonymous":
             found.append(site_path("reset", token=self.accounts.registration.reset_link(account)))
             found.append(site_path("register", invitation=self.links.issue("invitation")))

@@ -20,6 +20,8 @@ ATTRIBUTES: Final[Mapping[str, tuple[str, ...]]] = {
     "color": ("c", "fg", "hex", "bg", "text"),
     "colour": ("c", "fg", "hex", "bg", "text"),
     "contributors": ("page", "top"),
+    "delete": _LABEL,
+    "deletelink": _LABEL,
     "edit": _LABEL,
     "editlink": _LABEL,
     "highscores": ("top", "rank"),

@@ -70,13 +70,20 @@ def title(call: ActionCall) -> str:
     if page is None:
         return escape(call.page)
     document = call.site.documents.document(
-        page.name, page.number, page.body, autolink=page.autolink, markup=page.markup
+        page.name, page.version, page.body, autolink=page.autolink, markup=page.markup
     )
     return escape(document.title or page.name)
 
 
 def revertlink(call: ActionCall) -> str:
     return _link(page_path(call.page, "revisions"), call.arguments.get("label", "") or "Go back to an older revision")
+
+
+def deletelink(call: ActionCall) -> str:
+    """For who may delete the page; nothing for others."""
+    if not call.site.wiki.can(call.page).delete:
+        return ""
+    return _link(page_path(call.page, "delete"), call.arguments.get("label", "") or "Delete this page", rel="nofollow")
 
 
 def logo(call: ActionCall) -> str:
@@ -95,6 +102,8 @@ def today(call: ActionCall) -> str:
 
 FURNITURE: Final[Mapping[str, Action]] = {
     "clonelink": _to_handler("clone", "Copy this page"),
+    "delete": deletelink,
+    "deletelink": deletelink,
     "edit": _to_handler("edit", "Edit"),
     "editlink": _to_handler("edit", "Edit this page"),
     "history": _to_handler("history", "History"),

@@ -18,7 +18,6 @@ _REFERRERS: Final = "referrers are not kept: they draw spam and tell who reads w
 TO_COME: Final[Mapping[str, str]] = {
     "adminpages": _ADMIN, "adminusers": _ADMIN, "attachments": _FILES, "badwords": _ADMIN,
     "contact": _ADMIN, "countcomments": _COMMENTS,
-    "delete": "it comes with the deleting of pages", "deletelink": "it comes with the deleting of pages",
     "feedback": _ADMIN, "files": _FILES,
     "nocomments": _COMMENTS,
     "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,

@@ -16,10 +16,10 @@ from wikka_port.markup.tokens import INLINE_KINDS, Image, Inside, Open, Outside,
 # What these return is text with a little markup; every other action stands as a block of its own.
 INLINE_ACTIONS: Final = frozenset({
     "acls", "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
-    "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image", "lastedit",
-    "lasteditauthor", "lasteditnotes", "logo", "logout", "owner", "ownerlink", "randompage", "recentchangesrss", "rev",
-    "revertlink", "revisionlink", "revisions", "revisionsrss", "time", "title", "titletag", "today", "url",
-    "usersettings", "who", "whoami", "wikkachanges", "wikkaname", "wikkapatchlevel", "wikkaversion",
+    "delete", "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image",
+    "lastedit", "lasteditauthor", "lasteditnotes", "logo", "logout", "owner", "ownerlink", "randompage",
+    "recentchangesrss", "rev", "revertlink", "revisionlink", "revisions", "revisionsrss", "time", "title", "titletag",
+    "today", "url", "usersettings", "who", "whoami", "wikkachanges", "wikkaname", "wikkapatchlevel", "wikkaversion",
 })  # fmt: skip
 NOT_IN_HEADING: Final = "it makes a block, which cannot stand in a heading or a footnote"
 TOO_MANY: Final = f"a page has {ACTIONS_MAX} actions at most"

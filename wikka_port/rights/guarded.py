@@ -26,6 +26,7 @@ from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoreAway, Wiki
 from wikka_port.rights.judging import SHUT_OUT, Decision, Guarded, NotAllowed, group_names, may
+from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row
@@ -45,8 +46,14 @@ class Can:
     change_rights: bool
     claim: bool
     suggest: bool = False  # a change, which who may edit the page takes or refuses
+    rename: bool = False
+    delete: bool = False
 
 
+_POSSIBLE: Final = (
+    *(Privilege.WRITE, Privilege.CHANGE_RIGHTS, Privilege.CLAIM),
+    *(Privilege.RENAME, Privilege.DELETE),
+)
 _ALL_OPEN: Final = Can(True, False, False)
 _NOTHING: Final = Can(False, False, False)
 
@@ -94,14 +101,12 @@ class GuardedWiki:
         try:
             if self.visitor.name is None and not rights.lists and self._wiki.rights.rules().is_open:
                 return _ALL_OPEN
-            decided = [
-                self._decide(name, rights, exists, one).allowed
-                for one in (Privilege.WRITE, Privilege.CHANGE_RIGHTS, Privilege.CLAIM)
-            ]
+            decided = [self._decide(name, rights, exists, one).allowed for one in _POSSIBLE]
         except StoreAway:
             return _NOTHING
         suggests = exists and not decided[0] and self.visitor.status not in SHUT_OUT
-        return Can(decided[0], decided[1], decided[2], suggests)
+        write, change_rights, claim, rename, delete = decided
+        return Can(write, change_rights, claim, suggests, rename, delete)
 
     def _decide(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> Decision:
         rules = self._wiki.rights.rules()
@@ -192,6 +197,11 @@ class GuardedWiki:
 
     def is_up(self) -> bool:
         return self._wiki.is_up()
+
+    @property
+    def moves(self) -> GuardedMoves:
+        """Rename, delete, bring back: each asks for its right."""
+        return GuardedMoves(self._wiki, self.visitor, self._decide)
 
     def drafts(self, name: str) -> Drafts:
         """For who may write the page at this moment.  Raises NotAllowed."""

@@ -6,7 +6,7 @@
     3. administrators may do everything
     4. administrators alone may do what belongs to the whole site
     5. the owner of a page may do everything with it
-    6. its rights are changed by nobody else; it is claimed by a user who may edit it
+    6. its rights are changed and it is deleted by nobody else; a user who may edit it may claim and rename it
     7. the list that counts: the page's own, that of the longest prefix of its name, the site's
 
 Comments are part of their page and editing shows its text: to write or to read comments, one must be allowed to read
@@ -37,12 +37,22 @@ from wikka_port.schema import folded
 from wikka_port.visitors import Visitor
 
 SHUT_OUT: Final = frozenset({"suspended", "banned", "deleted"})
-_WRITING: Final = frozenset({Privilege.WRITE, Privilege.COMMENT_POST, Privilege.CHANGE_RIGHTS, Privilege.CLAIM})
+_WRITING: Final = frozenset(
+    {
+        *(Privilege.WRITE, Privilege.COMMENT_POST, Privilege.CHANGE_RIGHTS, Privilege.CLAIM),
+        *(Privilege.RENAME, Privilege.DELETE),
+    }
+)
 _NEEDS: Final[Mapping[Privilege, Privilege]] = {
     Privilege.WRITE: Privilege.READ,
     Privilege.COMMENT_READ: Privilege.READ,
     Privilege.COMMENT_POST: Privilege.COMMENT_READ,
     Privilege.CLAIM: Privilege.WRITE,
+    Privilege.RENAME: Privilege.WRITE,
+}
+_OWNERS: Final[Mapping[Privilege, str]] = {
+    Privilege.CHANGE_RIGHTS: "change the rights of a page",
+    Privilege.DELETE: "delete a page",
 }
 
 
@@ -92,12 +102,14 @@ def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
         return Decision(False, f"{who} is no administrator")
     if is_owner(visitor, page.rights):
         return Decision(True, f"{who} owns the page")
-    if privilege is Privilege.CHANGE_RIGHTS:
-        return Decision(False, "only the owner and administrators change the rights of a page")
+    if privilege in _OWNERS:
+        return Decision(False, f"only the owner and administrators {_OWNERS[privilege]}")
+    if privilege is Privilege.RENAME and not visitor.is_active:
+        return Decision(False, "only a user who is signed in can rename a page")
     needed = _NEEDS.get(privilege)
     if needed is not None:
         before = may(visitor, page, needed)
-        if not before or privilege is Privilege.CLAIM:
+        if not before or privilege in (Privilege.CLAIM, Privilege.RENAME):
             return before
     return _by_list(visitor, who, page, privilege)
 

@@ -51,6 +51,8 @@ class Privilege(StrEnum):
     COMMENT_POST = "comment_post"
     CHANGE_RIGHTS = "change_rights"  # the lists and the owner of a page
     CLAIM = "claim"  # become the owner of a page that has none
+    RENAME = "rename"
+    DELETE = "delete"  # hide the whole page, and bring it back
     ADMINISTER = "administer"  # what belongs to the whole site
 
 

@@ -20,7 +20,7 @@ from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.accounts.tables import ID, USERS, user_row
 from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.names import InvalidName, page_key
-from wikka_port.page_rows import is_stale
+from wikka_port.page_rows import is_stale, is_there
 from wikka_port.rights.acl import BadList, checked, members_of
 from wikka_port.rights.memory import NO_GROUP, Group, GroupMemory, RulesMemory
 from wikka_port.rights.rules import (
@@ -57,6 +57,7 @@ from wikka_port.schema import (
 
 _RIGHTS: Final = (FAMILY, OWNER)
 _TOKEN_BYTES: Final = 8
+_ATTEMPTS: Final = 5  # where the page is saved at the same moment
 
 
 class RightsChanged(Exception):
@@ -122,6 +123,8 @@ class StoredRights:
             held = self._groups.old(name)
             if name in users:
                 continue
+            if not is_there(cells):
+                continue
             if held.head == head:
                 groups[name] = held
             else:
@@ -158,11 +161,22 @@ class StoredRights:
         revision = next_revision(before.revision, token)
         texts = {page_column(one): kept[one].encode() if one in kept else INHERITED for one in LISTED}
         puts = {REVISION: revision, OWN_OWNER: owner.encode(), **texts}
-        if not self._rows.change(PAGES, page_key(name), {REVISION: before.revision or None}, puts):
-            raise RightsChanged(name)
+        self._change_page(name, before.revision, puts)
         if kept or before.lists:
             self._announce(token)
         return PageRights(owner, kept, revision)
+
+    def _change_page(self, name: str, before: bytes, puts: Mapping[bytes, bytes]) -> None:
+        """Not while a move holds the page: its rights may have been read for its new row.  RightsChanged."""
+        key = page_key(name)
+        for _ in range(_ATTEMPTS):
+            held = self._rows.row(PAGES, key, [VERSIONCOUNT, REVISION])
+            newest = held.get(VERSIONCOUNT)
+            if held.get(REVISION, b"") != before or parse_head(newest).mark:
+                break
+            if self._rows.change(PAGES, key, {REVISION: before or None, VERSIONCOUNT: newest}, puts):
+                return
+        raise RightsChanged(name)
 
     def _announce(self, token: str) -> None:
         """That there are lists of pages, and that one was changed: what was counted before is counted anew."""

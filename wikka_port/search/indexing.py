@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from columnar.client import Connection
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import schema
-from wikka_port.page_rows import Cells, autolink_of, markup_of
+from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of
 from wikka_port.search.postings import STEMS, Postings, column_of, of_page, pack_stems, parse_stems, term_row
 from wikka_port.store import rows_in_steps
 
@@ -60,7 +60,7 @@ def _turns(batch: Sequence[Change], client: Connection) -> list[_Turn]:
     known = dict(rows_in_steps(client.table(schema.DOCS), dict.fromkeys(careful), STEMS)) if careful else {}
     found = []
     for change in changes:
-        now = change.now if schema.VERSIONCOUNT in change.now else {}
+        now = change.now if is_there(change.now) else {}
         after, before = postings_of(now), postings_of(change.before)
         if _is_careful(change):
             ever = parse_stems(known.get(change.row, {}).get(STEMS, b""))
@@ -82,8 +82,12 @@ def _concerns(change: Change) -> bool:
     if not change.changes:
         return True
     columns = {cell.column for cell in change.changes}
-    return schema.HEAD in columns or any(
-        cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes
+    put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
+    has_ended = schema.VERSIONCOUNT in put and not is_there(put)  # deleted, or moved away
+    return (
+        schema.HEAD in columns
+        or has_ended
+        or any(cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes)
     )
 
 

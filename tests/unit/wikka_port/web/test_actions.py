@@ -39,6 +39,8 @@ SHOWN = {
     "{{contributors page='Member'}}": '<span class="author">Ada</span> <span class="count">2</span>',
     "{{countedits}} edits": "4 edits",
     "{{countpages}} pages": "3 pages",
+    "a{{delete}}b": "<p>ab",
+    "a{{deletelink label='Away'}}b": "<p>ab",
     "{{edit}}": '<a href="/Page/edit" rel="nofollow">Edit</a>',
     "{{editlink label='Go <on>'}}": '<a href="/Page/edit" rel="nofollow">Go &lt;on&gt;</a>',
     "{{highscores}}": '<span class="author">Ada</span> <span class="count">3</span>',

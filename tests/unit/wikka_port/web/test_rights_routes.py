@@ -35,6 +35,10 @@ PAGE_QUERIES = {
     "acls": [""],
     "backlinks": ["", "?after=Open"],
     "claim": [""],
+    "delete": [""],
+    "hide": ["", "?revision=1"],
+    "rename": [""],
+    "undelete": [""],
     "clone": [""],
     "grabcode": ["", "?block=1"],
     "html": [""],
@@ -54,6 +58,10 @@ SITE_QUERIES = {
     "account": [""],
     "actions": [""],
     "confirm": ["", "?token=x"],
+    "deleted": [""],
+    "massdelete": ["", "?prefix=Vault", "?prefix=S"],
+    "massrevert": ["", "?author=Schattenmann&since=2020-01-01"],
+    "moves": ["", "?job=0123456789abcdef"],
     "login": ["", "?to=/Sekretum_own"],
     "logout": [""],
     "newpage": ["?name=Fresh", "?name=Sekretum+own"],
@@ -137,9 +145,10 @@ def test_no_route_and_no_action_is_missing_here() -> None:
     assert PAGE_QUERIES.keys() == PAGE_HANDLERS
     assert SITE_QUERIES.keys() == SITE_HANDLERS
     assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS
-    assert {"acls", "claim", "draft", "edit", "revert", "suggestion"} == POSTABLE & PAGE_HANDLERS, (
-        "each is posted to below"
-    )
+    assert {
+        *("acls", "claim", "draft", "edit", "revert", "suggestion"),
+        *("delete", "hide", "rename", "undelete"),
+    } == POSTABLE & PAGE_HANDLERS, "each is posted to below"
     for name in ACTIONS:
         assert any(f"{{{{{name}" in call for calls in LISTS.values() for call in calls)
 
@@ -155,8 +164,10 @@ def test_pages(scene: Scene, role: str) -> None:
             continue
         changes = role in ("owner", "administrator")
         expected = 200 if handler not in ("acls", "claim") or (handler == "acls" and changes) else 403
-        is_none = handler == "draft" or path.endswith("suggestion?id=0123456789abcdef")
-        expected = 404 if is_none else expected  # nobody has one here
+        if handler in ("delete", "hide", "rename"):
+            expected = ({"delete": changes, "hide": role == "administrator", "rename": True}[handler] and 200) or 403
+        is_none = handler in ("draft", "undelete") or path.endswith("suggestion?id=0123456789abcdef")
+        expected = 404 if is_none else expected  # nobody has one here, none is deleted
         assert answer.status_code in (expected, 302), (path, answer.status_code)
         if handler in ("show", "raw", "diff", "history", "edit") and answer.status_code == 200:
             assert "WORTGEHEIM" in answer.text, "the test sees secrets where they may be seen"
@@ -178,6 +189,10 @@ def test_what_is_posted_to_a_page(scene: Scene, role: str) -> None:
             ("revert?revision=1", {"base": "2"}),
             ("acls", {"own_read": "1", "read": "*", "owner": "Rita", "save": "1", "confirm": "1"}),
             ("claim", {}),
+            ("delete", {"reason": "typed"}),
+            ("hide", {"revision": "1"}),
+            ("rename", {"new": "Taken away", "links": "1", "redirect": "1"}),
+            ("undelete", {"row": "0"}),
             ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef"}),
             ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef", "keep": "1"}),
             ("draft", {"draft": "0123456789abcdef", "discard": "1"}),

@@ -1,0 +1,211 @@
+"""Renaming, deleting, bringing back, purging, hiding and taking back, by the forms of a wiki on a store."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.store_thread import StoreThread
+from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.audit import Audit
+from wikka_port.moving.jobs import LINKS, Jobs, new_job
+from wikka_port.moving.mover import By
+from wikka_port.moving.runner import resume
+from wikka_port.pages import Wiki, clock_ms
+from wikka_port.rights.rules import PageRights, Privilege
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[WikiClient]:
+    with StoreThread(tmp_path) as store:
+        wiki = Wiki("127.0.0.1", store.port, indexes="application")
+        wiki.prepare()
+        yield WikiClient(wiki, edit_burst=10_000)
+        wait_for_jobs()
+        wiki.store.close()
+
+
+def wait_for_jobs() -> None:
+    for thread in threading.enumerate():
+        if thread.name.startswith("job-"):
+            thread.join(60)
+
+
+def save(web: WikiClient, name: str, body: str, author: str = "Ann", owner: str = "") -> None:
+    page = web.wiki.page(name)
+    web.wiki.save(name, body, author=author, base=page.number if page else 0, owner=owner, signed="account")
+
+
+def text(web: WikiClient, name: str) -> str | None:
+    page = web.wiki.page(name)
+    return None if page is None else page.body
+
+
+def test_a_rename_leads_the_links_that_its_author_may_edit_and_one_undo_takes_all_back(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    for number in range(3):
+        save(web, f"Linking {number}", f"{number}: [[Old name]] and %%[[Old name]]%%")
+    save(web, "Shut", "[[Old name]]")
+    web.wiki.rights.change("Shut", PageRights(), "", {Privilege.WRITE: "Olga"})
+    save(web, "Old name", "one [[Old name]]")
+    save(web, "Old name/Sub", "below")
+    assert web.get("/Old_name/rename").status_code == 403, "who is not signed in renames nothing"
+    form = mia.form("/Old_name/rename")
+    fields = {**form, "new": "New name", "redirect": "1", "links": "1", "subpages": "1", "reason": "clearer"}
+    assert mia.post("/Old_name/rename", {**fields, "csrf": "x"}).status_code == 403
+    answer = mia.post("/Old_name/rename", fields)
+    assert answer.status_code == 303
+    wait_for_jobs()
+    assert text(web, "New name") == "one [[New name|]]"
+    assert text(web, "New name/Sub") == "below"
+    assert text(web, "Linking 1") == "1: [[New name|]] and %%[[Old name]]%%"
+    assert text(web, "Shut") == "[[Old name]]"
+    assert "Redirected from" in web.get("/Old_name").text
+    newest = web.wiki.page("Linking 1")
+    assert newest is not None
+    assert (newest.author, newest.note) == ("Mia", "Links to Old name lead to New name")
+    where = answer.headers["Location"]
+    shown = mia.get(where).text
+    assert "Shut</a>: you may not edit it" in shown
+    assert web.get(where).status_code == 403
+    assert mia.post(where, {**mia.form(where), "undo": "1"}).status_code == 303
+    wait_for_jobs()
+    assert text(web, "Old name") == "one [[Old name]]"
+    assert text(web, "New name") is None
+    assert [text(web, f"Linking {number}") for number in range(3)] == [
+        f"{number}: [[Old name]] and %%[[Old name]]%%" for number in range(3)
+    ]
+
+
+def test_a_page_is_not_published_by_a_name_under_another_list(web: WikiClient) -> None:
+    rights = web.wiki.rights
+    rights.change_rules("vault/", {Privilege.READ: "Mia\nOlga"}, rights.rules())
+    save(web, "Vault/Plan", "secret", owner="Olga")
+    mia, olga = web.signed_in("Mia"), web.signed_in("Olga")
+    fields = {"new": "Plan", "redirect": "1"}
+    assert mia.post("/Vault~2FPlan/rename", {**mia.form("/Vault~2FPlan/rename"), **fields}).status_code == 403
+    assert text(web, "Plan") is None
+    assert olga.post("/Vault~2FPlan/rename", {**olga.form("/Vault~2FPlan/rename"), **fields}).status_code == 303
+    assert text(web, "Plan") == "secret"
+
+
+def test_a_deleted_page_shows_nothing_until_its_owner_brings_it_back(web: WikiClient) -> None:
+    olga, mia, root = web.signed_in("Olga"), web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    for body in ("one", "WORTGEHEIM"):
+        save(web, "Page", body, owner="Olga")
+    assert mia.get("/Page/delete").status_code == 403
+    assert "/Page/delete" in olga.get("/Page").text
+    assert "/Page/delete" not in mia.get("/Page").text
+    answer = olga.post("/Page/delete", {**olga.form("/Page/delete"), "reason": "a reason"})
+    assert answer.status_code == 303
+    for handler in ("", "/raw", "/revisions", "/revisions.xml", "/diff", "/history", "/showcode", "/html", "/undelete"):
+        for query in ("", "?revision=1", "?time=9999999999999"):
+            shown = mia.get(f"/Page{handler}{query}")
+            assert shown.status_code in (403, 404), handler
+            assert "WORTGEHEIM" not in shown.text + str(shown.headers)
+    for path in ("/-/recentchanges", "/-/recentchanges.xml", "/-/search?q=WORTGEHEIM", "/api/titles", "/-/pageindex"):
+        shown = root.get(path).text
+        assert "/Page" not in shown
+        assert "one" not in re.findall(r"<title>(.*?)</title>", shown)
+    assert mia.get("/-/deleted").status_code == 403
+    assert "Page" in root.get("/-/deleted").text
+    assert "a reason" in olga.get("/Page/undelete").text
+    fields = {**olga.form("/Page/undelete"), "new": "Page again"}
+    assert mia.post("/Page/undelete", {**fields, **mia.form("/-/login")}).status_code == 404
+    assert olga.post("/Page/undelete", fields).headers["Location"] == "/Page_again"
+    assert text(web, "Page again") == "WORTGEHEIM"
+    assert [one.what for one in Audit(web.wiki.rows, clock_ms).recent()][:2] == ["undelete page", "delete page"]
+
+
+def test_only_an_administrator_purges(web: WikiClient) -> None:
+    olga, root = web.signed_in("Olga"), web.signed_in("Root", admin=True)
+    save(web, "Page", "WORTGEHEIM", owner="Olga")
+    olga.post("/Page/delete", olga.form("/Page/delete"))
+    fields = {"purge": "1", "sure": "yes"}
+    assert olga.post("/Page/undelete", {**olga.form("/Page/undelete"), **fields}).status_code == 403
+    assert root.post("/Page/undelete", {**root.form("/Page/undelete"), "purge": "1"}).status_code == 400
+    assert "gone for good" in root.post("/Page/undelete", {**root.form("/Page/undelete"), **fields}).text
+    assert root.get("/Page/undelete").status_code == 404
+    assert Audit(web.wiki.rows, clock_ms).recent()[0].note == "Page: 1 revisions"
+
+
+def test_a_hidden_revision_is_shown_to_nobody_and_follows_a_rename(web: WikiClient) -> None:
+    root, mia = web.signed_in("Root", admin=True), web.signed_in("Mia")
+    for body in ("one", "WORTGEHEIM", "three"):
+        save(web, "Page", body, author=body)
+    assert mia.get("/Page/hide").status_code == 403
+    form = root.form("/Page/hide")
+    assert root.post("/Page/hide", {**form, "revision": "3"}).status_code == 409, "the newest one"
+    assert root.post("/Page/hide", {**form, "revision": "2", "reason": "a name"}).status_code == 303
+    web.wiki.mover.rename("Page", "Moved", By("Ann", "account"))
+    lists = ("/Moved/revisions", "/Moved/revisions.xml", "/Moved/history", "/-/recentchanges", "/Moved/diff?a=1&b=2")
+    for path in (*lists, "/Moved?revision=2", "/Moved/raw?revision=2", "/Moved/diff?a=2&b=3", "/Moved/edit?revision=2"):
+        assert "WORTGEHEIM" not in root.get(path).text, path
+    assert root.post("/Moved/hide", {**form, "revision": "2", "show": "1"}).status_code == 303
+    assert root.get("/Moved/raw?revision=2").text == "WORTGEHEIM"
+    assert "WORTGEHEIM" in root.get("/-/recentchanges").text
+
+
+def test_all_edits_of_somebody_are_looked_at_and_taken_back(web: WikiClient) -> None:
+    root, mia = web.signed_in("Root", admin=True), web.signed_in("Mia")
+    save(web, "Good", "good")
+    for body in ("spam", "more spam"):
+        save(web, "Good", body, author="Spammer")
+    save(web, "Bad", "spam", author="Spammer")
+    save(web, "Edited since", "fine")
+    save(web, "Edited since", "spam", author="Spammer")
+    save(web, "Edited since", "fine again")
+    path = "/-/massrevert?author=Spammer&since=yesterday"
+    assert mia.get(path).status_code == 403
+    shown = root.get(path).text
+    assert "2 edits go, back to revision 1" in shown
+    assert "Spammer began it" in shown
+    answer = root.post("/-/massrevert", {**root.form(path), "reason": "spam"})
+    assert answer.status_code == 303
+    wait_for_jobs()
+    assert (text(web, "Good"), text(web, "Bad"), text(web, "Edited since")) == ("good", None, "fine again")
+    progress = Jobs(web.wiki.rows, clock_ms).progress(answer.headers["Location"].partition("job=")[2].encode())
+    assert progress is not None
+    assert ({one.name for one in progress.done}, [one.name for one in progress.left]) == (
+        {"Good", "Bad"}, ["Edited since"],
+    )  # fmt: skip
+    assert web.wiki.mover.journal.opened() == {}
+
+
+def test_pages_whose_names_begin_alike_are_deleted(web: WikiClient) -> None:
+    root = web.signed_in("Root", admin=True)
+    for number in range(3):
+        save(web, f"Spam {number}", "x")
+    form = root.form("/-/massdelete?prefix=Spam")
+    save(web, "Spam 3", "x")
+    assert root.post("/-/massdelete", form).status_code == 409, "they are others than were shown"
+    assert root.post("/-/massdelete", root.form("/-/massdelete?prefix=Spam")).status_code == 303
+    wait_for_jobs()
+    assert web.wiki.names() == []
+
+
+def test_work_that_fell_is_gone_on_with_at_the_next_start_unless_it_was_stopped(web: WikiClient) -> None:
+    web.signed_in("Mia")
+    for number in range(4):
+        save(web, f"Linking {number}", "[[Old]]")
+    save(web, "Old", "text")
+    web.wiki.mover.rename("Old", "New", By("Mia", "account"))
+    jobs = Jobs(web.wiki.rows, clock_ms)
+    job = new_job(LINKS, "Mia", "account", source="Old", target="New")
+    jobs.begin(job, ["Linking 0", "Linking 1"])
+    assert jobs.stop(job.id)
+    resume(web.wiki)
+    wait_for_jobs()
+    assert text(web, "Linking 0") == "[[Old]]"
+    assert jobs.go_on(job.id)
+    resume(web.wiki)
+    wait_for_jobs()
+    assert [text(web, f"Linking {number}") for number in range(4)] == ["[[New|]]"] * 4, "later ones, too"
+    progress = jobs.progress(job.id)
+    assert progress is not None
+    assert (progress.state, len(progress.done), progress.waiting) == (b"ended", 4, ())
+    assert web.wiki.mover.journal.opened() == {}

@@ -1,0 +1,331 @@
+"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``revert``: as whoever runs the wiki."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from columnar.client import ClientTls
+from wikka_port.commands.store_options import errors, open_wiki, store_options
+from wikka_port.feeds import iso_time
+from wikka_port.handlers.massrevert import moment
+from wikka_port.limits import JOB_PAGES_MAX
+from wikka_port.moving import jobs as job_rows
+from wikka_port.moving.jobs import ENDED, LINKS, MASS_DELETE, REVERT, SUBPAGES, Job, Jobs, new_job
+from wikka_port.moving.mass import edited_by, linking, planned
+from wikka_port.moving.refusals import NotMoved
+from wikka_port.moving.runner import COMMAND, OPERATOR, work
+from wikka_port.moving.trash import Deleted
+from wikka_port.names import InvalidName, normalise
+from wikka_port.pages import Wiki, clock_ms
+from wikka_port.rights.guarded import GuardedWiki
+from wikka_port.rights.moving import GuardedMoves
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SHOWN: Final = 50
+_SETTLE_S: Final = 30.0
+_DRY: Final = click.option("--dry-run", is_flag=True, help="Say what would be done; nothing is changed.")
+_REASON: Final = click.option("--reason", default="", help="Is kept with it, for those who look later.")
+_YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+_LAST: Final = click.option("--at", default="", metavar="TIME", help="Of several, the one deleted then; else the last.")
+
+
+@contextmanager
+def _moving(store: str, indexes: Any, tls: ClientTls | None) -> Iterator[GuardedMoves]:
+    """A refusal ends the command with one line."""
+    with open_wiki(store, indexes, tls, pool=4) as wiki:
+        wiki.prepare()
+        try:
+            yield GuardedWiki(wiki, OPERATOR).moves
+        except (NotMoved, InvalidName) as refused:
+            raise click.ClickException(str(refused)) from None
+
+
+@click.command()
+@click.argument("name")
+@click.argument("new")
+@click.option("--redirect/--no-redirect", default=True, show_default=True, help="The old name leads to the new one.")
+@click.option("--links/--no-links", default=True, show_default=True, help="Lead the links of other pages to it, too.")
+@click.option("--subpages", is_flag=True, help="NAME/x becomes NEW/x.")
+@_REASON
+@_DRY
+@store_options
+def rename(
+    name: str,
+    new: str,
+    redirect: bool,
+    links: bool,
+    subpages: bool,
+    reason: str,
+    dry_run: bool,
+    store: str,
+    indexes: Any,
+    tls: ClientTls | None,
+) -> None:
+    """Rename the page NAME to NEW: history, rights, owner and drafts go along.
+
+    \b
+    The page itself is moved at once, however long its history. Links of other
+    pages are then rewritten as edits, which Ctrl-C stops; the same command, or
+    the next start of the wiki, goes on.
+      wikka rename "Old name" "New name"
+      wikka rename Manual Handbook --subpages --dry-run
+    """
+    with _moving(store, indexes, tls) as moves:
+        wiki, old, target = moves.wiki, normalise(name), normalise(new)
+        below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
+        below = below if subpages else []
+        sources = [one for one in linking(wiki, old) if one != old] if links else []
+        if dry_run:
+            click.echo(f"{old} would be renamed to {target}.")
+            _list("subpages would be renamed", below)
+            _list("pages link there and would be edited", sources)
+            return
+        if wiki.page(old) is not None:
+            moves.rename(old, target, redirect=redirect, reason=reason)
+            click.echo(f"{old} is now {target}.")
+        _settle(wiki)
+        sources = [one for one in linking(wiki, old) if one != old] if links else []
+        given = {"source": old, "target": target, "redirect": redirect}
+        for kind, names in ((SUBPAGES, below), (LINKS, sources)):
+            if names:
+                _do(wiki, new_job(kind, COMMAND, "wiki", reason, **given), names)
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--prefix", help="All pages whose names begin so.")
+@_REASON
+@_YES
+@_DRY
+@store_options
+def delete(
+    names: tuple[str, ...],
+    prefix: str | None,
+    reason: str,
+    yes: bool,
+    dry_run: bool,
+    store: str,
+    indexes: Any,
+    tls: ClientTls | None,
+) -> None:
+    """Delete pages: nobody sees them any more, and wikka undelete brings them back.
+
+    \b
+      wikka delete "Some page" --reason "asked for by its author"
+      wikka delete --prefix Spam --dry-run
+    """
+    if bool(names) == bool(prefix):
+        raise click.UsageError("name pages, or give --prefix")
+    with _moving(store, indexes, tls) as moves:
+        asked = moves.wiki.names(prefix=prefix, limit=JOB_PAGES_MAX) if prefix else [normalise(one) for one in names]
+        _list("pages would be deleted" if dry_run else "pages are to be deleted", asked)
+        if dry_run or not asked:
+            return
+        if len(asked) > 1 and not yes:
+            click.confirm(f"Delete {len(asked):,} pages?", abort=True)
+        if len(asked) == 1:
+            moves.delete(asked[0], reason)
+        else:
+            _do(moves.wiki, new_job(MASS_DELETE, COMMAND, "wiki", reason), asked)
+        _settle(moves.wiki)
+    click.echo("Deleted; wikka undelete NAME brings a page back.")
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--to", "new", default="", metavar="NAME", help="Under another name.")
+@_LAST
+@click.option("--json", "as_json", is_flag=True, help="The list for programs.")
+@_DRY
+@store_options
+def undelete(
+    name: str | None,
+    new: str,
+    at: str,
+    as_json: bool,
+    dry_run: bool,
+    store: str,
+    indexes: Any,
+    tls: ClientTls | None,
+) -> None:
+    """Bring back the deleted page NAME with its history and rights; without NAME, list what is deleted.
+
+    \b
+      wikka undelete
+      wikka undelete "Some page"
+    """
+    with _moving(store, indexes, tls) as moves:
+        if name is None:
+            _show_deleted(moves.deleted(), as_json)
+            return
+        one = _chosen(moves, name, at)
+        target = normalise(new) if new else one.name
+        if dry_run:
+            click.echo(f"{one.name}, deleted {iso_time(one.time_ms)}, would come back as {target}.")
+            return
+        moves.undelete(one, target)
+        _settle(moves.wiki)
+    click.echo(f"{target} is there again, with {one.number} revisions.")
+
+
+@click.command()
+@click.argument("name")
+@_LAST
+@_YES
+@_DRY
+@store_options
+def purge(name: str, at: str, yes: bool, dry_run: bool, store: str, indexes: Any, tls: ClientTls | None) -> None:
+    """Remove the deleted page NAME for good: its texts, and all that indexes know of it.
+
+    Delete it first. The audit keeps a line that says what was purged and when. It cannot be brought back.
+    """
+    with _moving(store, indexes, tls) as moves:
+        one = _chosen(moves, name, at)
+        said = f"{one.name}, deleted {iso_time(one.time_ms)} by {one.by}, {one.number} revisions"
+        if dry_run:
+            click.echo(f"{said}: would be gone for good.")
+            return
+        if not yes:
+            click.confirm(f"{said}: remove for good?", abort=True)
+        count = moves.purge(one)
+    click.echo(f"{count} revisions are gone for good.")
+
+
+@click.command()
+@click.argument("author", required=False)
+@click.option(
+    "--since", default="yesterday", show_default=True, metavar="TIME", help="2026-11-24, or with T15:00 (UTC)."
+)
+@click.option("--undo", metavar="ID", help="Take back what an earlier revert, or the links of a rename, did.")
+@_REASON
+@_YES
+@_DRY
+@store_options
+def revert(
+    author: str | None,
+    since: str,
+    undo: str | None,
+    reason: str,
+    yes: bool,
+    dry_run: bool,
+    store: str,
+    indexes: Any,
+    tls: ClientTls | None,
+) -> None:
+    """Take back all edits that AUTHOR signed since a moment; pages that AUTHOR began are deleted.
+
+    \b
+    A page that somebody else has edited since is left as it is, and listed.
+      wikka revert "Visitor 7f3a" --since 2026-11-23 --dry-run
+      wikka revert --undo 0123456789abcdef
+    """
+    if (author is None) == (undo is None):
+        raise click.UsageError("name an author, or give --undo ID")
+    since_ms = moment(since)
+    if since_ms is None:
+        raise click.UsageError(f"--since {since}: write the moment as 2026-11-24 or 2026-11-24T15:00")
+    with _moving(store, indexes, tls) as moves:
+        wiki = moves.wiki
+        if undo is not None:
+            _undo(wiki, undo)
+            return
+        assert author is not None, "one of both is given"
+        names = list(edited_by(wiki, author, since_ms))
+        for name in names[:_SHOWN]:
+            plan = planned(wiki, author, since_ms, name)
+            to = f"back to revision {plan.to}" if plan.to else "deleted"
+            click.echo(f"  {name}: {plan.why or f'{plan.edits} edits go, {to}'}")
+        click.echo(f"{len(names):,} pages{'' if len(names) <= _SHOWN else f'; the first {_SHOWN} are shown'}")
+        if dry_run or not names:
+            return
+        if not yes:
+            click.confirm("Take these edits back?", abort=True)
+        given = {"author": author, "since_ms": since_ms}
+        _do(wiki, new_job(REVERT, COMMAND, "wiki", reason or f"All of {author} since {since}", **given), names)
+
+
+# --- steps -------------------------------------------------------------------------------------
+
+
+def _undo(wiki: Wiki, job_id: str) -> None:
+    jobs = Jobs(wiki.rows, clock_ms)
+    progress = jobs.progress(job_id.encode())
+    if progress is None:
+        raise click.ClickException(f"there is no work {job_id}")
+    jobs.stop(progress.job.id)
+    job = progress.job
+    given = {"source": job.target, "target": job.source, "of": job.id, "redirect": False}
+    _do(
+        wiki, new_job(job_rows.UNDO, COMMAND, "wiki", f"Undo of {job_id}", **given), [one.name for one in progress.done]
+    )
+
+
+def _do(wiki: Wiki, job: Job, names: list[str]) -> None:
+    """With a bar; Ctrl-C stops it where it can be gone on with."""
+    jobs = Jobs(wiki.rows, clock_ms)
+    jobs.begin(job, names)
+    with _bar(len(names)) as step:
+        try:
+            progress = work(wiki, job, step)
+        except KeyboardInterrupt:
+            jobs.stop(job.id)
+            errors.print(f"stopped; what is done stays. Take it back: wikka revert --undo {job.id.decode()}")
+            raise SystemExit(1) from None
+    for one in progress.left[:_SHOWN]:
+        errors.print(f"  left as it is: {one.name}: {one.why}", markup=False)
+    click.echo(f"{len(progress.done):,} pages done, {len(progress.left):,} left as they are ({job.id.decode()})")
+    if progress.state != ENDED:
+        raise SystemExit(1)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[], None]]:
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("pages"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)
+
+
+def _settle(wiki: Wiki) -> None:
+    if not wiki.settle("", _SETTLE_S):
+        errors.print("the indexes do not know of it yet; they will in a moment")
+
+
+def _list(what: str, names: list[str]) -> None:
+    click.echo(f"{len(names):,} {what}{':' if names else '.'}")
+    for name in names[:_SHOWN]:
+        click.echo(f"  {name}")
+    if len(names) > _SHOWN:
+        click.echo(f"  and {len(names) - _SHOWN:,} more")
+
+
+def _chosen(moves: GuardedMoves, name: str, at: str) -> Deleted:
+    found = moves.deleted(normalise(name))
+    if at:
+        found = [one for one in found if iso_time(one.time_ms).startswith(at)]
+    if not found:
+        raise click.ClickException(f"no deleted page is called {name}{f' and was deleted {at}' if at else ''}")
+    return found[0]
+
+
+def _show_deleted(found: list[Deleted], as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {"name": one.name, "deleted": iso_time(one.time_ms), "by": one.by, "reason": one.reason} for one in found
+        ]
+        click.echo(json.dumps(rows, indent=1))
+        return
+    for one in found:
+        click.echo(f"{iso_time(one.time_ms)}  {one.name}  by {one.by}{f': {one.reason}' if one.reason else ''}")
+    click.echo(f"{len(found):,} deleted pages")

@@ -1,0 +1,103 @@
+"""Work on many pages, looked at by who asked for it and by administrators: ``?job=ID``; stopped, gone on with, undone.
+
+The page asks for itself anew every few seconds while the job runs; no script is needed.
+"""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.forms import STALE_FORM, form_page, is_genuine
+from wikka_port.moving.jobs import LINKS, REVERT, SUBPAGES, UNDO, Jobs, Progress, new_job
+from wikka_port.moving.refusals import NotMoved
+from wikka_port.moving.runner import start
+from wikka_port.names import page_key
+from wikka_port.pages import clock_ms
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.site import Site, redirect
+from wikka_port.urls import site_path
+
+REFRESH_S = 2
+_SHOWN = 500  # names
+
+
+def handle(site: Site, request: Request, _name: str) -> Response:
+    moves = site.wiki.moves
+    jobs = Jobs(moves.rows, clock_ms)
+    asked = request.args.get("job", "")
+    if not asked:
+        moves.require_site()
+        return form_page(site, request, "moves.html", running=jobs.recent(), progress=None, problem="", refresh=0)
+    progress = jobs.progress(asked.encode("utf-8", "replace"))
+    if progress is None or not _may_see(site, progress):
+        moves.require_site()
+        return site.html("error.html", status=404, title="Not found", message="There is no such work.", back="")
+    if request.method != "POST":
+        return _shown(site, request, progress)
+    if not is_genuine(site, request):
+        return _shown(site, request, progress, status=403, problem=STALE_FORM)
+    try:
+        return redirect(site_path("moves", job=_changed(site, request, jobs, progress)))
+    except NotMoved as refused:
+        return _shown(site, request, progress, status=409, problem=str(refused))
+    except NotAllowed:
+        return _shown(site, request, progress, status=403, problem="You may not rename it back.")
+
+
+def _may_see(site: Site, progress: Progress) -> bool:
+    visitor = site.visitor
+    return visitor.is_active and (visitor.admin or visitor.name == progress.job.by)
+
+
+def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str:
+    """The id of the job to be looked at then.  Raises NotMoved, NotAllowed."""
+    job = progress.job
+    if "stop" in request.form:
+        jobs.stop(job.id)
+    elif "undo" in request.form and job.kind in (LINKS, SUBPAGES, REVERT):
+        jobs.stop(job.id)
+        return _undone(site, jobs, progress)
+    elif jobs.go_on(job.id) or progress.is_open:
+        start(site.wiki.moves.wiki, job)
+    return job.id.decode()
+
+
+def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
+    job, wiki = progress.job, site.wiki.moves.wiki
+    undo = new_job(
+        *(UNDO, site.visitor.signature, "account"), source=job.target, target=job.source, of=job.id, redirect=False
+    )
+    if job.kind == LINKS:
+        rename_back(site, job.target, job.source)
+    jobs.begin(undo, [one.name for one in progress.done])
+    start(wiki, undo)
+    return undo.id.decode()
+
+
+def rename_back(site: Site, new: str, old: str) -> None:
+    """The page gets its old name again; the redirect that stands there goes, if nobody made a page of it."""
+    moves = site.wiki.moves
+    redirect_page = site.wiki.page(old)
+    if redirect_page is not None:
+        leads = redirect_page.body.startswith("#REDIRECT ") and new in redirect_page.note
+        if not leads or len(moves.wiki.revisions(old, limit=2)) != 1:
+            raise NotMoved(old, f"{old} is a page of its own by now. Delete it first, or choose another name.")
+        moves.put_redirect_away(old)
+    if site.wiki.page(new) is not None:
+        moves.rename(new, old, redirect=False)
+
+
+def _shown(site: Site, request: Request, progress: Progress, *, status: int = 200, problem: str = "") -> Response:
+    readable = site.wiki.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _SHOWN])
+    values = {
+        "progress": progress,
+        "done": [one for one in progress.done if one.name in readable][:_SHOWN],
+        "left": [one for one in progress.left if one.name in readable][:_SHOWN],
+        "running": [],
+        "refresh": REFRESH_S if progress.is_open else 0,
+        "key": page_key,
+    }
+    response = form_page(site, request, "moves.html", status=status, problem=problem, **values)
+    if progress.is_open:
+        response.headers["Refresh"] = str(REFRESH_S)
+    return response

@@ -1,0 +1,93 @@
+"""Renaming a page: the form says what goes along; links of others are rewritten behind it, as edits of who asked."""
+
+from __future__ import annotations
+
+import logging
+from itertools import islice
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.forms import STALE_FORM, form_page, is_genuine
+from wikka_port.handlers.show import missing
+from wikka_port.limits import JOB_PAGES_MAX, REASON_CHARS_MAX
+from wikka_port.look_alikes import look_alike
+from wikka_port.moving.jobs import LINKS, SUBPAGES, Jobs, new_job
+from wikka_port.moving.mass import linking
+from wikka_port.moving.refusals import NotMoved
+from wikka_port.moving.runner import start
+from wikka_port.names import InvalidName, normalise
+from wikka_port.pages import StoreAway, clock_ms
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import Privilege
+from wikka_port.site import Site, redirect
+from wikka_port.urls import page_path, site_path
+
+log = logging.getLogger(__name__)
+
+
+def handle(site: Site, request: Request, name: str) -> Response:
+    """GET asks, POST does it."""
+    page = site.wiki.page(name)
+    if page is None:
+        return missing(site, name)
+    site.wiki.require(name, Privilege.RENAME)
+    if request.method != "POST":
+        return _form(site, request, name)
+    if not is_genuine(site, request):
+        return _form(site, request, name, status=403, problem=STALE_FORM)
+    moves, form = site.wiki.moves, request.form
+    try:
+        new = normalise(form.get("new", ""))
+        odd = look_alike(new)
+        if odd is not None:
+            return _form(site, request, name, status=400, problem=f"No page can have this name. {odd}")
+        leaves = "redirect" in form
+        moves.rename(name, new, redirect=leaves, reason=form.get("reason", "")[:REASON_CHARS_MAX])
+    except InvalidName as invalid:
+        return _form(site, request, name, status=400, problem=str(invalid))
+    except NotAllowed as refused:
+        if refused.name == page.name:
+            return _form(site, request, name, status=403, problem="You may not give this page that name.")
+        return _form(site, request, name, status=403, problem="You may not make a page of that name.")
+    except NotMoved as refused_:
+        return _form(site, request, name, status=409, problem=str(refused_))
+    last = _begin_jobs(site, request, name, new, leaves)
+    return redirect(site_path("moves", job=last) if last else page_path(new))
+
+
+def _begin_jobs(site: Site, request: Request, old: str, new: str, leaves: bool) -> str:
+    """The page is moved already; what follows can be gone on with.  Id of the job to look at, "": none."""
+    wiki, visitor = site.wiki.moves.wiki, site.visitor
+    jobs, last = Jobs(wiki.rows, clock_ms), ""
+    try:
+        wiki.settle("", site.config.settle_s)
+        asked = []
+        if "subpages" in request.form:
+            below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
+            asked.append((SUBPAGES, below))
+        if "links" in request.form:
+            asked.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
+        for kind, found in asked:
+            names = sorted(site.wiki.readable(found))
+            if names:
+                job = new_job(kind, visitor.signature, "account", source=old, target=new, redirect=leaves)
+                jobs.begin(job, names)
+                start(wiki, job)
+                last = job.id.decode()
+    except StoreAway as away:
+        log.warning("the links to %s were not rewritten: %s", old, away)
+    return last
+
+
+def _form(site: Site, request: Request, name: str, *, status: int = 200, problem: str = "") -> Response:
+    given = request.form if request.method == "POST" else None
+    values = {
+        "new": given.get("new", "")[:255] if given else name,
+        "reason": given.get("reason", "")[:REASON_CHARS_MAX] if given else "",
+        "leaves": given is None or "redirect" in given,
+        "links": given is None or "links" in given,
+        "subpages": given is not None and "subpages" in given,
+        "below": site.wiki.names(prefix=f"{name}/", limit=5),
+        "linking": site.wiki.backlinks(name, limit=6),
+    }
+    return form_page(site, request, "rename.html", status=status, page_name=name, problem=problem, **values)

@@ -1,0 +1,217 @@
+"""Work on many pages: the links of others after a rename, a mass revert, a mass delete; each an edit of who asked.
+
+A job stands in the table ``moves`` with its pages, one cell each, so it can be stopped, looked at, gone on with by
+another process after a fall, and undone:
+
+    m:kind   links, subpages, revert, delete, undo      m:state   open, stopped, ended
+    m:by m:signed m:reason                              m:lease   "until token": the process that works on it
+    m:from m:to        names of a rename                m:since m:author m:prefix   of a mass revert or delete
+    e:KEY    of a page: "? NAME" to be done; "N NAME" done, with the number of the revision that it made, 0: moved or
+             deleted; "- NAME: why" left as it is
+
+A page is looked at when its turn comes: what was edited meanwhile is judged as it is then.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.accounts.rows import Cells, Rows
+from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
+from wikka_port.moving.journal import ITEM, KIND, MOVES, STATE, Journal, new_id
+from wikka_port.names import page_key
+
+LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
+JOB_KINDS: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO)
+OPEN, STOPPED, ENDED = b"open", b"stopped", b"ended"
+_LEASE: Final = b"m:lease"
+_TODO: Final = b"?"
+_LEFT: Final = b"-"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    name: str
+    number: int = 0  # of the revision that was made; 0: it was moved or deleted
+    why: str = ""  # it was left as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: bytes
+    kind: str
+    by: str
+    signed: str
+    reason: str
+    source: str = ""
+    target: str = ""
+    redirect: bool = True
+    author: str = ""
+    since_ms: int = 0
+    of: bytes = b""  # the job that is undone
+
+    def cells(self) -> dict[bytes, bytes]:
+        texts = {
+            b"m:by": self.by, b"m:signed": self.signed, b"m:reason": self.reason, b"m:from": self.source,
+            b"m:to": self.target, b"m:author": self.author, b"m:since": str(self.since_ms),
+            b"m:redirect": "yes" if self.redirect else "no",
+        }  # fmt: skip
+        packed = {column: text.encode("utf-8", "replace") for column, text in texts.items()}
+        return {STATE: OPEN, KIND: self.kind.encode(), b"m:of": self.of, **packed}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    job: Job
+    state: bytes
+    waiting: tuple[str, ...]
+    done: tuple[Item, ...]
+    left: tuple[Item, ...]
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == OPEN
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.state == STOPPED
+
+    @property
+    def total(self) -> int:
+        return len(self.waiting) + len(self.done) + len(self.left)
+
+
+Act = Callable[[str], Item]  # what is done with one page
+
+
+class Jobs:
+    """Thread-safe.  Everything may raise StoreAway."""
+
+    def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
+        self._rows = rows
+        self._clock = clock_ms
+        self._journal = Journal(rows)
+
+    def begin(self, job: Job, names: Iterable[str]) -> Progress:
+        """Write down what is to be done; nothing is done yet."""
+        asked = dict.fromkeys(names)
+        cells = {_column(name): _TODO + b" " + name.encode() for name in list(asked)[:JOB_PAGES_MAX]}
+        self._journal.open(job.id, {**job.cells(), **cells})
+        return self.progress(job.id) or Progress(job, OPEN, (), (), ())
+
+    def progress(self, job_id: bytes) -> Progress | None:
+        cells = self._rows.row(MOVES, job_id)
+        kind = cells.get(KIND, b"").decode(errors="replace")
+        return _progress(job_id, cells) if kind in JOB_KINDS else None
+
+    def opened(self) -> list[bytes]:
+        return [one for one, kind in self._journal.opened().items() if kind in JOB_KINDS]
+
+    def recent(self, limit: int = 50) -> list[Progress]:
+        """The newest are not known by their rows: those that have not ended, then some of the others."""
+        found = [self.progress(one) for one in self.opened()[:limit]]
+        return [one for one in found if one is not None]
+
+    def stop(self, job_id: bytes) -> bool:
+        """False: it was not running."""
+        return self._journal.pass_on(job_id, OPEN, STOPPED)
+
+    def go_on(self, job_id: bytes) -> bool:
+        return self._journal.pass_on(job_id, STOPPED, OPEN)
+
+    def work(self, job_id: bytes, act: Act, more: Callable[[Progress], Iterable[str]] = lambda _: ()) -> Progress:
+        """Do what is left, until it is done or somebody stops it.  A single process at a time does.
+
+        ``more`` names pages that have come to it meanwhile, when all others are done.
+        """
+        token = secrets.token_hex(8)
+        progress = self.progress(job_id)
+        assert progress is not None, "it was begun"
+        if not self._lease(job_id, token):
+            return progress
+        while progress.state == OPEN:
+            waiting = progress.waiting or self._added(progress, more(progress))
+            if not waiting:
+                if self._journal.pass_on(job_id, OPEN, ENDED):
+                    self._journal.close(job_id)
+                break
+            for name in waiting[:JOB_STEP]:
+                self._rows.put(MOVES, job_id, {_column(name): _packed(act(name))})
+            if not self._lease(job_id, token):
+                break
+            progress = self.progress(job_id) or progress
+        self._rows.delete(MOVES, job_id, [_LEASE])
+        return self.progress(job_id) or progress
+
+    def _added(self, progress: Progress, names: Iterable[str]) -> tuple[str, ...]:
+        known = {one.name for one in (*progress.done, *progress.left)}
+        new = [name for name in names if name not in known][: max(0, JOB_PAGES_MAX - progress.total)]
+        if new:
+            self._rows.put(MOVES, progress.job.id, {_column(name): _TODO + b" " + name.encode() for name in new})
+        return tuple(new)
+
+    def _lease(self, job_id: bytes, token: str) -> bool:
+        """Take it, or keep it."""
+        held = self._rows.row(MOVES, job_id, [_LEASE]).get(_LEASE, b"")
+        until, _, owner = held.partition(b" ")
+        if held and owner != token.encode() and int(until) > self._clock():
+            return False
+        lease = b"%d %s" % (self._clock() + JOB_LEASE_MS, token.encode())
+        return self._rows.change(MOVES, job_id, {_LEASE: held or None}, {_LEASE: lease})
+
+
+def _column(name: str) -> bytes:
+    return ITEM + page_key(name)
+
+
+def _packed(item: Item) -> bytes:
+    if item.why:
+        return _LEFT + b" " + item.name.encode() + b": " + item.why.encode("utf-8", "replace")
+    return b"%d %s" % (item.number, item.name.encode())
+
+
+def _progress(job_id: bytes, cells: Cells) -> Progress:
+    def text(column: bytes) -> str:
+        return cells.get(column, b"").decode(errors="replace")
+
+    job = Job(
+        id=job_id,
+        kind=text(KIND),
+        by=text(b"m:by"),
+        signed=text(b"m:signed"),
+        reason=text(b"m:reason"),
+        source=text(b"m:from"),
+        target=text(b"m:to"),
+        redirect=text(b"m:redirect") != "no",
+        author=text(b"m:author"),
+        since_ms=int(text(b"m:since") or 0),
+        of=cells.get(b"m:of", b""),
+    )
+    items = sorted(_items(cells), key=lambda pair: pair[1].name)
+    return Progress(
+        job,
+        cells.get(STATE, b""),
+        tuple(item.name for kind, item in items if kind == _TODO),
+        tuple(item for kind, item in items if kind.isdigit()),
+        tuple(item for kind, item in items if kind == _LEFT),
+    )
+
+
+def _items(cells: Cells) -> Iterator[tuple[bytes, Item]]:
+    for column, value in cells.items():
+        if not column.startswith(ITEM):
+            continue
+        kind, _, rest = value.partition(b" ")
+        said = rest.decode(errors="replace")
+        if kind == _LEFT:
+            name, _, why = said.rpartition(": ")
+            yield kind, Item(name, why=why)
+        else:
+            yield kind, Item(said, number=int(kind) if kind.isdigit() else 0)
+
+
+def new_job(kind: str, by: str, signed: str, reason: str = "", **given: object) -> Job:
+    return Job(new_id(), kind, by, signed, reason, **given)  # type: ignore[arg-type]  # fields of Job

@@ -1,0 +1,147 @@
+"""The journal of moves (pure but for ``Journal``): what is to be done is written down before the first step.
+
+    table     row                                                     families
+    moves     id (16 hexadecimal digits)                              m, e
+              "~open"    e:ID for each move and job that has not ended
+    deleted   md5 of name (32), inverted milliseconds (13), id (16)   those of ``pages``, gone
+
+    m:kind      rename, delete, undelete, purge
+    m:from m:to names           m:row   in ``deleted``, where the page comes from or goes to
+    m:head      the newest revision of the page when the move was asked for
+    m:at        the stamp of all that the move writes
+    m:by m:signed m:reason      m:redirect  "yes": the old name leads to the new one
+    m:state     intent -> moved -> done, or intent -> abandoned
+
+A row of ``deleted`` is the page's row as it was, with gone:by gone:reason gone:time.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wikka_port import schema
+from wikka_port.accounts.rows import Cells, Rows
+from wikka_port.names import page_key
+from wikka_port.schema import Head, TableSpec, parse_head
+
+MOVES: Final = b"moves"
+DELETED: Final = b"deleted"
+_ONE: Final = {"max_versions": 1}
+TABLES: Final = (
+    TableSpec(MOVES, {"m": _ONE, "e": _ONE}, {}),
+    TableSpec(DELETED, dict.fromkeys(("meta", "body", "user", "note", "acl", "gone"), _ONE), {}),
+)
+
+OPEN_ROW: Final = b"~open"
+ITEM: Final = b"e:"
+KIND: Final = b"m:kind"
+STATE: Final = b"m:state"
+GONE_BY, GONE_REASON, GONE_TIME = b"gone:by", b"gone:reason", b"gone:time"
+RENAME, DELETE, UNDELETE, PURGE = "rename", "delete", "undelete", "purge"
+INTENT, MOVED, DONE, ABANDONED = b"intent", b"moved", b"done", b"abandoned"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    id: bytes
+    kind: str
+    source: str  # name of the page before
+    target: str  # and after; the same where it is deleted
+    row: bytes  # in ``deleted``; b"" for a rename
+    head: Head  # of the row that it leaves
+    at_ms: int
+    by: str
+    signed: str
+    reason: str
+    redirect: bool
+
+    @property
+    def source_place(self) -> tuple[bytes, bytes]:
+        """Table and row."""
+        if self.kind in (UNDELETE, PURGE):
+            return DELETED, self.row
+        return schema.PAGES, page_key(self.source)
+
+    @property
+    def target_place(self) -> tuple[bytes, bytes]:
+        return (DELETED, self.row) if self.kind == DELETE else (schema.PAGES, page_key(self.target))
+
+    @property
+    def marked(self) -> Head:
+        return replace(self.head, mark=self.id)
+
+
+def new_id() -> bytes:
+    return secrets.token_hex(8).encode()
+
+
+def deleted_row(name: str, at_ms: int, move: bytes) -> bytes:
+    return page_key(name) + b"%013d" % (schema.TIME_MAX_MS - at_ms) + move
+
+
+def pack(move: Move) -> dict[bytes, bytes]:
+    return {
+        STATE: INTENT,
+        KIND: move.kind.encode(),
+        b"m:from": move.source.encode(),
+        b"m:to": move.target.encode(),
+        b"m:row": move.row,
+        b"m:head": move.head.pack(),
+        b"m:at": b"%d" % move.at_ms,
+        b"m:by": move.by.encode("utf-8", "replace"),
+        b"m:signed": move.signed.encode(),
+        b"m:reason": move.reason.encode("utf-8", "replace"),
+        b"m:redirect": b"yes" if move.redirect else b"no",
+    }
+
+
+def unpack(row: bytes, cells: Cells) -> Move:
+    """ValueError for what is no move."""
+
+    def text(column: bytes) -> str:
+        return cells.get(column, b"").decode(errors="replace")
+
+    return Move(
+        id=row,
+        kind=text(KIND),
+        source=text(b"m:from"),
+        target=text(b"m:to"),
+        row=cells.get(b"m:row", b""),
+        head=parse_head(cells.get(b"m:head")),
+        at_ms=int(cells.get(b"m:at", b"")),
+        by=text(b"m:by"),
+        signed=text(b"m:signed"),
+        reason=text(b"m:reason"),
+        redirect=cells.get(b"m:redirect") == b"yes",
+    )
+
+
+class Journal:
+    """Thread-safe.  Everything may raise StoreAway."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def open(self, row: bytes, cells: Cells) -> None:
+        """The name in the list of open ones comes first: nothing that has begun is forgotten."""
+        self._rows.put(MOVES, OPEN_ROW, {ITEM + row: cells[KIND]})
+        self._rows.put(MOVES, row, cells)
+
+    def close(self, row: bytes) -> None:
+        self._rows.delete(MOVES, OPEN_ROW, [ITEM + row])
+
+    def opened(self) -> dict[bytes, str]:
+        """Ids and kinds of what has not ended.  One call."""
+        cells = self._rows.row(MOVES, OPEN_ROW)
+        return {column[len(ITEM) :]: kind.decode(errors="replace") for column, kind in cells.items()}
+
+    def read(self, row: bytes) -> tuple[Move, bytes] | None:
+        """A move and its state."""
+        cells = self._rows.row(MOVES, row, [b"m"])
+        return (unpack(row, cells), cells[STATE]) if STATE in cells else None
+
+    def pass_on(self, row: bytes, before: bytes, after: bytes) -> bool:
+        """False: somebody else has taken it to another state."""
+        return self._rows.change(MOVES, row, {STATE: before}, {STATE: after})

@@ -1,0 +1,186 @@
+"""A job's work on one page, as the visitor who asked for it: every right is asked again for each page.
+
+links     the links to the old name lead to the new one; saved as an edit
+subpages  Name/x becomes New/x
+revert    back to the newest revision that is not of the author, or before ``since``; a page that he began is deleted
+delete    the page is deleted
+undo      of links: the text before comes back where nobody has edited since, else the links are led back;
+          of subpages: each is renamed back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from wikka_port.limits import JOB_PAGES_MAX, REVERTED_LOOKS
+from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Act, Item, Job, Jobs
+from wikka_port.moving.mover import By
+from wikka_port.moving.refusals import NotMoved
+from wikka_port.moving.rewriting import rewritten
+from wikka_port.page_rows import Page, Revision
+from wikka_port.pages import Conflict, PageTooBig, Wiki
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.schema import folded
+
+_TRIES: Final = 3
+_STEP: Final = 200
+MAY_NOT: Final = "you may not edit it"
+EDITED: Final = "somebody else has edited it since"
+
+
+class Hands(Protocol):
+    """Writes in the visitor's name (``rights.moving.GuardedMoves``), or a command's."""
+
+    def save(self, page: Page, body: str, note: str) -> int: ...
+
+    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None: ...
+
+    def put_away(self, name: str, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """The work of a mass revert on a page."""
+
+    name: str
+    edits: int  # of the author, that go
+    to: int  # the revision whose text comes back; 0: the page is deleted, since he began it
+    why: str = ""  # it is left as it is
+
+
+def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
+    acts: dict[str, Callable[[str], Item]] = {
+        LINKS: lambda name: _lead(wiki, job.source, job.target, name, hands),
+        SUBPAGES: lambda name: _rename(job, name, hands),
+        REVERT: lambda name: _revert(wiki, job, name, hands),
+        MASS_DELETE: lambda name: _put_away(name, job.reason, hands),
+        UNDO: lambda name: _undo(wiki, jobs, job, name, hands),
+    }
+    act = acts[job.kind]
+
+    def one(name: str) -> Item:
+        try:
+            return act(name)
+        except NotAllowed:
+            return Item(name, why=MAY_NOT)
+        except (NotMoved, PageTooBig) as refused:
+            return Item(name, why=str(refused))
+
+    return one
+
+
+def more_of(wiki: Wiki, job: Job) -> list[str]:
+    """Pages that have come to it since it began: new links to the old name."""
+    return [name for name in linking(wiki, job.source) if name != job.source] if job.kind == LINKS else []
+
+
+def linking(wiki: Wiki, name: str) -> Iterator[str]:
+    found = wiki.linking([name]).get(name, [])
+    yield from found[:JOB_PAGES_MAX]
+
+
+def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
+    for _ in range(_TRIES):
+        page = wiki.page(name)
+        if page is None:
+            return Item(name, why="it is no page any more")
+        body = rewritten(page.body, old, new, page.autolink, markup=page.markup)
+        if body == page.body:
+            return Item(name, why="its link cannot be changed by itself")
+        try:
+            return Item(name, number=hands.save(page, body, f"Links to {old} lead to {new}"))
+        except Conflict:
+            continue
+    return Item(name, why="it was edited again and again")
+
+
+def _rename(job: Job, name: str, hands: Hands) -> Item:
+    new = job.target + name[len(job.source) :]
+    hands.move(name, new, redirect=job.redirect, reason=job.reason)
+    return Item(name)
+
+
+def _put_away(name: str, reason: str, hands: Hands) -> Item:
+    hands.put_away(name, reason)
+    return Item(name)
+
+
+# --- a mass revert -----------------------------------------------------------------------------
+
+
+def edited_by(wiki: Wiki, author: str, since_ms: int) -> Iterator[str]:
+    """Names of pages that ``author`` edited since then, each once; the newest edit first."""
+    seen: set[str] = set()
+    token = ""
+    while len(seen) < JOB_PAGES_MAX:
+        found, token = wiki.changes(before=token, limit=_STEP)
+        for one in found:
+            if one.time_ms < since_ms:
+                return
+            if folded(one.author) == folded(author) and one.name not in seen:
+                seen.add(one.name)
+                yield one.name
+        if not token:
+            return
+
+
+def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
+    """The work that a revert would have with the page now."""
+    edits, below = 0, None
+    while edits <= REVERTED_LOOKS:
+        found = wiki.revisions(name, below=below, limit=50)
+        for one in found:
+            if not _is_his(one, author, since_ms):
+                return Reverted(name, edits, one.number, "" if edits else EDITED)
+            edits += 1
+        if len(found) < 50:
+            return Reverted(name, edits, 0, "" if edits else "it is no page any more")
+        below = found[-1].number
+    return Reverted(name, edits, 0, f"it has more than {REVERTED_LOOKS} such edits")
+
+
+def _is_his(one: Revision, author: str, since_ms: int) -> bool:
+    return folded(one.author) == folded(author) and one.time_ms >= since_ms
+
+
+def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
+    for _ in range(_TRIES):
+        page, plan = wiki.page(name), planned(wiki, job.author, job.since_ms, name)
+        if plan.why or page is None:
+            return Item(name, why=plan.why or "it is no page any more")
+        if not plan.to:
+            return _put_away(name, job.reason or f"All of {job.author}", hands)
+        old = wiki.revision(name, plan.to)
+        if old is None or old.body is None:
+            return Item(name, why="the revision before is not there")
+        try:
+            return Item(
+                name, number=hands.save(page, old.body, f"Back to revision {plan.to}: {job.reason}".strip(": "))
+            )
+        except Conflict:
+            continue
+    return Item(name, why="it was edited again and again")
+
+
+def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
+    undone = jobs.progress(job.of)
+    item = next((one for one in undone.done if one.name == name), None) if undone else None
+    if undone is None or item is None:
+        return Item(name, why="nothing is known of it any more")
+    if undone.job.kind == SUBPAGES:
+        hands.move(job.source + name[len(job.target) :], name, redirect=False, reason=job.reason)
+        return Item(name)
+    page = wiki.page(name)
+    if page is None and name == job.source:
+        name, page = job.target, wiki.page(job.target)  # the page itself, which has its old name again
+    if page is not None and item.number and page.number == item.number:
+        before = wiki.revision(name, item.number - 1)
+        if before is not None and before.body is not None:
+            return Item(name, number=hands.save(page, before.body, f"Back to revision {before.number}"))
+    return _lead(wiki, undone.job.target, undone.job.source, name, hands)
+
+
+def by_of(job: Job) -> By:
+    return By(job.by, job.signed, job.reason)

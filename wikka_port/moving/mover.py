@@ -1,0 +1,368 @@
+"""Rename, delete, bring back, remove for good: one protocol, which whoever finds a move unfinished goes on with.
+
+    1. the journal says what is to be done                    state intent
+    2. mark: the page's ``meta:versioncount`` names the move; nobody else writes the page from now on
+    3. arrive: the row it goes to has all its cells, and names the move, too
+    4. leave: its old row is a redirect, or no page
+    5. the journal says so                                    state moved
+    6. (application) the indexes of both rows; drafts and networks of edits follow
+    7. the page in its new row is held no more                state done
+
+A page's row names the key of its history, so the revisions stay where they are.  Between 3 and 4 both names show the
+page; there is no time at which neither does.
+
+Why a fall at any step is finished right: the row of 3 bears the mark until state moved.  So with state intent, and
+    the mark on the new row     1 to 3 are done; 4 is, if the old row is not marked
+    the mark on the old row     1 and 2 are done
+    no mark                     nothing is done; the page may have been edited since, then the move is given up
+With state moved 5 is done, 6 may be repeated, and 7 is a condition on the mark.  A save that finds a mark finishes the
+move first; the next start of a wiki and ``wikka check`` finish all of ``Journal.opened``.
+
+A page that is there is never moved over: of two moves to one name one is refused, with the page let go where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.client import Connection, Expect
+from columnar.triggers.api import Change, ChangedCell
+from wikka_port import schema
+from wikka_port.accounts.rows import Cells, Rows
+from wikka_port.accounts.tables import NETWORKS
+from wikka_port.application_indexes import run_indexes
+from wikka_port.editing.rows import DRAFTS
+from wikka_port.editing.suggestions import SUGGESTIONS
+from wikka_port.moving import places
+from wikka_port.moving.journal import (
+    ABANDONED,
+    DELETE,
+    DELETED,
+    DONE,
+    INTENT,
+    MOVED,
+    MOVES,
+    PURGE,
+    RENAME,
+    UNDELETE,
+    Journal,
+    Move,
+    deleted_row,
+    new_id,
+    pack,
+)
+from wikka_port.moving.refusals import Busy, NameTaken, NotDeleted, NothingThere, SameName, Unsettled
+from wikka_port.names import normalise, page_key
+from wikka_port.page_rows import head_of, is_there, stamp_of
+from wikka_port.rights.rules import REVISION, PageRights, page_rights
+from wikka_port.store import Store
+
+ATTEMPTS: Final = 6
+SETTLE_S: Final = 10.0  # for the triggers, before the texts of a deleted page are removed
+_STEP: Final = 200  # rows in one call
+_KEPT_BESIDE: Final = (DRAFTS, SUGGESTIONS, NETWORKS)  # rows begin with the key of the page's name
+Allow = Callable[[PageRights], None]  # raises for a page of these rights
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """The author of a move, and the reason."""
+
+    name: str
+    signed: str = ""
+    reason: str = ""
+
+
+def _anybody(_rights: PageRights) -> None:
+    """A command's: whoever runs the wiki may do everything."""
+
+
+class Mover:
+    """Thread-safe.  Everything may raise StoreAway, InvalidName and what a given ``allow`` raises."""
+
+    def __init__(
+        self,
+        store: Store,
+        rows: Rows,
+        indexes: Callable[[], str],
+        clock_ms: Callable[[], int],
+        reached: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        """``reached`` is told each step that is done: for tests that fall there."""
+        self._store = store
+        self._indexes = indexes
+        self._clock = clock_ms
+        self._rows = rows
+        self.reached = reached
+        self.journal = Journal(rows)
+
+    # --- what can be asked for ---------------------------------------------------------------------
+
+    def rename(
+        self, name: str, new: str, by: By, *, redirect: bool = True, allow: Allow = _anybody, over: Allow | None = None
+    ) -> Move:
+        """Raises NothingThere, NameTaken, SameName, Busy.  ``over``: asked with the rights that the new name has."""
+        source, target = normalise(name), normalise(new)
+        if source == target:
+            raise SameName(source)
+        place = (schema.PAGES, page_key(source))
+        for _ in range(ATTEMPTS):
+            row, there = self.free(place), self.free((schema.PAGES, page_key(target)))
+            if not is_there(row):
+                raise NothingThere(source)
+            allow(page_rights(row, row.get(schema.OWNER, b"")))
+            if is_there(there):
+                raise NameTaken(target)
+            if over is not None:
+                over(page_rights(there, b""))
+            move = self._intended(RENAME, source, target, b"", row, by, after=stamp_of(there), redirect=redirect)
+            if self._begin(move, row):
+                return move
+        raise Busy(source)
+
+    def delete(self, name: str, by: By, *, allow: Allow = _anybody) -> Move:
+        """Raises NothingThere, Busy."""
+        source = normalise(name)
+        place = (schema.PAGES, page_key(source))
+        for _ in range(ATTEMPTS):
+            row = self.free(place)
+            if not is_there(row):
+                raise NothingThere(source)
+            allow(page_rights(row, row.get(schema.OWNER, b"")))
+            move = self._intended(DELETE, source, source, b"", row, by)
+            if self._begin(move, row):
+                return move
+        raise Busy(source)
+
+    def undelete(
+        self, name: str, row: bytes, by: By, *, new: str = "", allow: Allow = _anybody, over: Allow | None = None
+    ) -> Move:
+        """Bring back what was deleted, from its ``row``.  Raises NotDeleted, NameTaken, Busy."""
+        source = normalise(name)
+        target = normalise(new) if new else source
+        for _ in range(ATTEMPTS):
+            cells = self._in_trash(source, row, allow)
+            there = self.free((schema.PAGES, page_key(target)))
+            if is_there(there):
+                raise NameTaken(target)
+            if over is not None:
+                over(page_rights(there, b""))
+            move = self._intended(UNDELETE, source, target, row, cells, by, after=stamp_of(there))
+            if self._begin(move, cells):
+                return move
+        raise Busy(source)
+
+    def purge(self, name: str, row: bytes, by: By, *, allow: Allow = _anybody) -> int:
+        """Remove the texts of what was deleted, for good; how many revisions.  Raises NotDeleted, Unsettled, Busy."""
+        source = normalise(name)
+        cells = self._in_trash(source, row, allow)
+        if not self._settled():
+            raise Unsettled(source)  # the functions of the triggers read the revisions that go
+        move = self._intended(PURGE, source, source, row, cells, by)
+        if not self._begin(move, cells):
+            raise Busy(source)
+        return head_of(cells).number
+
+    def _in_trash(self, name: str, row: bytes, allow: Allow) -> Cells:
+        if not row.startswith(page_key(name)):
+            raise NotDeleted(name)
+        cells = self.free((DELETED, row))
+        if not is_there(cells):
+            raise NotDeleted(name)
+        allow(page_rights(cells, cells.get(schema.OWNER, b"")))
+        return cells
+
+    def free(self, place: tuple[bytes, bytes]) -> Cells:
+        """The row by table and key, held by no move: one that holds it is finished.  Raises Busy."""
+        for _ in range(ATTEMPTS):
+            row = self._store.run(lambda c: places.read(c, place))
+            if not head_of(row).mark:
+                return row
+            self.finish(head_of(row).mark)
+        raise Busy(row.get(schema.NAME, b"").decode(errors="replace"))
+
+    def _intended(
+        self,
+        kind: str,
+        source: str,
+        target: str,
+        trash: bytes,
+        row: Cells,
+        by: By,
+        *,
+        after: int = 0,
+        redirect: bool = False,
+    ) -> Move:
+        at_ms = min(max(self._clock(), stamp_of(row) + 1, after + 1), schema.TIME_MAX_MS)
+        one = new_id()
+        place = trash or (deleted_row(source, at_ms, one) if kind == DELETE else b"")
+        return Move(one, kind, source, target, place, head_of(row), at_ms, by.name, by.signed, by.reason, redirect)
+
+    # --- hidden revisions ----------------------------------------------------------------------------
+
+    def page_row(self, name: str) -> Cells:
+        """Held by no move.  Raises Busy."""
+        return self.free((schema.PAGES, page_key(name)))
+
+    def put_hidden(self, name: str, row: Cells, value: bytes) -> bool:
+        """Write ``meta:hidden`` if the row is as it was read; on a plain HBase, if its newest revision is."""
+        plain = not self._store.is_columnar
+        key = page_key(name)
+        if not self._store.run(lambda c: places.put_hidden(c, key, row, value, plain=plain)):
+            return False
+        if self._indexes() == "application":
+            self._store.run(
+                lambda c: run_indexes(
+                    c, _change(key, c.table(schema.PAGES).row(key), row, stamp_of(row) + 1, {schema.HIDDEN: value})
+                )
+            )
+        return True
+
+    # --- the protocol ------------------------------------------------------------------------------
+
+    def _begin(self, move: Move, row: Cells) -> bool:
+        """Steps 1 to 7.  False: the page was changed meanwhile, or its new name was taken; nothing is moved."""
+        held = row.get(REVISION)
+        rights = [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
+        self.journal.open(move.id, pack(move))
+        self.reached("intent")
+        return self._go_on(move, INTENT, rights)
+
+    def finish(self, move_id: bytes) -> bool:
+        """Go on with a move from where it is.  False: it was given up, and the page is where it was."""
+        found = self.journal.read(move_id)
+        if found is None:
+            self.journal.close(move_id)
+            return False
+        return self._go_on(*found, [])
+
+    def finish_all(self) -> int:
+        """All that have not ended; how many.  None in the folder of an older wiki that is not prepared yet."""
+        if not self._store.run(lambda c: MOVES in c.tables()):
+            return 0
+        moves = [one for one, kind in self.journal.opened().items() if kind in (RENAME, DELETE, UNDELETE, PURGE)]
+        for one in moves:
+            self.finish(one)
+        return len(moves)
+
+    def _go_on(self, move: Move, state: bytes, rights: Collection[Expect]) -> bool:
+        plain = not self._store.is_columnar
+        if state == INTENT:
+            carried = self._removed_for_good(move, plain) if move.kind == PURGE else self._carried(move, rights, plain)
+            state = MOVED if carried else ABANDONED
+            if not self.journal.pass_on(move.id, INTENT, state):
+                found = self.journal.read(move.id)
+                assert found is not None, "a move stays in the journal"
+                state = found[1]
+            self.reached("moved" if carried else "given up")
+        if state == MOVED:
+            self._after(move, plain)
+            self.journal.pass_on(move.id, MOVED, DONE)
+            self.reached("done")
+        elif state == ABANDONED:
+            self._store.run(lambda c: _withdraw(c, move, plain))
+        else:  # a helper that was late may have marked the page once more
+            self._store.run(lambda c: places.let_go(c, move, plain=plain))
+        self.journal.close(move.id)
+        return state != ABANDONED
+
+    def _carried(self, move: Move, rights: Collection[Expect], plain: bool) -> bool:
+        """Steps 2 to 4."""
+        source = self._store.run(lambda c: places.read(c, move.source_place))
+        target = self._store.run(lambda c: places.read(c, move.target_place))
+        if head_of(target) != places.arriving_head(move):
+            if head_of(source) != move.marked:
+                if head_of(source) != move.head:
+                    return False
+                if not self._store.run(lambda c: places.mark(c, move, source, rights, plain=plain)):
+                    return False
+                self.reached("mark")
+                source = self._store.run(lambda c: places.read(c, move.source_place))
+            if not self._store.run(lambda c: places.arrive(c, move, source, plain=plain)):
+                return False
+            self.reached("arrive")
+        self._store.run(lambda c: places.leave(c, move, source, plain=plain))
+        self.reached("leave")
+        return True
+
+    def _after(self, move: Move, plain: bool) -> None:
+        """Steps 6 and 7."""
+        if move.kind == PURGE:
+            return
+        if self._indexes() == "application":
+            self._store.run(lambda c: _index(c, move))
+            self.reached("index")
+        self._store.run(lambda c: places.settle_down(c, move, plain=plain))
+        self.reached("settle")
+        if move.kind != DELETE and move.source != move.target:
+            for table in _KEPT_BESIDE:
+                self._store.run(lambda c, t=table: _follow(c, t, move))  # type: ignore[misc]
+
+    def _settled(self) -> bool:
+        if self._indexes() == "application":
+            return True
+        return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
+
+    def _removed_for_good(self, move: Move, plain: bool) -> bool:
+        """A page in the trash is marked; its revisions go, what is kept beside them, then its row."""
+        source = self._store.run(lambda c: places.read(c, move.source_place))
+        if head_of(source) == move.head:
+            if not self._store.run(lambda c: places.mark(c, move, source, [], plain=plain)):
+                return False
+            self.reached("mark")
+        elif head_of(source) not in (move.marked, schema.NO_HEAD):
+            return False
+        begin = move.head.place(page_key(move.source))
+        self._store.run(lambda c: _remove_rows(c, schema.REVISIONS, begin))
+        self.reached("texts")
+        for table in _KEPT_BESIDE:
+            self._store.run(lambda c, t=table: _remove_rows(c, t, page_key(move.source)))  # type: ignore[misc]
+        self._store.run(lambda c: places.leave(c, move, source, plain=plain))
+        return True
+
+
+def _withdraw(connection: Connection, move: Move, plain: bool) -> None:
+    """The move is given up: the page stays where it was, and what a helper may have brought to its new row goes."""
+    if move.kind != PURGE and head_of(places.read(connection, move.target_place)) == places.arriving_head(move):
+        places.take_back(connection, move, plain=plain)
+    places.let_go(connection, move, plain=plain)
+
+
+def _index(connection: Connection, move: Move) -> None:
+    """As if the triggers were given both changes."""
+    held = places.read(connection, move.target_place)
+    if head_of(held) != places.arriving_head(move):
+        return  # somebody else has finished it, indexes first
+    if move.target_place[0] == schema.PAGES:
+        run_indexes(connection, _change(move.target_place[1], held, {}, move.at_ms))
+    if move.source_place[0] == schema.PAGES:
+        key = move.source_place[1]
+        before = {schema.NAME: move.source.encode(), schema.VERSIONCOUNT: move.head.pack()}
+        now = places.read(connection, move.source_place)
+        put = places.left_cells(move, held)
+        run_indexes(connection, _change(key, now, before, move.at_ms, put))
+
+
+def _change(key: bytes, now: Cells, before: Cells, at_ms: int, put: Cells | None = None) -> Change:
+    steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in (now if put is None else put).items())
+    return Change(schema.PAGES, key, at_ms, "", steps, dict(now), dict(before), attempt=2)
+
+
+def _follow(connection: Connection, name: bytes, move: Move) -> None:
+    """Rows that begin with the key of the page's name, with their timestamps."""
+    table, old, new = connection.table(name), page_key(move.source), page_key(move.target)
+    while rows := list(table.scan(row_prefix=old, include_timestamp=True, limit=_STEP, batch_size=_STEP)):
+        for row, cells in rows:
+            for column, (value, stamp) in cells.items():
+                table.put(new + row[len(old) :], {column: value}, timestamp=stamp)
+            table.delete(row)
+
+
+def _remove_rows(connection: Connection, name: bytes, begin: bytes) -> None:
+    table = connection.table(name)
+    while rows := [row for row, _ in table.scan(row_prefix=begin, limit=_STEP, batch_size=_STEP)]:
+        with table.batch() as batch:
+            for row in rows:
+                batch.delete(row)

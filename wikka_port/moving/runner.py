@@ -1,0 +1,93 @@
+"""Jobs at work: in a thread of the process that was asked, so that no request waits; gone on with after a fall.
+
+``work`` is one job in this thread, for commands; ``start`` gives it a thread; ``resume`` is what a starting process
+does: it finishes moves that fell, and goes on with jobs that nobody works on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from wikka_port.accounts.directory import Directory
+from wikka_port.moving.jobs import Item, Job, Jobs, Progress
+from wikka_port.moving.journal import MOVES
+from wikka_port.moving.mass import act_of, more_of
+from wikka_port.pages import StoreAway, Wiki, clock_ms
+from wikka_port.rights.guarded import GuardedWiki
+from wikka_port.visitors import NOBODY, Visitor
+
+log = logging.getLogger(__name__)
+COMMAND: Final = "(command)"  # no account can be called so
+OPERATOR: Final = Visitor("(command)", "(command)", "active", True, "")
+
+
+def door_of(wiki: Wiki, job: Job) -> GuardedWiki:
+    """The wiki as the visitor who asked for the job may see it now."""
+    if job.by == COMMAND:
+        return GuardedWiki(wiki, OPERATOR)
+    account = Directory(wiki.rows, clock_ms).account(job.by)
+    if account is None:
+        return GuardedWiki(wiki, NOBODY)
+    return GuardedWiki(wiki, Visitor(account.name, account.name, account.status, account.admin, ""))
+
+
+def work(wiki: Wiki, job: Job, step: Callable[[], None] = lambda: None) -> Progress:
+    """Raises StoreAway.  ``step`` is called for each page."""
+    jobs = Jobs(wiki.rows, clock_ms)
+    door = door_of(wiki, job)
+    act = act_of(wiki, jobs, job, door.moves)
+
+    def one(name: str) -> Item:
+        item = act(name)
+        step()
+        return item
+
+    return jobs.work(job.id, one, lambda _: door.readable(more_of(wiki, job)))
+
+
+def start(wiki: Wiki, job: Job) -> threading.Thread:
+    thread = threading.Thread(target=_work_logged, args=(wiki, job), name=f"job-{job.id.decode()}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _work_logged(wiki: Wiki, job: Job) -> None:
+    try:
+        work(wiki, job)
+    except StoreAway as away:
+        log.warning("job %s waits for the next start: %s", job.id.decode(), away)
+    except Exception:
+        log.exception("job %s ended early; it goes on at the next start", job.id.decode())
+
+
+def resume(wiki: Wiki) -> int:
+    """Finish what fell; how many moves and jobs.  Raises StoreAway."""
+    if not wiki.store.run(lambda c: MOVES in c.tables()):
+        return 0  # an older wiki's folder, before it is prepared
+    jobs = Jobs(wiki.rows, clock_ms)
+    count = wiki.mover.finish_all()
+    for one in jobs.opened():
+        progress = jobs.progress(one)
+        if progress is not None and progress.is_open:
+            start(wiki, progress.job)
+            count += 1
+    return count
+
+
+def start_resuming(wiki: Wiki) -> threading.Thread:
+    """In a thread: a process that starts serves at once."""
+
+    def resumed() -> None:
+        try:
+            resume(wiki)
+        except StoreAway as away:
+            log.warning("moves that fell wait for the next start: %s", away)
+        except Exception:
+            log.exception("moves that fell wait for the next start")
+
+    thread = threading.Thread(target=resumed, name="resume-moves", daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,142 @@
+"""Renaming and deleting as one visitor may: the door to ``moving`` for handlers.
+
+Each right is asked with the rights that the step itself finds in the page's row, and the step depends on them.  A
+rename that would bring a page under another list for reading is for who may change its rights: its history goes along.
+
+An object serves one request, or one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from wikka_port.accounts.audit import Audit
+from wikka_port.accounts.rows import Rows
+from wikka_port.limits import REASON_CHARS_MAX
+from wikka_port.moving.hidden import hide
+from wikka_port.moving.journal import Move
+from wikka_port.moving.mover import Allow, By
+from wikka_port.moving.trash import Deleted, deleted, one_deleted
+from wikka_port.names import normalise
+from wikka_port.page_rows import Page
+from wikka_port.pages import Wiki, clock_ms
+from wikka_port.rights.judging import Decision, NotAllowed
+from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege, effective
+from wikka_port.visitors import Visitor
+
+Decide = Callable[[str, PageRights, bool, Privilege], Decision]
+COMMAND: Final = "command"
+
+
+class GuardedMoves:
+    """It has what ``moving.mass.Hands`` asks for."""
+
+    def __init__(self, wiki: Wiki, visitor: Visitor, decide: Decide) -> None:
+        self.visitor = visitor
+        self.wiki = wiki
+        self._decide = decide
+        self._audit = Audit(wiki.rows, clock_ms)
+
+    @property
+    def rows(self) -> Rows:
+        return self.wiki.rows
+
+    def _by(self, reason: str) -> By:
+        signed = "account" if self.visitor.name else "visitor"
+        return By(self.visitor.signature, signed, reason[:REASON_CHARS_MAX])
+
+    def _allow(self, name: str, privilege: Privilege, exists: bool = True) -> Allow:
+        def allow(rights: PageRights) -> None:
+            decision = self._decide(name, rights, exists, privilege)
+            if not decision:
+                raise NotAllowed(name, privilege, decision)
+
+        return allow
+
+    def require_site(self) -> None:
+        """Raises NotAllowed for who is no administrator."""
+        self._allow("", Privilege.ADMINISTER)(NO_RIGHTS)
+
+    # --- moves -------------------------------------------------------------------------------------
+
+    def rename(self, name: str, new: str, *, redirect: bool, reason: str = "") -> Move:
+        """Raises NotAllowed, NotMoved, InvalidName."""
+        source, target = normalise(name), normalise(new)
+
+        def allow(rights: PageRights) -> None:
+            self._allow(source, Privilege.RENAME)(rights)
+            rules = self.wiki.rights.rules()
+            before = effective(source, rights, rules, Privilege.READ)[0]
+            if effective(target, rights, rules, Privilege.READ)[0].text != before.text:
+                self._allow(source, Privilege.CHANGE_RIGHTS)(rights)
+
+        over = self._allow(target, Privilege.WRITE, exists=False)
+        return self.wiki.mover.rename(source, target, self._by(reason), redirect=redirect, allow=allow, over=over)
+
+    def delete(self, name: str, reason: str) -> Move:
+        """Raises NotAllowed, NotMoved, InvalidName."""
+        move = self.wiki.mover.delete(name, self._by(reason), allow=self._allow(normalise(name), Privilege.DELETE))
+        self._note("delete page", move.source, reason)
+        return move
+
+    def undelete(self, one: Deleted, new: str = "") -> Move:
+        """Raises NotAllowed, NotMoved, InvalidName."""
+        target = normalise(new) if new else one.name
+        over = self._allow(target, Privilege.WRITE, exists=False)
+        allow = self._allow(one.name, Privilege.DELETE)
+        move = self.wiki.mover.undelete(one.name, one.row, self._by(""), new=target, allow=allow, over=over)
+        self._note("undelete page", one.name, "")
+        return move
+
+    def purge(self, one: Deleted) -> int:
+        """Raises NotAllowed, NotMoved.  The audit has a line before anything goes."""
+        self.require_site()
+        self._note("purge page", one.name, f"{one.number} revisions")
+        return self.wiki.mover.purge(one.name, one.row, self._by(""))
+
+    def hide(self, name: str, number: int, *, hidden: bool, reason: str = "") -> None:
+        """Raises NotAllowed, NotMoved."""
+        self.require_site()
+        hide(self.wiki.mover, normalise(name), number, hidden=hidden)
+        self._note("hide revision" if hidden else "show revision", normalise(name), f"revision {number}. {reason}")
+
+    def _note(self, what: str, name: str, reason: str) -> None:
+        self._audit.note(what, user="", by=self.visitor.name or "", note=f"{name}: {reason}" if reason else name)
+
+    # --- the trash ---------------------------------------------------------------------------------
+
+    def deleted(self, name: str = "") -> list[Deleted]:
+        """The deleted pages that the visitor may bring back."""
+        return [one for one in deleted(self.rows, name) if self.may_undelete(one)]
+
+    def deleted_at(self, row: bytes) -> Deleted | None:
+        one = one_deleted(self.rows, row)
+        return one if one is not None and self.may_undelete(one) else None
+
+    def may_undelete(self, one: Deleted) -> bool:
+        return bool(self._decide(one.name, one.rights, True, Privilege.DELETE))
+
+    # --- one page of a job -------------------------------------------------------------------------
+
+    def save(self, page: Page, body: str, note: str) -> int:
+        """An edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
+
+        def allow(rights: PageRights, exists: bool) -> None:
+            self._allow(page.name, Privilege.WRITE, exists)(rights)
+
+        by = self._by("")
+        saved = self.wiki.save(
+            page.name, body, author=by.name, note=note, base=page.number, signed=by.signed, allow=allow
+        )
+        return saved.number
+
+    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None:
+        self.rename(name, new, redirect=redirect, reason=reason)
+
+    def put_redirect_away(self, name: str) -> None:
+        """For who may rename it: the redirect that a rename of this page left, and nobody edited."""
+        self.wiki.mover.delete(name, self._by("Renamed back"), allow=self._allow(normalise(name), Privilege.RENAME))
+
+    def put_away(self, name: str, reason: str) -> None:
+        self.delete(name, reason)
