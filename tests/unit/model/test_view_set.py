@@ -7,7 +7,7 @@ import random
 import pytest
 
 from columnar.errors import ViewError
-from columnar.master import view_rows
+from columnar.master import catalogue_rows, view_rows
 from columnar.model.view_set import KeptView, Reads, ViewSet
 from tests.unit.model.test_trigger_set import Disk
 
@@ -22,7 +22,7 @@ def view(name: str) -> KeptView:
 
 def written(disk: Disk, held: ViewSet, changed: ViewSet) -> ViewSet:
     rows = view_rows.rows_of(held, disk.rows)
-    disk.write(view_rows.changes(rows, view_rows.rows_of(changed, disk.rows)))
+    disk.write(catalogue_rows.changes(rows, view_rows.rows_of(changed, disk.rows)))
     return changed
 
 
