@@ -48,13 +48,18 @@ def server() -> Iterator[WikiServer]:
 
 
 @contextmanager
-def quiet_pages(browser: Any, server: WikiServer, *expected: int) -> Iterator[Callable[..., Any]]:
-    """Opens pages of new visitors; at the end no console has said anything but of the ``expected`` statuses."""
+def quiet_pages(
+    browser: Any, server: WikiServer, *expected: int, ignored: tuple[str, ...] = ()
+) -> Iterator[Callable[..., Any]]:
+    """Opens pages of new visitors; at the end no console has said anything but of the ``expected`` statuses.
+
+    ``ignored``: beginnings of what it may say besides, as of a network that a test cuts.
+    """
     said: list[str] = []
     contexts = []
 
     def hear(text: str) -> None:
-        if not any(f"status of {status}" in text for status in expected):
+        if not text.startswith(ignored) and not any(f"status of {status}" in text for status in expected):
             said.append(text)
 
     def open_one(**options: Any) -> Any:
@@ -69,3 +74,9 @@ def quiet_pages(browser: Any, server: WikiServer, *expected: int) -> Iterator[Ca
     for context in contexts:
         context.close()
     assert said == []
+
+
+def becomes(page: Any, selector: str, name: str, value: Any) -> None:
+    """Waits until a property of an element has the value; the page's policy forbids to evaluate in it while waiting."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect(page.locator(selector)).to_have_js_property(name, value, timeout=10_000)

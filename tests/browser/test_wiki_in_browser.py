@@ -56,13 +56,14 @@ def test_create_edit_and_read(windows: Any, server: WikiServer) -> None:
     page.fill("#body", "======A title======\nLinks to OtherPage.")
     page.fill("[name=note]", "begun")
     page.click("button[name=save]")
+    page.wait_for_selector(".provenance")
     assert page.inner_text(".content h1").startswith("A title")
     page.click("a.missing")
     page.wait_for_selector("#body")
     assert page.url.endswith("/OtherPage/edit")
     page.fill("#body", "Other.")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".content")
+    page.wait_for_selector(".provenance")
     page.goto("/OtherPage/backlinks")
     assert page.inner_text(".names") == "New page"
     page.goto("/-/recentchanges")
@@ -124,7 +125,7 @@ def test_conflict_in_three_windows_loses_nothing(windows: Any, server: WikiServe
         page.check("input[value=both]")
         page.click("button[value=edit][name=choose]" if number == 3 else "button[value=save][name=choose]")
         if number == 3:
-            page.wait_for_selector("#body")
+            page.wait_for_selector(".conflict", state="detached")
             page.click("button[name=save]")
         page.wait_for_selector(".provenance")
     assert server.wiki.page(name).body == "first line of 1\nfirst line of 2\nfirst line of 3\n\nsecond line"

@@ -27,6 +27,7 @@ def owner_of_a_page(page: Any, name: str) -> None:
     page.goto(f"/Page_of_{name}/edit")
     page.fill("#body", "for some")
     page.click("button[name=save]")
+    page.wait_for_selector(".provenance")
 
 
 def test_a_list_is_tried_and_saved_without_script(open_page: Any, server: WikiServer) -> None:

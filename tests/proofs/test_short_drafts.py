@@ -1,0 +1,23 @@
+"""Two kills and two cuts; ``python -m tests.proofs.drafts --kills 20 --cuts 10`` is the long form."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.browser.conftest import CHROMIUM
+from tests.proofs import drafts
+
+SEED = int(os.environ.get("COLUMNAR_SEED", "20261124"))
+
+
+def test_it_holds() -> None:
+    pytest.importorskip("playwright.sync_api", reason="THE PROOF DID NOT RUN: playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("THE PROOF DID NOT RUN: Chromium is not installed")
+    print(f"COLUMNAR_SEED={SEED}")
+    found = drafts.run(2, 2, SEED, longest_s=13.0)
+    assert found.wrong == []
+    assert found.kills == found.cuts == 2
+    assert found.drafts > 0

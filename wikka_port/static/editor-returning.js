@@ -1,0 +1,116 @@
+// What is offered on return: texts that this browser has and the wiki has not confirmed.
+"use strict";
+(() => {
+  const COMPARED_MAX = 1_500; // lines on each side; beyond, a changed part is shown as a whole
+
+  /** Lines as ["equal" | "delete" | "insert", line]. */
+  wikkaEditor.compared = (old, now) => {
+    const a = old.split("\n");
+    const b = now.split("\n");
+    let head = 0;
+    while (head < a.length && head < b.length && a[head] === b[head]) head++;
+    let tail = 0;
+    while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
+    const from = a.slice(head, a.length - tail);
+    const to = b.slice(head, b.length - tail);
+    const made = a.slice(0, head).map((line) => ["equal", line]);
+    if (from.length > COMPARED_MAX || to.length > COMPARED_MAX) {
+      made.push(...from.map((line) => ["delete", line]), ...to.map((line) => ["insert", line]));
+    } else {
+      const width = to.length + 1;
+      const longest = new Uint16Array((from.length + 1) * width);
+      for (let i = from.length - 1; i >= 0; i--) {
+        for (let j = to.length - 1; j >= 0; j--) {
+          longest[i * width + j] = from[i] === to[j] ? longest[(i + 1) * width + j + 1] + 1
+            : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+        }
+      }
+      let i = 0;
+      let j = 0;
+      while (i < from.length || j < to.length) {
+        if (i < from.length && j < to.length && from[i] === to[j]) { made.push(["equal", from[i]]); i++; j++; }
+        else if (j >= to.length || (i < from.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) made.push(["delete", from[i++]]);
+        else made.push(["insert", to[j++]]);
+      }
+    }
+    return [...made, ...a.slice(a.length - tail, a.length).map((line) => ["equal", line])];
+  };
+
+  function difference(old, now) {
+    const box = document.createElement("div");
+    box.className = "table diff-box";
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "Difference: the text below, and the copy in this browser");
+    const table = document.createElement("table");
+    table.className = "diff inline";
+    const lines = wikkaEditor.compared(old, now);
+    const near = lines.map((_, n) => lines.slice(Math.max(0, n - 2), n + 3).some(([kind]) => kind !== "equal"));
+    let folded = 0;
+    lines.forEach(([kind, line], n) => {
+      if (!near[n]) { folded++; return; }
+      if (folded) {
+        const row = table.insertRow();
+        row.className = "fold";
+        row.insertCell().textContent = folded === 1 ? "1 line is the same" : `${folded} lines are the same`;
+        folded = 0;
+      }
+      const row = table.insertRow();
+      row.className = kind;
+      const cell = row.insertCell();
+      cell.className = kind === "delete" ? "old" : "new";
+      const words = document.createElement(kind === "delete" ? "del" : kind === "insert" ? "ins" : "span");
+      words.textContent = line;
+      cell.append(words);
+    });
+    box.append(table);
+    return box;
+  }
+
+  function button(words, className, act) {
+    const made = document.createElement("button");
+    Object.assign(made, { type: "button", className, textContent: words });
+    made.addEventListener("click", act);
+    return made;
+  }
+
+  /** A banner for each copy that differs from ``area``; ``goOn(copy)`` takes one over. */
+  wikkaEditor.offerCopies = async (form, area, goOn) => {
+    const note = form.elements.namedItem("note");
+    const isInTheWiki = (id) => id === form.elements.namedItem("draft")?.value
+      || [...document.querySelectorAll(".banner a[href*='draft=']")].some((link) => link.href.endsWith(`draft=${id}`));
+    const copies = await wikkaEditor.copies.of(form.elements.namedItem("as").value, form.dataset.page);
+    form.dataset.offered = String(copies.length); // all that there is has been looked at
+    for (const copy of copies) {
+      if (copy.confirmed && isInTheWiki(copy.id)) continue;
+      const isHere = copy.section === (form.elements.namedItem("section")?.value ?? "");
+      if (isHere && copy.body === area.value) { wikkaEditor.copies.remove(copy); continue; }
+      const banner = document.createElement("div");
+      banner.className = "banner kept copy";
+      banner.setAttribute("role", "status");
+      const said = document.createElement("p");
+      said.textContent = `A text${copy.section ? " of a section" : ""} from ${wikkaEditor.timeOf(copy.time)} is in this browser. ${copy.confirmed
+        ? "The wiki does not offer it." : "The wiki has not confirmed it."}`;
+      const actions = document.createElement("div");
+      actions.className = "actions";
+      let shown = null;
+      const compare = button("Compare", "quiet", () => {
+        if (shown) { shown.remove(); shown = null; } else banner.append(shown = difference(area.value, copy.body));
+        compare.setAttribute("aria-expanded", String(Boolean(shown)));
+      });
+      compare.setAttribute("aria-expanded", "false");
+      actions.append(
+        button("Go on with it", "", () => {
+          if (!isHere) { location.assign(`${form.getAttribute("action")}?section=${encodeURIComponent(copy.section)}`); return; }
+          banner.remove();
+          if (note && copy.note) note.value = copy.note;
+          goOn(copy);
+        }),
+        ...(isHere ? [compare] : []),
+        button("Throw away", "quiet", () => { wikkaEditor.copies.remove(copy); banner.remove(); area.focus(); }),
+      );
+      banner.append(said, actions);
+      form.before(banner);
+    }
+  };
+})();
