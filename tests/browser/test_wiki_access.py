@@ -12,7 +12,7 @@ from tests.support.seen_pages import Seen, missing_handlers, pages, rich_scene, 
 from tests.support.wiki_scene import Scene
 from tests.support.wiki_server import running_wiki
 
-SHORT = ("read", "edit", "conflict", "acls", "recentchanges", "search", "settings", "diff", "missing")
+SHORT = ("read", "conflict", "search", "acls", "edit", "recentchanges", "settings", "history", "missing")
 
 
 @pytest.fixture(scope="module")

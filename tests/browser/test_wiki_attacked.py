@@ -14,7 +14,7 @@ from tests.support.attack.payloads import families, payloads
 from tests.support.wiki_scene import SCRIPTED
 from wikka_port.handlers import POSTABLE
 
-NOTHING_TO_TYPE = {"claim", "confirm"}
+NOTHING_TO_TYPE = {"claim", "confirm", "moves"}
 
 
 def test_the_corpus_is_large_and_each_payload_is_one() -> None:

@@ -88,7 +88,16 @@ def wiki(folder: Path, accounts: int) -> Iterator[str]:
 
 
 # A server that takes no mail: what is sent later is no part of the answer.
-MAIL: Final = ("--smtp", "127.0.0.1:9", "--smtp-tls", "none", "--public-url", "https://wiki.example")
+MAIL: Final = (
+    "--smtp",
+    "127.0.0.1:9",
+    "--smtp-tls",
+    "none",
+    "--mail-from",
+    "wiki@wiki.example",
+    "--public-url",
+    "https://wiki.example",
+)
 ACCOUNTS: Final = """
 import sys, time
 from wikka_port.accounts.directory import Directory

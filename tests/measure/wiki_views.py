@@ -166,8 +166,9 @@ def main() -> None:
         for one in (old, new, person):  # documents are parsed once
             one.view(paths, len(paths))
             one.rounds.clear()
-        for _ in range(given.rounds):
-            for one in (old, new, person):
+        seen = [old, new, person]
+        for number in range(given.rounds):  # each is the first in turn
+            for one in seen[number % 3 :] + seen[: number % 3]:
                 one.view(paths, given.views)
         raise SystemExit("; ".join(told(old, new, person, paths, given)) or None)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.support.account_pages import session_cookie
+from tests.support.attack.browsing import IS_ANOTHER
 from tests.support.rich_page import RICH_PAGE
 from tests.support.wiki_scene import Scene
 from wikka_port.handlers import POSTABLE
@@ -27,8 +28,10 @@ QUERIES: Final[dict[str, dict[str, int | str]]] = {
     "newpage": {"name": "Fresh page"},
 }
 # Answers that are no page for people.
-NO_PAGES: Final = frozenset({"raw", "grabcode", "revisions.xml", "recentchanges.xml", "suggest", "preview", "actions"})
-PEOPLE: Final = {"registered": "Rita", "administrator": "Root"}
+NO_PAGES: Final = frozenset(
+    {"html", "raw", "grabcode", "revisions.xml", "recentchanges.xml", "suggest", "preview", "actions"}
+)
+PEOPLE: Final = ("registered", "administrator")
 WEAK: Final = "xxxxxxxxxx"
 ROLE_OF: Final = {"login": "anonymous", "register": "anonymous", "reset": "anonymous", "confirm": "anonymous"}
 
@@ -62,8 +65,9 @@ def press(selector: str, **fields: str) -> Callable[[Any], None]:
     def act(page: Any) -> None:
         for name, value in fields.items():
             page.fill(f"main [name={name}]", value)
-        with page.expect_navigation():
-            page.click(selector)
+        page.evaluate("document.querySelector('main').dataset.before = '1'")
+        page.click(selector)
+        page.wait_for_function(IS_ANOTHER)
 
     return act
 
@@ -93,7 +97,7 @@ def pages() -> list[Seen]:
         Seen("inline difference", "anonymous", page_path(NAME, "diff", a=1, b=2, style="inline")),
         Seen("search without hits", "anonymous", site_path("search", q="zzzz nothing")),
         Seen("new page", "anonymous", "/Fresh/edit"),
-        Seen("preview", "registered", page_path(NAME, "edit"), press("button[name=preview]")),
+        Seen("preview", "registered", page_path(NAME, "edit"), _previewed),
         Seen("conflict", "registered", page_path(BOTH, "edit"), press(save, body=MINE), _saved_meanwhile),
         Seen("note too long", "registered", page_path(NAME, "edit"), press(save, note="x" * 300)),
         Seen("rights tried", "registered", page_path(NAME, "acls"), press("button[name=try]")),
@@ -104,6 +108,16 @@ def pages() -> list[Seen]:
         ),
     ]
     return found
+
+
+def _previewed(page: Any) -> None:
+    page.click("button[name=preview]")
+    page.wait_for_selector(".preview")
+
+
+def _accept(dialog: Any) -> None:
+    """The editor asks before a typed text is left."""
+    dialog.accept()
 
 
 def _refused(page: Any) -> None:
@@ -119,15 +133,16 @@ def show(page: Any, url: str, scene: Scene, seen: Seen) -> None:
     """In a page of a context of its own."""
     page.context.clear_cookies()
     if seen.role in PEOPLE:
-        cookie = session_cookie(scene.enter(PEOPLE[seen.role]))
+        cookie = session_cookie(scene.browsers[seen.role])
         page.context.add_cookies([{"name": "wikka_session", "value": cookie, "url": url}])
     page.goto(url + seen.path)
     assert page.locator(".me").count() == (seen.role in PEOPLE) or not page.locator("header.bar").count(), seen
     if seen.before is not None:
         seen.before(scene)
     if seen.then is not None:
-        page.on("dialog", lambda dialog: dialog.accept())
+        page.on("dialog", _accept)
         seen.then(page)
+        page.remove_listener("dialog", _accept)
 
 
 def missing_handlers() -> set[str]:

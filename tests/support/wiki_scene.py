@@ -71,7 +71,13 @@ class Scene:
         self.directory, self.links = self.accounts.directory, self.accounts.registration.links
         save = self.wiki.save
         save("HomePage", "A text with [[Guarded]], [[Wanted]] and {{recentchanges}}", author="Ann", base=0)
-        save("HomePage", "A text with [[Guarded]] and [[Wanted]].\n==A part==\nof it", author="Ann", note="n", base=1)
+        save(
+            "HomePage",
+            "A text with [[Guarded]] and [[Wanted]].\n=====A part=====\nof it",
+            author="Ann",
+            note="n",
+            base=1,
+        )
         save("Guarded", f"{SECRET_TEXT} text", author="Rita", base=0, owner="Rita")
         save("Guarded", f"{SECRET_TEXT} text again", author="Rita", base=1)
         save("Free", "Nobody's text.", author="Ann", base=0)

@@ -1,7 +1,8 @@
 """Mail by SMTP, sent by a thread of its own.
 
 ``Outbox.post`` takes a letter that is yet to be written and returns: whether there is an account for an address is
-found out behind the answer, which takes as long for one that has none.  A mail that cannot be sent is logged without
+found out BEGINS_S behind the answer.  A letter that is written at once takes the interpreter from that answer, and an
+answer for an address that has an account then took twice as long.  A mail that cannot be sent is logged without
 its text, which has a link in it; the person asks for another.  A mail that waits when the process ends is lost.
 """
 
@@ -12,6 +13,7 @@ import queue
 import smtplib
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 
 WAITING_MAX: Final = 200  # mails of one process
 TIMEOUT_S: Final = 20.0
+BEGINS_S: Final = 2.0  # after it was posted; much longer than any answer, and nothing beside the way of a mail
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Outbox:
     def __init__(self, deliver: Callable[[Mail], None] | None) -> None:
         """``deliver`` None: no mail is configured, and none is sent."""
         self._deliver = deliver
-        self._waiting: queue.Queue[Letter] = queue.Queue(WAITING_MAX)
+        self._waiting: queue.Queue[tuple[float, Letter]] = queue.Queue(WAITING_MAX)  # when it is due
+        self._hurry = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None  # guarded by _lock
 
@@ -53,7 +57,7 @@ class Outbox:
 
     def post(self, letter: Letter) -> None:
         try:
-            self._waiting.put_nowait(letter)
+            self._waiting.put_nowait((time.monotonic() + BEGINS_S, letter))
         except queue.Full:
             log.error("a mail was not sent: %d wait already", WAITING_MAX)
             return
@@ -64,7 +68,8 @@ class Outbox:
 
     def _work(self) -> None:
         while True:
-            letter = self._waiting.get()
+            due_s, letter = self._waiting.get()
+            self._hurry.wait(max(0.0, due_s - time.monotonic()))
             try:
                 mail = letter()
                 if mail is not None and self._deliver is not None:
@@ -75,15 +80,17 @@ class Outbox:
                 self._waiting.task_done()
 
     def wait(self) -> None:
-        """Until all that was given has been tried; for a command that ends then."""
+        """Until all that was given has been tried, without a pause; for a command that ends then."""
+        self._hurry.set()
         self._waiting.join()
+        self._hurry.clear()
 
 
 def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
     """A function that sends one mail and returns when the server has it.  OSError, SMTPException."""
 
     def deliver(mail: Mail) -> None:
-        context = ssl.create_default_context()
+        context = None if config.tls == "none" else ssl.create_default_context()
         if config.tls == "tls":
             connection: smtplib.SMTP = smtplib.SMTP_SSL(config.host, config.port, timeout=TIMEOUT_S, context=context)
         else:

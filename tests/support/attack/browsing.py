@@ -111,18 +111,29 @@ class Watched:
             self.note(found)
 
     def has(self, form: Form) -> bool:
-        return bool(self.page.evaluate(SEND, [form.action, sorted(form.names() - {""}), {}, "", False]))
+        return bool(self.page.evaluate(SEND, [form.action, sorted(form.names() - {""}), {}, "", False, False]))
 
     def send(self, form: Form, fields: dict[str, str], button: str = "") -> None:
         """Fill the form in the page that is shown, press the button of that name, and look at the answer."""
-        wanted = [form.action, sorted(form.names() - {""}), fields, button]
-        with self.page.expect_navigation(wait_until="load"):
-            self.page.evaluate(SEND, [*wanted, True])
+        by_script = bool(self.page.evaluate("typeof wikkaEditor !== 'undefined'")) and button in ("save", "preview")
+        wanted = [form.action, sorted(form.names() - {""}), fields, button, True, by_script]
+        if by_script and button == "preview":
+            with self.page.expect_response(lambda answer: answer.url.endswith("/-/preview")):
+                self.page.evaluate(SEND, wanted)
+            self.page.wait_for_function("document.querySelector('main').textContent")
+        elif by_script:  # another page takes the place of this one, or its main part does
+            self.page.evaluate(SEND, wanted)
+            self.page.wait_for_function(IS_ANOTHER)
+            self.page.wait_for_load_state("load")
+        else:
+            with self.page.expect_navigation(wait_until="load"):
+                self.page.evaluate(SEND, wanted)
         self.look()
 
 
+IS_ANOTHER: Final = "document.querySelector('main') && !document.querySelector('main').dataset.before"
 # By the form's own submit, so that no bound of an input keeps a payload back; a field that is missing is added.
-SEND: Final = """([action, names, fields, button, send]) => {
+SEND: Final = """([action, names, fields, button, send, byScript]) => {
   const namesOf = (form) => [...new Set([...form.elements].map((one) => one.name).filter(Boolean))].sort();
   const place = (address) => (address || "").split("?")[0];
   const fits = (form) => place(form.getAttribute("action")) === place(action);
@@ -144,8 +155,15 @@ SEND: Final = """([action, names, fields, button, send]) => {
       control.value = value;
     }
   }
-  const pressed = button ? [...form.elements].find((one) => one.tagName === "BUTTON" && one.name === button) : null;
-  if (pressed) form.requestSubmit(pressed); else HTMLFormElement.prototype.submit.call(form);
+  document.querySelector("main").dataset.before = "1";
+  const pressed = [...form.elements].find((one) => one.tagName === "BUTTON" && one.name === button);
+  if (byScript && pressed) form.requestSubmit(pressed);
+  else {
+    if (pressed && button) form.append(Object.assign(document.createElement("input"),
+      { type: "hidden", name: button, value: pressed.value }));
+    if (pressed?.getAttribute("formaction")) form.action = pressed.formAction;
+    HTMLFormElement.prototype.submit.call(form);
+  }
   return true;
 }"""
 

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 from tests.support.smtp_server import SmtpServer
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.mail import Mail, Outbox
+from wikka_port.accounts.mail import BEGINS_S, Mail, Outbox
 from wikka_port.config import MailConfig
 from wikka_port.store import StoreAway
 
@@ -200,6 +200,19 @@ def test_a_name_whose_address_nobody_confirmed_is_free_after_a_day(web: MailedWi
     assert account is not None
     assert (account.email, account.status) == ("eve@example.org", "active")
     assert directory.by_address("ada@example.org") is None
+
+
+def test_a_letter_is_not_begun_while_its_answer_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would take the interpreter from the answer, which then tells by its time that there is somebody."""
+    now, begun = [100.0], []
+    monkeypatch.setattr("wikka_port.accounts.mail.time.monotonic", lambda: now[0])
+    outbox = Outbox(lambda mail: None)
+    paused: list[float] = []
+    monkeypatch.setattr(outbox._hurry, "wait", lambda seconds: paused.append(seconds) or not begun)
+    outbox.post(lambda: begun.append(now[0]))
+    outbox.wait()
+    assert paused == [BEGINS_S]
+    assert begun == [100.0]
 
 
 def test_no_more_than_a_few_mails_to_one(web: MailedWiki) -> None:
