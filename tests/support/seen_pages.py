@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.support.account_pages import session_cookie
-from tests.support.attack.browsing import IS_ANOTHER
+from tests.support.attack.browsing import ANOTHER
 from tests.support.rich_page import RICH_PAGE
 from tests.support.wiki_scene import Scene
 from wikka_port.handlers import POSTABLE
@@ -67,7 +67,7 @@ def press(selector: str, **fields: str) -> Callable[[Any], None]:
             page.fill(f"main [name={name}]", value)
         page.evaluate("document.querySelector('main').dataset.before = '1'")
         page.click(selector)
-        page.wait_for_function(IS_ANOTHER)
+        page.wait_for_selector(ANOTHER, state="attached")
 
     return act
 

@@ -120,10 +120,9 @@ class Watched:
         if by_script and button == "preview":
             with self.page.expect_response(lambda answer: answer.url.endswith("/-/preview")):
                 self.page.evaluate(SEND, wanted)
-            self.page.wait_for_function("document.querySelector('main').textContent")
         elif by_script:  # another page takes the place of this one, or its main part does
             self.page.evaluate(SEND, wanted)
-            self.page.wait_for_function(IS_ANOTHER)
+            self.page.wait_for_selector(ANOTHER, state="attached")
             self.page.wait_for_load_state("load")
         else:
             with self.page.expect_navigation(wait_until="load"):
@@ -131,7 +130,7 @@ class Watched:
         self.look()
 
 
-IS_ANOTHER: Final = "document.querySelector('main') && !document.querySelector('main').dataset.before"
+ANOTHER: Final = "main:not([data-before])"  # an expression would be evaluated, which the policy of the page refuses
 # By the form's own submit, so that no bound of an input keeps a payload back; a field that is missing is added.
 SEND: Final = """([action, names, fields, button, send, byScript]) => {
   const namesOf = (form) => [...new Set([...form.elements].map((one) => one.name).filter(Boolean))].sort();
