@@ -66,8 +66,12 @@
 
   wikkaEditor.copies = {
     /** { as, page, id, section, base, body, note } on the disk; ``confirmed``: the wiki has it, too. */
-    write(copy, confirmed) {
-      return onDisk("readwrite", (store) => answered(store.put({ ...copy, confirmed, time: Date.now() }, keyOf(copy))));
+    async write(copy, confirmed) {
+      const key = keyOf(copy);
+      const time = Date.now();
+      await onDisk("readwrite", (store) => answered(store.put({ ...copy, confirmed, time }, key)));
+      const here = localStorage.getItem(key);
+      if (here && JSON.parse(here).time < time) localStorage.removeItem(key); // a later one stays
     },
     /** The same at once: true if it is kept. */
     keep(copy) {

@@ -132,7 +132,7 @@
       try {
         const answer = await running;
         const said = await answer.json();
-        if (answer.ok && said.kept) this.kept(text, said);
+        if (answer.ok && said.kept) await this.kept(text, said);
         else await this.refused(answer.status, said, again);
       } catch (problem) {
         const why = problem.name === "TimeoutError" ? "the wiki did not answer" : problem instanceof SyntaxError
@@ -149,23 +149,24 @@
       else this.schedule();
     }
 
-    kept(text, said) {
+    async kept(text, said) {
       this.confirmed = text;
       this.keptMs = said.kept * 1_000;
       this.failures = 0;
       this.retryAt = 0;
-      if (this.isKept()) this.putAway();
+      await this.putAway();
       const clock = wikkaEditor.timeOf(this.keptMs);
       if (this.sentAs === this.as) this.say(`Kept ${clock}`, "");
       else this.say(`You are not signed in any more. Kept ${clock} as a draft of this browser; Save lets you sign in.`, "warn");
       this.others(said.others ?? []);
     }
 
-    /** The wiki has the text.  A browser without an account may lose the cookie that its drafts are known by. */
+    /** The wiki has the text.  A browser without an account may lose the cookie that its drafts are known by, so its copy
+        stays, and is on the disk before anything is said. */
     async putAway() {
       const copy = this.copy();
-      await wikkaEditor.copies.remove(copy);
-      if (!this.sentAs && !this.isSaving) await wikkaEditor.copies.write(copy, true).catch(() => null);
+      if (!this.sentAs && !this.isSaving) await wikkaEditor.copies.write(copy, this.isKept()).catch(() => null);
+      else if (this.isKept()) await wikkaEditor.copies.remove(copy);
       if (this.isOver) await wikkaEditor.copies.remove(copy);
     }
 
