@@ -14,7 +14,7 @@ def some_changes(
 ) -> tuple[list[RecentChange], str]:
     """The newest changes that are ``wanted``, and the token to go on with.
 
-    It looks at MINOR_STEPS times ``limit`` changes at most, so a list may be short and go on; it never has more than
+    At most MINOR_STEPS times ``limit`` changes are looked at, so a list may be short and go on; no list has more than
     twice ``limit``.
     """
     found: list[RecentChange] = []

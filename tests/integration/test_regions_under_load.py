@@ -142,7 +142,9 @@ def test_nothing_is_lost_and_nothing_twice(store: StoreProcess) -> None:
     longest = longest_of(clients)
     counts = sum((client.timed.counts for client in clients), Counter[str]())
     away = sorted(int(ms) for ms in re.findall(r"requests waited (\d+) ms", store.log))
-    print(f"regions were away {away[len(away) // 2]} ms in the median, {away[-1]} ms at most")
+    if away:  # what the store said so far: its log may be behind its answers
+        print(f"regions were away {away[len(away) // 2]} ms in the median, {away[-1]} ms at most")
+    assert changer.done.total() >= CHANGES
     print(
         f"changes {dict(changer.done)}, called off {len(changer.called_off)}, longest {changer.longest_s * 1e3:.0f} ms"
     )

@@ -1,8 +1,7 @@
 """Wikka markup -> Markdown (pure): the text, and what of it Markdown cannot say.
 
-It reads the tokens that the page is shown from and writes a line of Markdown for each line.  Then it compares what the
-two texts link to, their headings and their words: a difference that no rule below knows of is said as well, so nothing
-is lost without a word.
+The tokens that the page is shown from become a line of Markdown for each line.  Links, headings and words of the two
+texts are then compared: a difference that no rule below knows of is said as well, so nothing is lost without a word.
 
 Knows nothing of pages and forms: nobody saves what it returns before somebody has looked at it (``handlers/convert``).
 """

@@ -13,7 +13,7 @@ from wikka_port.markup.fragments import Heading, PageSlot, Piece, escape, sectio
 from wikka_port.markup.targets import safe_picture
 from wikka_port.markup.tokens import INLINE_KINDS, Image, Inside, Open, Outside, PageLink
 
-# What these return is text with a little markup; every other action stands as a block of its own.
+# Actions that return text with a little markup; every other action stands as a block of its own.
 INLINE_ACTIONS: Final = frozenset({
     "acls", "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
     "delete", "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image",

@@ -1,7 +1,7 @@
 """Tokens of a format that nests (Markdown) -> fragments of HTML (pure): the compiler beside ``html``.
 
-It writes each leaf by the functions that the other compiler writes it by (``leaves``), and tags of its own closed
-list for structure.  Its HTML is safe and well nested.
+Leaves are written by the functions that the other compiler uses (``leaves``), structure by tags of a closed list.
+The HTML is safe and well nested.
 
 Invariants:
     I1. A Close ends the innermost part, if that is of its kind, and nothing else; what is left open is closed.

@@ -30,7 +30,7 @@ COMMAND: Final = "command"
 
 
 class GuardedMoves:
-    """It has what ``moving.mass.Hands`` asks for."""
+    """Moves of pages as one visitor may make them; a ``moving.mass.Hands``."""
 
     def __init__(self, wiki: Wiki, visitor: Visitor, decide: Decide) -> None:
         self.visitor = visitor

@@ -1,0 +1,140 @@
+"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``revert`` against a real store, as an operator types them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.store_thread import StoreThread
+from wikka_port.cli import main
+from wikka_port.consistency import check
+from wikka_port.pages import Wiki
+
+Wikka = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
+    with StoreThread(tmp_path_factory.mktemp("moved")) as store:
+        made = Wiki("127.0.0.1", store.port, indexes="application")
+        made.prepare()
+        yield made
+        made.store.close()
+
+
+@pytest.fixture
+def wikka(wiki: Wiki) -> Wikka:
+    def run(command: str, *words: str) -> Result:
+        where = ["--store", wiki.store.address, "--indexes=application"]
+        return CliRunner().invoke(main, [command, *where, *words])
+
+    return run
+
+
+def text_of(wiki: Wiki, name: str) -> str | None:
+    page = wiki.page(name)
+    return None if page is None else page.body
+
+
+def test_a_page_is_renamed_with_its_subpages_and_links(wiki: Wiki, wikka: Wikka) -> None:
+    wiki.save("Manual", "first", author="Ann", base=0)
+    wiki.save("Manual", "second", author="Ann", base=1)
+    wiki.save("Manual/Keys", "keys", author="Ann", base=0)
+    wiki.save("Elsewhere", "see [[Manual]]", author="Ben", base=0)
+
+    dry = wikka("rename", "Manual", "Handbook", "--subpages", "--dry-run")
+    assert dry.exit_code == 0, dry.output
+    assert "Manual/Keys" in dry.output
+    assert "Elsewhere" in dry.output
+    assert text_of(wiki, "Handbook") is None, "a dry run changes nothing"
+
+    done = wikka("rename", "Manual", "Handbook", "--subpages")
+    assert done.exit_code == 0, done.output
+    assert (text_of(wiki, "Handbook"), text_of(wiki, "Handbook/Keys")) == ("second", "keys")
+    assert [one.number for one in wiki.revisions("Handbook")] == [2, 1]
+    assert text_of(wiki, "Elsewhere") == "see [[Handbook|]]"
+    assert "Handbook" in (text_of(wiki, "Manual") or ""), "the old name leads there"
+    assert not check(wiki).differences
+
+    links = re.findall(r"\(([0-9a-f]+)\)", done.stdout)[-1]
+    undone = wikka("revert", "--undo", links)
+    assert undone.exit_code == 0, undone.output
+    assert text_of(wiki, "Elsewhere") == "see [[Manual]]"
+
+
+def test_a_refusal_is_one_line_and_changes_nothing(wiki: Wiki, wikka: Wikka) -> None:
+    wiki.save("One", "1", author="Ann", base=0)
+    wiki.save("Two", "2", author="Ann", base=0)
+    taken = wikka("rename", "One", "Two")
+    assert taken.exit_code == 1
+    assert taken.stderr.startswith("Error: ")
+    assert taken.stderr.count("\n") == 1
+    assert (text_of(wiki, "One"), text_of(wiki, "Two")) == ("1", "2")
+    nothing = wikka("delete", "No such page")
+    assert nothing.exit_code == 1
+    assert nothing.stderr.startswith("Error: ")
+    assert wikka("delete").exit_code == 2, "name pages, or give --prefix"
+    assert wikka("undelete", "No such page").exit_code == 1
+    assert wikka("purge", "No such page", "--yes").exit_code == 1
+    assert wikka("revert", "--undo", "0123").exit_code == 1
+    assert wikka("revert", "Ann", "--since", "some day").exit_code == 2
+
+
+def test_a_page_is_deleted_brought_back_and_removed_for_good(wiki: Wiki, wikka: Wikka) -> None:
+    wiki.save("Passing", "a", author="Ann", base=0)
+    wiki.save("Passing", "b", author="Ann", base=1)
+    assert wikka("delete", "Passing", "--dry-run").exit_code == 0
+    assert text_of(wiki, "Passing") == "b"
+    gone = wikka("delete", "Passing", "--reason", "asked for")
+    assert gone.exit_code == 0, gone.output
+    assert text_of(wiki, "Passing") is None
+    listed = json.loads(wikka("undelete", "--json").stdout)
+    assert [(one["name"], one["reason"]) for one in listed] == [("Passing", "asked for")]
+
+    assert wikka("undelete", "Passing", "--dry-run").exit_code == 0
+    assert text_of(wiki, "Passing") is None
+    back = wikka("undelete", "Passing", "--to", "Back")
+    assert back.exit_code == 0, back.output
+    assert (text_of(wiki, "Back"), len(wiki.revisions("Back"))) == ("b", 2)
+
+    assert wikka("delete", "Back").exit_code == 0
+    assert wikka("purge", "Back", "--dry-run").exit_code == 0
+    assert len(json.loads(wikka("undelete", "--json").stdout)) == 1
+    purged = wikka("purge", "Back", "--yes")
+    assert purged.exit_code == 0, purged.output
+    assert "2 revisions" in purged.stdout
+    assert json.loads(wikka("undelete", "--json").stdout) == []
+    assert wikka("undelete", "Back").exit_code == 1
+    assert not check(wiki).differences
+
+
+def test_many_pages_are_deleted_only_when_asked(wiki: Wiki, wikka: Wikka) -> None:
+    for number in range(3):
+        wiki.save(f"Spam{number}", "buy", author="Mallory", base=0)
+    assert wikka("delete", "--prefix", "Spam").exit_code == 1, "nobody said yes"
+    assert text_of(wiki, "Spam0") == "buy"
+    assert wikka("delete", "--prefix", "Spam", "--yes").exit_code == 0
+    assert [text_of(wiki, f"Spam{number}") for number in range(3)] == [None] * 3
+    assert not check(wiki).differences
+
+
+def test_all_of_an_author_is_taken_back(wiki: Wiki, wikka: Wikka) -> None:
+    wiki.save("Garden", "roses", author="Ann", base=0)
+    wiki.save("Garden", "weeds", author="Eve", base=1)
+    wiki.save("Begun", "by Eve", author="Eve", base=0)
+    wiki.save("Later", "good", author="Ann", base=0)
+    wiki.save("Later", "bad", author="Eve", base=1)
+    wiki.save("Later", "good again", author="Ann", base=2)
+    dry = wikka("revert", "Eve", "--dry-run")
+    assert dry.exit_code == 0, dry.output
+    assert all(name in dry.stdout for name in ("Garden", "Begun", "Later"))
+    assert text_of(wiki, "Garden") == "weeds"
+    done = wikka("revert", "Eve", "--yes")
+    assert done.exit_code == 0, done.output
+    assert (text_of(wiki, "Garden"), text_of(wiki, "Begun")) == ("roses", None)
+    assert text_of(wiki, "Later") == "good again", "somebody edited it since"
+    assert not check(wiki).differences
