@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import lru_cache
+from typing import Never
 
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
@@ -19,6 +20,7 @@ from wikka_port.editing.keeping import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links as parsed_links
+from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreAway
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
@@ -29,6 +31,15 @@ from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Result
 from wikka_port.search.snippets import marked, passage
 
 links = lru_cache(maxsize=10_000)(parsed_links)  # the lists ask for those of all pages again and again
+
+
+class NoMover:
+    """Moves need a store: whoever asks for one is told that others are at the page, and the form comes again."""
+
+    def rename(self, name: str, *_: object, **__: object) -> Never:
+        raise Busy(name)
+
+    delete = undelete = purge = page_row = rename
 
 
 class MemoryWiki:
@@ -42,6 +53,7 @@ class MemoryWiki:
         self.rows = MemoryRows(self._asked)
         self.drafts = Drafts(self.rows)
         self.suggestions = Suggestions(self.rows)
+        self.mover = NoMover()
         self.clock_s = 0.0  # of what is held of rights
         self.rights = StoredRights(self.rows, lambda: self.clock_s)
 

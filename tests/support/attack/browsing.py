@@ -5,6 +5,7 @@ policy      the browser refused something by the Content-Security-Policy (event 
 console     it said anything else but that a picture or a page was not there, or a script of ours failed
 asked       it asked another host for something that is no picture
 left        it went to an address that is not ours, or opened a window
+failed      the wiki answered that it failed (500)
 in a page   markup that would run without the policy: handlers, styles, foreign elements, schemes of addresses
 """
 
@@ -68,6 +69,7 @@ class Watched:
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.note(f"a script failed: {error}"))
         self.page.on("request", self._asked)
+        self.page.on("response", self._answered)
         self.page.on("dialog", self._dialog)
 
     def note(self, what: str) -> None:
@@ -80,6 +82,10 @@ class Watched:
     def _asked(self, request: Any) -> None:
         if not request.url.startswith((self.url + "/", "data:image/")) and request.resource_type != "image":
             self.note(f"asked for {request.resource_type} {request.url[:120]}")
+
+    def _answered(self, answer: Any) -> None:
+        if answer.status == 500:
+            self.note(f"the wiki failed at {answer.url[:120]}")
 
     def _dialog(self, dialog: Any) -> None:
         if dialog.type == "beforeunload":  # the editor asks before a typed text is left
