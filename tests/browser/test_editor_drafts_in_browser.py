@@ -45,7 +45,8 @@ def sent(page: Any) -> list[Any]:
 
 
 def said(page: Any, words: str) -> str:
-    page.wait_for_selector(f".kept-status:has-text('{words}')")
+    """Waits for the words in this case of letters: "Not kept" is not "Kept"."""
+    page.wait_for_selector(f".kept-status:text-matches('{words}')")
     return str(page.inner_text(".kept-status"))
 
 

@@ -343,7 +343,7 @@ def test_who_else_is_here_comes_with_the_drafts(open_page: Any, server: WikiServ
     one, two = editor(open_page), editor(open_page)
     one.keyboard.type("one")
     one.click("button[name=keep]")
-    one.wait_for_selector(".kept-status:has-text('Kept')")
+    one.wait_for_selector(".kept-status:text-matches('^Kept')")
     two.keyboard.type("two")
     two.click("button[name=keep]")
     two.wait_for_selector(".banner.others:has-text('is editing')")
