@@ -3,20 +3,23 @@
     1. the journal says what is to be done                    state intent
     2. mark: the page's ``meta:versioncount`` names the move; nobody else writes the page from now on
     3. arrive: the row it goes to has all its cells, and names the move, too
-    4. leave: its old row is a redirect, or no page
-    5. the journal says so                                    state moved
-    6. (application) the indexes of both rows; drafts and networks of edits follow
-    7. the page in its new row is held no more                state done
+    4. the journal says so: from here the page is moved       state moved
+    5. leave: its old row is a redirect, or no page
+    6. (application) the indexes of both rows
+    7. the page in its new row is held no more; drafts and networks of edits follow     state done
 
-A page's row names the key of its history, so the revisions stay where they are.  Between 3 and 4 both names show the
+A page's row names the key of its history, so the revisions stay where they are.  Between 3 and 5 both names show the
 page; there is no time at which neither does.
 
-Why a fall at any step is finished right: the row of 3 bears the mark until state moved.  So with state intent, and
-    the mark on the new row     1 to 3 are done; 4 is, if the old row is not marked
+Several may go on with one move at a time, each of them late by any time.  So the journal alone decides whether the
+page has moved (4, or ``abandoned``: whichever was first), and nothing goes from the old row before it has: of two
+where one has brought the page and the other thinks it cannot come through, neither takes it from both rows.
+Before the decision a step asks what the two rows are:
+    the mark on the new row     1 to 3 are done
     the mark on the old row     1 and 2 are done
     no mark                     nothing is done; the page may have been edited since, then the move is given up
-With state moved 5 is done, 6 may be repeated, and 7 is a condition on the mark.  A save that finds a mark finishes the
-move first; the next start of a wiki and ``wikka check`` finish all of ``Journal.opened``.
+Behind it 5 and 7 are conditions on the mark and 6 may be repeated.  A save that finds a mark finishes the move first;
+the next start of a wiki and ``wikka check`` finish all of ``Journal.opened``.
 
 A page that is there is never moved over: of two moves to one name one is refused, with the page let go where it was.
 """
@@ -250,47 +253,56 @@ class Mover:
     def _go_on(self, move: Move, state: bytes, rights: Collection[Expect]) -> bool:
         plain = not self._store.is_columnar
         if state == INTENT:
-            carried = self._removed_for_good(move, plain) if move.kind == PURGE else self._carried(move, rights, plain)
-            state = MOVED if carried else ABANDONED
-            if not self.journal.pass_on(move.id, INTENT, state):
-                found = self.journal.read(move.id)
-                assert found is not None, "a move stays in the journal"
-                state = found[1]
-            self.reached("moved" if carried else "given up")
+            state = self._decided(move, MOVED if self._carried(move, rights, plain) else ABANDONED)
         if state == MOVED:
-            self._after(move, plain)
+            if move.kind == PURGE:
+                self._remove_for_good(move, plain)
+            else:
+                self._leave(move, plain)
             self.journal.pass_on(move.id, MOVED, DONE)
             self.reached("done")
         elif state == ABANDONED:
             self._store.run(lambda c: _withdraw(c, move, plain))
-        else:  # a helper that was late may have marked the page once more
+        else:  # who was late may have marked a row once more
             self._store.run(lambda c: places.let_go(c, move, plain=plain))
+            self._store.run(lambda c: places.settle_down(c, move, plain=plain))
         self.journal.close(move.id)
         return state != ABANDONED
 
+    def _decided(self, move: Move, state: bytes) -> bytes:
+        """Step 4: the state that the move has from here on, of whoever was first."""
+        if not self.journal.pass_on(move.id, INTENT, state):
+            found = self.journal.read(move.id)
+            assert found is not None, "a move stays in the journal"
+            state = found[1]
+        self.reached("given up" if state == ABANDONED else "moved")
+        return state
+
     def _carried(self, move: Move, rights: Collection[Expect], plain: bool) -> bool:
-        """Steps 2 to 4."""
+        """Steps 2 and 3.  False: they cannot be done, or the move is behind them; the journal tells which."""
         source = self._store.run(lambda c: places.read(c, move.source_place))
-        target = self._store.run(lambda c: places.read(c, move.target_place))
-        if head_of(target) != places.arriving_head(move):
-            if head_of(source) != move.marked:
-                if head_of(source) != move.head:
-                    return False
-                if not self._store.run(lambda c: places.mark(c, move, source, rights, plain=plain)):
-                    return False
-                self.reached("mark")
-                source = self._store.run(lambda c: places.read(c, move.source_place))
-            if not self._store.run(lambda c: places.arrive(c, move, source, plain=plain)):
+        if head_of(source) != move.marked:
+            if move.kind != PURGE:
+                target = self._store.run(lambda c: places.read(c, move.target_place))
+                if head_of(target) == places.arriving_head(move):
+                    return True
+            if head_of(source) != move.head or stamp_of(source) > move.at_ms:  # the page came back behind this move
                 return False
-            self.reached("arrive")
-        self._store.run(lambda c: places.leave(c, move, source, plain=plain))
-        self.reached("leave")
+            if not self._store.run(lambda c: places.mark(c, move, source, rights, plain=plain)):
+                return False
+            self.reached("mark")
+            source = self._store.run(lambda c: places.read(c, move.source_place))
+        if move.kind == PURGE:
+            return True
+        if head_of(source) != move.marked or not self._store.run(lambda c: places.arrive(c, move, source, plain=plain)):
+            return False
+        self.reached("arrive")
         return True
 
-    def _after(self, move: Move, plain: bool) -> None:
-        """Steps 6 and 7."""
-        if move.kind == PURGE:
-            return
+    def _leave(self, move: Move, plain: bool) -> None:
+        """Steps 5 to 7."""
+        self._store.run(lambda c: places.leave(c, move, plain=plain))
+        self.reached("leave")
         if self._indexes() == "application":
             self._store.run(lambda c: _index(c, move))
             self.reached("index")
@@ -305,27 +317,19 @@ class Mover:
             return True
         return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
 
-    def _removed_for_good(self, move: Move, plain: bool) -> bool:
-        """A page in the trash is marked; its revisions go, what is kept beside them, then its row."""
-        source = self._store.run(lambda c: places.read(c, move.source_place))
-        if head_of(source) == move.head:
-            if not self._store.run(lambda c: places.mark(c, move, source, [], plain=plain)):
-                return False
-            self.reached("mark")
-        elif head_of(source) not in (move.marked, schema.NO_HEAD):
-            return False
+    def _remove_for_good(self, move: Move, plain: bool) -> None:
+        """Take away the revisions of a page in the trash, what is kept beside them, then its row."""
         begin = move.head.place(page_key(move.source))
         self._store.run(lambda c: _remove_rows(c, schema.REVISIONS, begin))
         self.reached("texts")
         for table in _KEPT_BESIDE:
             self._store.run(lambda c, t=table: _remove_rows(c, t, page_key(move.source)))  # type: ignore[misc]
-        self._store.run(lambda c: places.leave(c, move, source, plain=plain))
-        return True
+        self._store.run(lambda c: places.leave(c, move, plain=plain))
 
 
 def _withdraw(connection: Connection, move: Move, plain: bool) -> None:
     """The move is given up: the page stays where it was, and what a helper may have brought to its new row goes."""
-    if move.kind != PURGE and head_of(places.read(connection, move.target_place)) == places.arriving_head(move):
+    if move.kind != PURGE:
         places.take_back(connection, move, plain=plain)
     places.let_go(connection, move, plain=plain)
 

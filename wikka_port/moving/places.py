@@ -112,13 +112,16 @@ def arrive(connection: Connection, move: Move, source: Cells, *, plain: bool) ->
     if table == DELETED:
         gone = {GONE_BY: move.by, GONE_REASON: move.reason, GONE_TIME: str(move.at_ms)}
         cells |= {column: value.encode("utf-8", "replace") for column, value in gone.items()}
-        connection.table(table).put(key, {**cells, VERSIONCOUNT: marked}, timestamp=move.at_ms)
+        if VERSIONCOUNT not in connection.table(table).row(key, columns=[VERSIONCOUNT]):
+            connection.table(table).put(key, {**cells, VERSIONCOUNT: marked}, timestamp=move.at_ms)
         return True
     held: Cells = connection.table(table).row(key)
     if held.get(VERSIONCOUNT) == marked:
         return True
     other = head_of(held)
-    if is_there(held) or stamp_of(held) >= move.at_ms or other.mark not in (b"", move.id):
+    if is_there(held) or other.mark not in (b"", move.id):
+        return False
+    if not other.mark and stamp_of(held) >= move.at_ms:  # where the move has reserved it, the stamp may be its own
         return False
     surplus = [column for column in held if column not in cells and column != VERSIONCOUNT]
     arrived = _arrive_plainly if plain else _arrive_atomically
@@ -137,12 +140,13 @@ def _arrive_atomically(
 
 
 def _arrive_plainly(connection: Connection, move: Move, held: Cells, cells: Cells, surplus: Collection[bytes]) -> bool:
-    reserved = replace(head_of(held), mark=move.id).pack()
+    reserved, arrived = replace(head_of(held), mark=move.id).pack(), arriving_head(move).pack()
     if not _swap(connection, move.target_place, held.get(VERSIONCOUNT), reserved, 0, True):
-        return False
+        table, key = move.target_place
+        return bool(connection.table(table).row(key, columns=[VERSIONCOUNT]).get(VERSIONCOUNT) == arrived)
     _remove(connection, move.target_place, surplus, move.at_ms)
     _write(connection, move.target_place, cells, move.at_ms)
-    return _swap(connection, move.target_place, reserved, arriving_head(move).pack(), 0, True)
+    return _swap(connection, move.target_place, reserved, arrived, 0, True)
 
 
 def settle_down(connection: Connection, move: Move, *, plain: bool) -> None:
@@ -152,9 +156,11 @@ def settle_down(connection: Connection, move: Move, *, plain: bool) -> None:
 
 
 def take_back(connection: Connection, move: Move, *, plain: bool) -> None:
-    """The page that arrived goes again, since the move was given up: its row is no page, as before."""
+    """Remove what a move that was given up has brought, or reserved: the row is no page."""
     table, key = move.target_place
     held: Cells = connection.table(table).row(key)
+    if head_of(held).mark != move.id:
+        return
     if table == DELETED:
         connection.table(table).delete(key)
         return
@@ -201,19 +207,21 @@ def left_cells(move: Move, source: Cells) -> dict[bytes, bytes]:
     return {VERSIONCOUNT: Head(0, move.id).pack(), schema.WAS: was, **stamp}
 
 
-def leave(connection: Connection, move: Move, source: Cells, *, plain: bool) -> bool:
+def leave(connection: Connection, move: Move, *, plain: bool) -> bool:
     """Take the page from where it was; again, where somebody fell behind the decision.  False: it is not held."""
     table, key = move.source_place
     held: Cells = connection.table(table).row(key)
     if table == DELETED:
         return _leave_trash(connection, move, held, plain=plain)
-    after = left_cells(move, source)
+    after = left_cells(move, held)
     if held.get(VERSIONCOUNT) not in (move.marked.pack(), after[VERSIONCOUNT]):
+        return False
+    if stamp_of(held) > move.at_ms:  # the page came back here behind this move, and who was late has marked it
         return False
     if held[VERSIONCOUNT] == after[VERSIONCOUNT] and not plain:
         return True
     if move.redirect:
-        draft = redirect_draft(move, source)
+        draft = redirect_draft(move, held)
         connection.table(schema.REVISIONS).put(
             schema.revision_row(key, draft.head), revision_cells(draft), timestamp=move.at_ms
         )

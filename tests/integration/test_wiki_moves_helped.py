@@ -1,0 +1,173 @@
+"""Several processes go on with one move: at each call that one of them makes to the store another does the whole of it,
+or a part and falls.  No page is lost, none is there twice, none is held, whatever was done in which order.
+
+The seed chooses where the second one falls; it is printed, and COLUMNAR_SEED repeats a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.test_wiki_moves import ANN, Clock, Fallen, assert_right, body, opened, save
+from tests.support.seeds import seed
+from tests.support.store_thread import StoreThread
+from wikka_port import schema
+from wikka_port.moving.journal import DELETED, Move
+from wikka_port.moving.trash import deleted
+from wikka_port.page_rows import head_of
+from wikka_port.pages import Wiki
+
+SEED = seed(411)
+ACTS = ("rename", "move", "delete", "undelete", "purge")
+CALLS = 60  # more than a move makes
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
+    with StoreThread(tmp_path_factory.mktemp("helped") / "data", trigger_modules=("wikka_port.triggers",)) as running:
+        yield running
+
+
+def before_call(wiki: Wiki, number: int, then: Callable[[], None]) -> list[int]:
+    """``then`` is called before the wiki's call of that number to the store.  How many it has made, in a list."""
+    made, fallen, connected = [0], list[bool](), wiki.store._connected
+
+    def counting(request: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(method: str, *args: Any, **kwargs: Any) -> Any:
+            if method == "scannerClose":  # a generator that is thrown away makes this one, where nobody hears it fall
+                return None if fallen else request(method, *args, **kwargs)
+            made[0] += 1
+            if made[0] == number:
+                fallen.append(True)
+                then()
+                fallen.clear()
+            return request(method, *args, **kwargs)
+
+        return counted
+
+    def watched() -> Any:
+        connection = connected()
+        if not hasattr(connection, "is_watched"):
+            connection.is_watched = True
+            for client in (connection.client, connection._extension):
+                client._req = counting(client._req)
+        return connection
+
+    wiki.store._connected = watched  # type: ignore[method-assign]
+    return made
+
+
+def begun(wiki: Wiki, name: str, act: str) -> Move:
+    """A page of the texts "one" and "two", and a move of it that fell once it stood in the journal."""
+    save(wiki, name, "one [[Target]]")
+    save(wiki, name, "two")
+    row = wiki.mover.delete(name, ANN).row if act in ("undelete", "purge") else b""
+
+    def fall(reached: str) -> None:
+        if reached == "intent":
+            raise Fallen
+
+    wiki.mover.reached = fall
+    calls: dict[str, Callable[[], object]] = {
+        "rename": lambda: wiki.mover.rename(name, f"{name} new", ANN),
+        "move": lambda: wiki.mover.rename(name, f"{name} new", ANN, redirect=False),
+        "delete": lambda: wiki.mover.delete(name, ANN),
+        "undelete": lambda: wiki.mover.undelete(name, row, ANN),
+        "purge": lambda: wiki.mover.purge(name, row, ANN),
+    }
+    with pytest.raises(Fallen):
+        calls[act]()
+    wiki.mover.reached = lambda step: None
+    (id_,) = wiki.mover.journal.opened()
+    found = wiki.mover.journal.read(id_)
+    assert found is not None
+    return found[0]
+
+
+def assert_moved(wiki: Wiki, name: str, act: str, told: str) -> None:
+    is_left = {"rename": "#REDIRECT [[", "move": "None", "delete": "None", "undelete": "two", "purge": "None"}
+    assert str(body(wiki, name)).startswith(is_left[act]), told
+    if act in ("rename", "move"):
+        assert body(wiki, f"{name} new") == "two", told
+        assert [one.body for one in wiki.revisions(f"{name} new", bodies=True)] == ["two", "one [[Target]]"], told
+    assert len(deleted(wiki.rows, name)) == (1 if act == "delete" else 0), told
+
+
+def assert_nothing_is_held(wiki: Wiki, told: str) -> None:
+    for table in (schema.PAGES, DELETED):
+        rows = wiki.store.run(lambda c, t=table: list(c.table(t).scan(columns=[schema.VERSIONCOUNT])))  # type: ignore[misc]
+        assert [row for row, cells in rows if head_of(cells).mark] == [], told
+    assert wiki.mover.journal.opened() == {}, told
+
+
+@pytest.mark.parametrize("kind", ["application", "plain"])
+@pytest.mark.parametrize("act", ACTS)
+def test_at_each_call_of_one_another_does_the_move_or_falls_in_it(kind: str, act: str, store: StoreThread) -> None:
+    print(f"COLUMNAR_SEED={SEED}")
+    rng, clock = random.Random(f"{SEED} {kind} {act}"), Clock()
+    opened(store.port, "application", clock).prepare()
+    looking = opened(store.port, kind, clock)
+    for number in range(1, CALLS):
+        falls_at = rng.choice((0, rng.randrange(1, CALLS // 2)))
+        name = f"{kind} {act} {number} {falls_at}"
+        move = begun(looking, name, act)
+        first = opened(store.port, kind, clock)
+        made = before_call(first, number, lambda m=move, f=falls_at: _help(store.port, kind, clock, m, f))
+        first.mover.finish(move.id)
+        first.store.close()
+        opened(store.port, kind, clock).mover.finish_all()
+        told = f"COLUMNAR_SEED={SEED}: {name}"
+        assert_moved(looking, name, act, told)
+        assert_nothing_is_held(looking, told)
+        if made[0] < number:
+            break
+    else:
+        pytest.fail(f"a move makes more than {CALLS} calls")
+    assert_right(looking)
+    looking.store.close()
+
+
+def _help(port: int, kind: str, clock: Clock, move: Move, falls_at: int) -> None:
+    """Another process does the move; where ``falls_at`` is given it falls before its call of that number."""
+    second = opened(port, kind, clock)
+
+    def fall() -> None:
+        raise Fallen
+
+    before_call(second, falls_at, fall)
+    with contextlib.suppress(Fallen):
+        second.mover.finish(move.id)
+    second.store.close()
+
+
+@pytest.mark.parametrize("kind", ["application", "plain"])
+def test_one_that_is_late_does_not_move_a_page_that_came_back(kind: str, store: StoreThread) -> None:
+    clock = Clock()
+    opened(store.port, "application", clock).prepare()
+    looking = opened(store.port, kind, clock)
+    for number in range(1, CALLS):
+        name = f"{kind} late {number}"
+        move = begun(looking, name, "move")
+        first = opened(store.port, kind, clock)
+
+        def there_and_back(name: str = name, move: Move = move) -> None:
+            second = opened(store.port, kind, clock)
+            second.mover.finish(move.id)
+            second.mover.rename(f"{name} new", name, ANN, redirect=False)
+            save(second, name, "three")
+            second.store.close()
+
+        made = before_call(first, number, there_and_back)
+        first.mover.finish(move.id)
+        first.store.close()
+        if made[0] < number:
+            break
+        assert (body(looking, name), body(looking, f"{name} new")) == ("three", None), number
+        assert_nothing_is_held(looking, name)
+    assert_right(looking)
+    looking.store.close()
