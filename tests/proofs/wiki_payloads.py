@@ -10,6 +10,7 @@ The exit status is 0 where nothing ran, nothing was refused by the policy, and n
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 
@@ -22,16 +23,21 @@ from tests.support.attack.payloads import payloads
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--each", default=100, show_default=True, help="Places of a text for each payload.")
-@click.option("--names", default=60, show_default=True, help="Pages with hostile names for each handler and role.")
+@click.option("--each", default=8, show_default=True, help="Places of a text for each payload.")
+@click.option("--names", default=6, show_default=True, help="Pages with hostile names for each handler and role.")
 @click.option("--fills", default=1_000, show_default=True, help="Times that each form is filled, at most.")
 @click.option("--without-policy", is_flag=True, help="The browser does not keep the Content-Security-Policy.")
 def main(each: int, names: int, fills: int, without_policy: bool) -> None:
     """Try every payload in every place and every field."""
     began_s = time.monotonic()
+    logging.disable(logging.WARNING)  # of each action that is given what it refuses
     with sync_playwright() as running:
+
+        def told(stage: str) -> None:
+            click.echo(f"{time.monotonic() - began_s:6.0f} s  {stage}", err=True)
+
         browser = running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        campaign = Campaign(browser, each, 1, names, fills, {"bypass_csp": without_policy})
+        campaign = Campaign(browser, each, 1, names, fills, {"bypass_csp": without_policy}, tell=told)
         campaign.run()
         browser.close()
     for finding in campaign.findings[:200]:

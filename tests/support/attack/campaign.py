@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from typing import Any, Final
@@ -35,6 +35,8 @@ ATTRIBUTES: Final = (
 )
 PER_PAGE: Final = 60
 CALLS_PER_PAGE: Final = 40
+ACTIONS_EACH: Final = 4  # of each payload, at most: each action gets hundreds of them
+ALONE: Final = 32  # one in so many payloads fills a field by itself; the others stand together
 FIELD_CHARS: Final = 4_000  # that a field is filled with at most
 NAMESPACES: Final = {"Category": 14, "File": 6, "Template": 10}
 # What a browser holds for the form; with something else in it nothing but a refusal would be seen.
@@ -75,6 +77,7 @@ class Campaign:
     findings: list[str] = field(default_factory=list)
     looks: int = 0
     typed: set[tuple[str, str]] = field(default_factory=set)  # handler and field
+    tell: Callable[[str], None] = lambda text: None  # of each stage that begins
     _sent: set[tuple[str, frozenset[str]]] = field(default_factory=set)
 
     def run(self) -> None:
@@ -84,6 +87,7 @@ class Campaign:
             pages = store_texts(scene, self.each)
             with running_wiki(scene.wiki) as server:
                 with watched(self.browser, server.url, **self.options) as page:
+                    self.tell(f"{len(pages)} pages of texts")
                     self._show(page, pages)
                     self._take(page)
                 names = store_names(scene, self.share)
@@ -91,8 +95,10 @@ class Campaign:
                 for role in ROLES:
                     with watched(self.browser, server.url, **self.options) as page:
                         kept.restore(page, role)
-                        self._show(page, self._paths(role, names, noted))
-                        self._type(page, kept, role, self._sendable(found[role]), noted)
+                        paths, sendable = self._paths(role, names, noted), self._sendable(found[role])
+                        self.tell(f"{role}: {len(paths)} addresses, {len(sendable)} forms")
+                        self._show(page, paths)
+                        self._type(page, kept, role, sendable, noted)
                         self._take(page)
 
     def _paths(self, role: str, names: Sequence[str], noted: Noted) -> list[str]:
@@ -102,12 +108,11 @@ class Campaign:
         return shown + (handled(names, self.names, turn) if turn == 2 or not brief else [])
 
     def _sendable(self, found: Sequence[Sent]) -> list[Sent]:
-        """In the short form what no role before had."""
-        brief = self.fills == 1
+        """What no role before had: the same form answers all of them in the same way."""
         chosen = []
         for one in found:
             key = (one.handler, one.form.names())
-            if one.handler not in LEAVING and (not brief or key not in self._sent):
+            if one.handler not in LEAVING and key not in self._sent:
                 self._sent.add(key)
                 chosen.append(one)
         return chosen
@@ -175,7 +180,7 @@ def action_texts(each: int) -> Iterator[str]:
     calls = [
         places.action_calls(names, ATTRIBUTES, payload, number + turn)
         for number, payload in enumerate(payloads())
-        for turn in range(min(each, len(names)))
+        for turn in range(min(each, ACTIONS_EACH, len(names)))
     ]
     for begin in range(0, len(calls), CALLS_PER_PAGE):
         yield "\n\n".join(calls[begin : begin + CALLS_PER_PAGE])
@@ -233,7 +238,7 @@ def fillings(name: str, offset: int) -> list[str]:
     turned = [*payloads()[offset * 13 :], *payloads()[: offset * 13]]
     joined: list[str] = []
     for number, payload in enumerate(turned):
-        alone = number % 4 == 0 and len(payload) < 70
+        alone = number % ALONE == 0 and len(payload) < 70
         if joined and not alone and len(joined[-1]) + len(payload) < FIELD_CHARS:
             joined[-1] += " " + payload
         else:
