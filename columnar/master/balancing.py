@@ -9,6 +9,9 @@
 A server gives, in this order: regions that fit where the least load is; the one region that lowers the higher of the
 two most; a region for which another server first gives away small ones.  The plan says what cannot be balanced.
 
+A region that alone is too much drives all others from where it is.  It goes to a server where little was moved lately:
+what was would stay, and leave 5 minutes later.
+
 A round plans up to 50 regions, and one more for every five servers.  It changes their ideal server only: the moves
 follow under the throttles, and there is no other round before they are done.  No region is chosen that balance moved
 within 5 minutes or a person within an hour, and there is no round for 60 s after a server came or went.
@@ -37,6 +40,8 @@ FILLED: Final = 0.9
 WORTH_IT: Final = 0.05
 MOST: Final = 1.25
 _LOAD: Final = attrgetter("load")
+_NEARLY: Final = 0.05  # of the mean: servers with so much more than the least are as good
+_COMPARED: Final = 8  # of them
 _DEEP: Final = 0.2  # a server that gives away one large region may sink so far below ``ENOUGH``
 
 
@@ -188,8 +193,25 @@ class _Round:
         best = min(movable, key=higher)
         if higher(best) > self._loads[name] - WORTH_IT * self.mean:
             return []
-        self._choose(best, target)
+        self._choose(best, self._emptiest(best, name, target))
         return [best]
+
+    def _emptiest(self, place: Place, name: str, least: str) -> str:
+        """Among servers with hardly more than the least, where the least has to stay beside this region of ``name``."""
+        found = [least]
+        if place.load <= TOO_MUCH * self.mean * self._weights[least]:
+            return least  # the others may stay
+        most = min(self._loads[least] + _NEARLY * self.mean, self._loads[name])
+        while len(found) < _COMPARED:
+            other = self._least_loaded((name, *found))
+            if other is None or self._loads[other] > most:
+                break
+            found.append(other)
+        worth_it = self._loads[name] - WORTH_IT * self.mean
+        return min((one for one in found if self._after(place, one) <= worth_it), key=self._staying)
+
+    def _staying(self, name: str) -> float:
+        return self._loads[name] * self._weights[name] - sum(place.load for place in self._movable(name))
 
     def _after_making_room(self, name: str, movable: list[Place]) -> list[Place]:
         """Move small regions away from another server until a large one of this server fits there."""

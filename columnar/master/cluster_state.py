@@ -46,10 +46,10 @@ from columnar.master.instructions import (
     Throttles,
     Wake,
 )
-from columnar.master.load_scores import averaged, score
+from columnar.master.load_scores import score
 from columnar.master.load_splits import is_large
 from columnar.master.owner_ledger import OwnerLedger
-from columnar.master.placement import NEVER_MS, Current, Desired, Phase, Place, ServerState
+from columnar.master.placement import Current, Desired, Phase, Place, ServerState
 from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
 from columnar.master.requests import Requests
@@ -238,14 +238,10 @@ class ClusterState:
             place = current.places.get(one.region)
             if place is None or place.owner is None or place.owner.server != server:
                 continue
-            load = score(one)
-            if place.rated_ms != NEVER_MS:
-                load = averaged(place.load, load, now_ms - place.rated_ms)
-            place.rated_ms = now_ms
+            current.rate(place, score(one), now_ms)
             place.reads_per_s, place.writes_per_s = one.reads_per_s, one.writes_per_s
             place.deliveries_per_s = one.deliveries_per_s
             place.size_bytes, place.limit_bytes = one.size_bytes, one.limit_bytes
-            current.set_load(place, load)
             if is_large(place, share):
                 current.large[one.region] = None
             else:

@@ -3,14 +3,14 @@
     load of a region  1 + reads/s + 2 writes/s + 2 deliveries/s + MiB/100
     load of a server  the sum over its regions, divided by the server's weight
 
-Popularity (requests and deliveries) and size go into one figure, so balancing looks at both.  The average is
-exponential: a report counts the more, the longer it is since the last one, and after a minute two thirds of an average
-are the new load.  A report costs the same however long a region exists.
+Popularity (requests and deliveries) and size go into one figure, so balancing looks at both.  A report counts the more,
+the longer it is since the last one.  The average forgets: of the time before the last two minutes it knows nothing, so
+two minutes after loads have become steady nothing changes any more, however much they were before.  A report costs the
+same however long a region exists.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from columnar.limits import MIB
@@ -26,6 +26,16 @@ def score(rates: RegionRates) -> float:
     return IDLE + requests + rates.size_bytes / MIB / MIB_OF_ONE
 
 
-def averaged(before: float, now: float, passed_ms: int) -> float:
-    """The average after a load of ``now`` for ``passed_ms``."""
-    return now + (before - now) * math.exp(-max(0, passed_ms) / AVERAGED_OVER_MS)
+def summed(before: float, total: float, passed_ms: int, load: float, for_ms: int) -> tuple[float, float, int]:
+    """The first three again, after a load for so long.
+
+    ``before``: the mean of the minute before this one; ``total``: of this one, the sum of loads by milliseconds;
+    ``passed_ms``: of this one.  A clock that goes back stands still.
+    """
+    total, passed_ms = total + load * max(0, for_ms), passed_ms + max(0, for_ms)
+    return (before, total, passed_ms) if passed_ms < AVERAGED_OVER_MS else (total / passed_ms, 0.0, 0)
+
+
+def averaged(before: float, total: float, passed_ms: int) -> float:
+    """Over a minute: what has passed of this one, and for the rest of it the minute before."""
+    return (total + before * (AVERAGED_OVER_MS - passed_ms)) / AVERAGED_OVER_MS

@@ -34,7 +34,7 @@ from typing import Final
 
 from columnar.master.catalogue_health import CatalogueHealth
 from columnar.master.instructions import Reason, Request, Throttles
-from columnar.master.load_scores import IDLE
+from columnar.master.load_scores import IDLE, averaged, summed
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
@@ -96,6 +96,9 @@ class Place:
     is_doubted: bool = False  # its store could not be opened: its next owner opens it before it says so
     told_ms: int = NEVER_MS  # when its owner was told last
     rated_ms: int = NEVER_MS  # when its load was reported last
+    minute_before: float = IDLE  # of ``load_scores.summed``, with the next two
+    minute_total: float = 0.0
+    minute_passed_ms: int = 0
     reads_per_s: float = 0.0  # as of that report, whose object is not kept: the collector would go through them all
     writes_per_s: float = 0.0
     deliveries_per_s: float = 0.0
@@ -262,6 +265,14 @@ class Current:
             self.servers[place.server].load += load - place.load
             self.load += load - place.load
         place.load = load
+
+    def rate(self, place: Place, load: float, now_ms: int) -> None:
+        """The region has had that load since it was rated last."""
+        minute = (place.minute_before, place.minute_total, place.minute_passed_ms)
+        minute = (load, 0.0, 0) if place.rated_ms == NEVER_MS else summed(*minute, load, now_ms - place.rated_ms)
+        place.minute_before, place.minute_total, place.minute_passed_ms = minute
+        place.rated_ms = now_ms
+        self.set_load(place, averaged(*minute))
 
     def set_phase(self, place: Place, phase: Phase, now_ms: int) -> None:
         region = place.info.region_id

@@ -21,7 +21,7 @@ from columnar.master.instructions import (
     SplitRegion,
     UnassignRegion,
 )
-from columnar.master.load_scores import AVERAGED_OVER_MS, averaged, score
+from columnar.master.load_scores import score
 from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.planner import SHARE_MS, plan
 from columnar.master.wishes import Wishes
@@ -379,6 +379,30 @@ def test_another_server_makes_room_for_a_large_region() -> None:
     assert max(after.values()) <= 1.2 * sum(after.values()) / 4
 
 
+def test_a_region_that_is_too_much_for_any_server_goes_where_little_was_moved_lately() -> None:
+    """All else leaves its server then, and what was moved lately would do so 5 minutes later."""
+    stage = Stage(4)
+    large = [stage.region("s1", 300), stage.region("s1", 290)]
+    for _ in range(30):
+        lately = stage.region("s2", 3.0)
+        lately.settled_ms = NOW_MS - 1_000
+        stage.region("s3", 3.1)
+        stage.region("s4", 4.0)
+    made = preferred(stage.made())
+    assert {made.get(place.info.region_id) for place in large} == {None, "s3"}
+
+
+def test_a_region_that_leaves_room_for_others_goes_where_the_least_load_is() -> None:
+    stage = Stage(4)
+    for _ in range(4):
+        stage.region("s1", 50)
+    for _ in range(30):
+        stage.region("s2", 3.0).settled_ms = NOW_MS - 1_000
+        stage.region("s3", 3.1)
+        stage.region("s4", 4.0)
+    assert set(preferred(stage.made()).values()) == {"s2"}
+
+
 # --- loads ---------------------------------------------------------------------------------------
 
 
@@ -387,11 +411,34 @@ def test_the_score_of_a_region() -> None:
     assert score(RegionRates(2, 10, 20, 30, 200 * MIB, 0)) == 1 + 10 + 40 + 60 + 2
 
 
-def test_averages_follow_a_load_within_a_minute_however_often_it_is_reported() -> None:
-    assert averaged(10, 10, 5_000) == 10
-    assert averaged(0, 100, AVERAGED_OVER_MS) == pytest.approx(63.2, abs=0.1)
-    often = 0.0
-    for _ in range(60):
-        often = averaged(often, 100, 1_000)
-    assert often == pytest.approx(averaged(0, 100, 60_000))
-    assert averaged(7, 100, -5) == 7, "a clock that goes back"
+def rated(stage: Stage, place: Place, load: float, times: int, every_ms: int = 5_000) -> float:
+    for _ in range(times):
+        stage.current.rate(place, load, max(0, place.rated_ms) + every_ms)
+    return place.load
+
+
+def test_an_average_is_over_a_minute_however_often_a_load_is_reported() -> None:
+    for every_ms in (1_000, 5_000, 60_000):
+        stage = Stage()
+        place = stage.region("s1")
+        assert rated(stage, place, 10, 1) == 10, "the first one counts alone"
+        assert rated(stage, place, 10, 7 * 60_000 // every_ms, every_ms) == pytest.approx(10)
+        assert rated(stage, place, 100, 60_000 // every_ms, every_ms) == pytest.approx(100)
+    assert rated(stage, place, 1, 6) == pytest.approx(100 - 99 / 2), "half a minute"
+
+
+def test_after_two_minutes_an_average_knows_nothing_of_what_was_before() -> None:
+    stage = Stage()
+    place = stage.region("s1")
+    rated(stage, place, 30_000, 26)
+    assert rated(stage, place, 7, 22) > 7
+    assert rated(stage, place, 7, 1) == 7
+    assert stage.current.servers["s1"].load == pytest.approx(7)
+
+
+def test_a_clock_that_goes_back_stands_still() -> None:
+    stage = Stage()
+    place = stage.region("s1")
+    rated(stage, place, 10, 30)
+    stage.current.rate(place, 1_000, place.rated_ms - 40_000)
+    assert place.load == pytest.approx(10)
