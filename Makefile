@@ -15,7 +15,10 @@ WEB_PORT  = 9095
 WIKI_PORT = 8080
 SERVERS   = 1
 
-.PHONY: run test check compile idl client-suites clean help
+# arguments of pytest for make test, as BUT=--ignore=tests/tidy: all that a make check before it has not run
+BUT =
+
+.PHONY: run test check style types layers collected compile idl client-suites clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -36,7 +39,7 @@ run: $(VENV)/.made
 	  --data "$(DATA)" --store-port $(PORT) --web-port $(WEB_PORT) --port $(WIKI_PORT) --servers $(SERVERS)
 
 test: compile
-	@$(BIN)/python -m pytest -n 3 --dist worksteal
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
 
 compile: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.compiling || true
@@ -44,10 +47,20 @@ compile: $(VENV)/.made-dev
 idl: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.wire.parsing
 
-check: $(VENV)/.made-dev
+check: style types layers
+
+style: $(VENV)/.made-dev
 	$(BIN)/ruff check .
+
+types: $(VENV)/.made-dev
 	$(BIN)/mypy
+
+layers: $(VENV)/.made-dev
 	$(BIN)/python -m pytest tests/tidy
+
+# The bytecode of the tests, made once: in a new clone each process of make test would make all of it, 20 s in each.
+collected: $(VENV)/.made-dev
+	@said=$$($(BIN)/python -m pytest --collect-only -qqq) || { echo "$$said"; exit 1; }
 
 client-suites: $(VENV)/.made-dev
 	@$(BIN)/python tests/client_suites/run --servers $(SERVERS)

@@ -15,6 +15,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -77,6 +78,7 @@ _READERS: Final = ("read", "write", "open", "load_")
 _CONSUMERS: Final = frozenset(
     {"list", "tuple", "set", "frozenset", "dict", "sorted", "next", "sum", "any", "all", "min", "max", "deque"}
 )
+_APART: Final = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass
@@ -85,6 +87,16 @@ class Function:
     node: ast.FunctionDef | ast.AsyncFunctionDef
     module: Module
     owner: str = ""  # its class
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """What runs when it runs; walked once, for each call to it asks again whether it is a generator."""
+        statements = [one for one in self.node.body if not isinstance(one, _APART)]
+        return [node for statement in statements for node in (statement, *_own_nodes(statement))]
+
+    @cached_property
+    def is_generator(self) -> bool:
+        return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in self.nodes)
 
 
 @dataclass
@@ -127,27 +139,15 @@ def parsed(name: str, path: Path, tree: ast.Module) -> Module:
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes that run when the function runs: nothing of lambdas and of functions within."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        yield child
-        yield from _own_nodes(child)
-
-
-def _body_nodes(function: Function) -> Iterator[ast.AST]:
-    for statement in function.node.body:
-        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield statement
-            yield from _own_nodes(statement)
-
-
-def _is_generator(function: Function) -> bool:
-    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _body_nodes(function))
+        if not isinstance(child, ast.Lambda | _APART):
+            yield child
+            yield from _own_nodes(child)
 
 
 def _consumed(function: Function) -> set[int]:
     """By identity: calls whose result is iterated over at once, as in ``list(call())`` or ``with call()``."""
     found: list[ast.AST] = []
-    for node in _body_nodes(function):
+    for node in function.nodes:
         if isinstance(node, ast.For | ast.comprehension):
             found.append(node.iter)
         elif isinstance(node, ast.Call) and _dotted(node.func) in _CONSUMERS:
@@ -221,7 +221,7 @@ class Project:
             return held
         self._known[id(function)] = ""
         consumed = _consumed(function)
-        for node in _body_nodes(function):
+        for node in function.nodes:
             if isinstance(node, ast.Call) and (why := self._io_of_call(node.func, function, id(node) in consumed)):
                 self._known[id(function)] = why
                 return why
@@ -255,7 +255,7 @@ class Project:
         return f"{written} > {why}" if why else ""
 
     def _through(self, name: str, called: Function, is_consumed: bool) -> str:
-        runs = is_consumed if _is_generator(called) else isinstance(called.node, ast.FunctionDef)
+        runs = is_consumed if called.is_generator else isinstance(called.node, ast.FunctionDef)
         why = self.io_of(called) if runs else ""
         return f"{name} > {why}" if why else ""
 
