@@ -338,7 +338,8 @@ class Wiki(Listings):
         return ""
 
     def rename_edits(self, name: str, new: str) -> int:
-        """Sign anew what the account ``name`` signed; how many edits.  O(all changes)."""
+        """Sign anew what the account ``name`` signed; how many edits.  O(all revisions)."""
+        self.mover.finish_all()
         return edit_signatures.rename_edits(self.store, name, new)
 
     def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
