@@ -13,6 +13,7 @@ from typing import Final
 from wikka_port.config import WikiConfig
 from wikka_port.editing.rows import is_id
 from wikka_port.markup.formats import is_format
+from wikka_port.schema import is_token
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SECTION_CHARS: Final = 500  # of an id; a heading's is shorter
@@ -25,6 +26,7 @@ class FormDraft:
     note: str = ""
     signed_as: str = ""  # the account that was signed in when the form was made; "": none
     base: int = 0  # the revision that the edit began from; 0: a new page
+    base_token: str = ""  # its token, which no other page has that came to the name; "": the form does not say
     section: str = ""  # id of the heading of the section that ``body`` is; "": the whole page
     markup: str = ""  # the format that was chosen; "": the page's, or the site's for a new page
     written: str = ""  # the format that ``body`` is written in; "": the chosen one
@@ -39,6 +41,7 @@ def draft_of(form: Mapping[str, str]) -> FormDraft:
         note=" ".join(_CONTROLS.sub(" ", form.get("note", "")).split()),
         signed_as=" ".join(_CONTROLS.sub(" ", form.get("as", "")).split()),
         base=number_in(form, "base"),
+        base_token=token_in(form, "base_token"),
         section=_CONTROLS.sub("", form.get("section", ""))[:_SECTION_CHARS],
         markup=_format_in(form, "format"),
         minor=form.get("minor", "") == "1",
@@ -56,6 +59,12 @@ def number_in(form: Mapping[str, str], field: str) -> int:
     """0 for what is no number of a revision."""
     value = form.get(field, "")
     return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
+
+
+def token_in(form: Mapping[str, str], field: str) -> str:
+    """The token of a revision; "" for what is none."""
+    value = form.get(field, "")
+    return value if is_token(value) else ""
 
 
 def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:

@@ -1,95 +1,86 @@
-"""Signatures of edits, written anew where an account ends: in its revision, its page, and the list of changes.
+"""Signatures of an account, written anew where it ends: wherever they stand, in sight or not.
 
-Each cell is written with the timestamp that it has, so doing it twice is doing it once, and a page with a newer
-revision is never touched.  The entry in the list of changes comes last: an edit is found by it.  Cost: one scan of
-the changes, on the store's side, and three cells for each edit.
+    revisions   the author of each edit, hidden revisions and those of deleted pages among them
+    pages       the author of the newest revision; ``deleted`` as well, and who deleted the page
+    changes     the list of changes
+    moves       who renamed, deleted or asked for work on many pages
+
+Each table is searched itself, so no index has to be complete but ``changes``, whose own rows are rewritten.  Each cell
+is written with the timestamp that it has, so doing it twice is doing it once, and a page with a newer revision is
+never touched.  Cost: one scan of each table, on the store's side and without texts, and two or three cells for each
+edit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from columnar.client import Connection, Put
 from wikka_port import schema
-from wikka_port.page_rows import number_in, time_of
+from wikka_port.moving.journal import BY, DELETED, GONE_BY, MOVES, SIGNED
 from wikka_port.store import Store
 
-_STEP: Final = 200  # edits in one call of each table
-_ASKED: Final = (schema.HEAD, schema.TIME, schema.REVISION_AUTHOR, schema.SIGNED)
-Stamped = Mapping[bytes, tuple[bytes, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    entry: bytes  # its row in ``changes``
-    entry_stamp: int
-    page: bytes
-    head: schema.Head
-    time_ms: int
+_STEP: Final = 200  # rows in one call
+# table, cell of the name, cell that says what the name rests on; revisions first: the others are made from them again
+_PLACES: Final = (
+    (schema.REVISIONS, schema.REVISION_AUTHOR, schema.SIGNED),
+    (schema.PAGES, schema.USER, schema.SIGNED),
+    (DELETED, schema.USER, schema.SIGNED),
+    (DELETED, GONE_BY, b""),  # nobody deletes a page under the name of an account that is not his
+    (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
+    (MOVES, BY, SIGNED),
+)
+Found = Sequence[tuple[bytes, int]]  # row, and the timestamp of the name in it
 
 
 def rename_edits(store: Store, name: str, new: str) -> int:
-    """Edits that the account ``name`` signed are signed ``new``; how many.  Raises StoreAway."""
+    """Sign ``new`` in place of the account ``name``, wherever it signed; how many edits.  Raises StoreAway.
+
+    No move may be under way, since it carries the cells that it has read.
+    """
+    there = store.run(lambda c: set(c.tables()))  # an older wiki's folder lacks some before it is prepared
+    counts = {
+        (table, column): _rename(store, table, column, signed, name, new)
+        for table, column, signed in _PLACES
+        if table in there
+    }
+    return counts.get((schema.REVISIONS, schema.REVISION_AUTHOR), 0)
+
+
+def _rename(store: Store, table: bytes, column: bytes, signed: bytes, name: str, new: str) -> int:
     renamed, start = 0, b""
     while True:
-        found = store.run(lambda c, s=start: _edits(c, s, name))  # type: ignore[misc]
+        found = store.run(lambda c, s=start: _signed(c, table, column, signed, name, s))  # type: ignore[misc]
         if found:
-            store.run(lambda c, f=found: _rename(c, f, new.encode()))  # type: ignore[misc]
+            store.run(lambda c, f=found: _put(c, table, column, f, new.encode()))  # type: ignore[misc]
         renamed += len(found)
         if len(found) < _STEP:
             return renamed
-        start = found[-1].entry + b"\x00"
+        start = found[-1][0] + b"\x00"
 
 
-def _rename(connection: Connection, edits: list[_Edit], new: bytes) -> None:
-    revisions = {
-        schema.revision_row(one.page, one.head): Put(schema.REVISION_AUTHOR, new, one.time_ms) for one in edits
-    }
-    asked = [schema.HEAD, schema.STAMP]
-    heads = dict(connection.table(schema.PAGES).rows([one.page for one in edits], columns=asked))
-    # a newer revision that is saved at this moment has later stamps: what is put does not reach it
-    newest = [one for one in edits if heads.get(one.page, {}).get(schema.HEAD) == one.head.pack()]
-    _put(connection, schema.REVISIONS, revisions)
-    _put(connection, schema.PAGES, {one.page: Put(schema.USER, new, _stamp(one, heads[one.page])) for one in newest})
-    _put(connection, schema.CHANGES, {one.entry: Put(schema.REVISION_AUTHOR, new, one.entry_stamp) for one in edits})
-
-
-def _stamp(edit: _Edit, row: Mapping[bytes, bytes]) -> int:
-    """The stamp of the page's cells: a page that was moved has them from the move."""
-    return max(edit.time_ms, number_in(row, schema.STAMP))
-
-
-def _edits(connection: Connection, start: bytes, name: str) -> list[_Edit]:
-    """Up to _STEP edits that the account signed."""
-    quoted = name.encode().replace(b"'", b"''")
-    found = connection.table(schema.CHANGES).scan(
+def _signed(connection: Connection, table: bytes, column: bytes, signed: bytes, name: str, start: bytes) -> Found:
+    """Up to _STEP rows that the account signed."""
+    asked = {column: name.encode().replace(b"'", b"''"), **({signed: b"account"} if signed else {})}
+    found = connection.table(table).scan(
         row_start=start,
-        columns=list(_ASKED),
-        filter=b"SingleColumnValueFilter('meta', 'author', =, 'binary:%s', true, true)"
-        b" AND SingleColumnValueFilter('meta', 'signed', =, 'binary:account', true, true)" % quoted,
+        columns=list(asked),
+        filter=b" AND ".join(
+            b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)" % (*one.split(b":"), value)
+            for one, value in asked.items()
+        ),
         include_timestamp=True,
         limit=_STEP,
         batch_size=_STEP,
     )
-    return [edit for edit in (_edit(row, cells) for row, cells in found) if edit is not None]
+    return [(row, cells[column][1]) for row, cells in found]
 
 
-def _edit(row: bytes, cells: Stamped) -> _Edit | None:
-    page = schema.page_key_of_change_row(row)
-    values = {column: value for column, (value, _) in cells.items()}
-    head = schema.parse_head(values.get(schema.HEAD))
-    if page is None or head == schema.NO_HEAD:
-        return None
-    return _Edit(row, cells[schema.REVISION_AUTHOR][1], page, head, time_of(values))
-
-
-def _put(connection: Connection, name: bytes, puts: Mapping[bytes, Put]) -> None:
+def _put(connection: Connection, name: bytes, column: bytes, found: Found, new: bytes) -> None:
     table = connection.table(name)
     if connection.is_columnar:
-        if puts:
-            table.mutate_rows({row: [put] for row, put in puts.items()})
+        table.mutate_rows({row: [Put(column, new, stamp)] for row, stamp in found})
         return
-    for row, put in puts.items():
-        table.put(row, {put.column: put.value}, timestamp=put.timestamp)
+    for row, stamp in found:
+        table.put(row, {column: new}, timestamp=stamp)

@@ -35,7 +35,7 @@ def revisions(
 ) -> list[Revision]:
     """Up to ``limit`` revisions from number ``start`` down, but for those that are ``hidden``."""
     found = chain(connection, key, newest, start, bodies=bodies, expected=limit)
-    shown = (revision_of(head.number, cells) for head, cells in found if head.number not in hidden)
+    shown = (revision_of(head, cells) for head, cells in found if head.number not in hidden)
     return list(islice(shown, limit))
 
 

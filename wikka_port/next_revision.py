@@ -40,7 +40,7 @@ def draft_after(
     if size > BODY_BYTES_MAX:
         raise PageTooBig(size)
     old = head_of(row)
-    page = page_of(old.number, row) if old.number else None
+    page = page_of(old, row) if old.number else None
     begin = max(page.time_ms if page else 0, number_in(row, schema.STAMP)) + 1
     at = min(max(time_ms, begin), schema.TIME_MAX_MS)
     draft = Draft(

@@ -40,6 +40,7 @@ class Page:
     markup: str = WIKKA  # the format of ``body``
     minor: bool = False
     hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
+    token: str = ""  # of this revision (``schema``)
 
     @property
     def version(self) -> int:
@@ -60,6 +61,7 @@ class Revision:
     signed: str = ""
     markup: str = WIKKA
     minor: bool = False
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +150,11 @@ def without_rights(cells: Cells) -> Cells:
     }
 
 
-def page_of(number: int, cells: Cells) -> Page:
+def page_of(head: Head, cells: Cells) -> Page:
     rights = page_rights(cells, cells.get(schema.OWNER, b""))
     return Page(
         name=_text(cells, schema.NAME),
-        number=number,
+        number=head.number,
         time_ms=time_of(cells),
         author=_text(cells, schema.USER),
         note=_text(cells, schema.NOTE),
@@ -165,14 +167,15 @@ def page_of(number: int, cells: Cells) -> Page:
         markup=markup_of(cells),
         minor=is_minor(cells),
         hidden=hidden_in(cells) if schema.HIDDEN in cells else _NONE,
+        token=head.token.decode(errors="replace"),
     )
 
 
-def revision_of(number: int, cells: Cells) -> Revision:
+def revision_of(head: Head, cells: Cells) -> Revision:
     body = cells.get(schema.REVISION_BODY)
     return Revision(
         name=_text(cells, schema.NAME),
-        number=number,
+        number=head.number,
         time_ms=time_of(cells),
         author=_text(cells, schema.REVISION_AUTHOR),
         note=_text(cells, schema.REVISION_NOTE),
@@ -180,7 +183,16 @@ def revision_of(number: int, cells: Cells) -> Revision:
         signed=_text(cells, schema.SIGNED),
         markup=markup_of(cells),
         minor=is_minor(cells),
+        token=head.token.decode(errors="replace"),
     )
+
+
+def is_revision(one: Page | Revision, number: int, token: str) -> bool:
+    """The revision of that number, and of that token where one is given.
+
+    A number alone is not enough: another page may have come to the name, and its revisions have the same numbers.
+    """
+    return one.number == number and token in ("", one.token)
 
 
 def page_as_of(page: Page, old: Revision) -> Page | None:
@@ -197,6 +209,7 @@ def page_as_of(page: Page, old: Revision) -> Page | None:
         signed=old.signed,
         markup=old.markup,
         minor=old.minor,
+        token=old.token,
     )
 
 

@@ -59,6 +59,7 @@ from wikka_port.page_rows import (
     Revision,
     head_of,
     hidden_in,
+    is_revision,
     is_stale,
     is_there,
     page_cells,
@@ -154,9 +155,10 @@ class Wiki(Listings):
         found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.PAGES), keys, schema.VERSIONCOUNT)))
         return frozenset(name for key, cells in found if is_there(cells) for name in keys[key])
 
-    def revision(self, name: str, number: int) -> Revision | None:
+    def revision(self, name: str, number: int, token: str = "") -> Revision | None:
+        """``token``: of the revision that is meant (``is_revision``)."""
         found = self.revisions(name, below=number + 1, limit=1, bodies=True)
-        return found[0] if found and found[0].number == number else None
+        return found[0] if found and is_revision(found[0], number, token) else None
 
     def revision_at(self, name: str, time_ms: int) -> Revision | None:
         """The newest revision at or before ``time_ms``."""
@@ -193,6 +195,7 @@ class Wiki(Listings):
         author: str,
         note: str = "",
         base: int,
+        base_token: str = "",
         time_ms: int | None = None,
         autolink: bool | None = None,
         attribution: str | None = None,
@@ -205,14 +208,14 @@ class Wiki(Listings):
         """Make ``body`` the newest revision.
 
         ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
-        edit began from, 0 for a new page. ``markup`` is the text's format. What is None stays as it is; a new page
-        links CamelCase and belongs to nobody. Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises;
-        returns once it is on disk.
+        edit began from, 0 for a new page, and ``base_token`` its token (``is_revision``).  ``markup`` is the text's
+        format. What is None stays as it is; a new page links CamelCase and belongs to nobody. Raises Conflict,
+        InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
         """
         name = normalise(name)
         at = self._clock() if time_ms is None else time_ms
         for _ in range(_SAVES):
-            row = self._row_to_save(name, base, allow)
+            row = self._row_to_save(name, base, base_token, allow)
             draft = draft_after(
                 row,
                 name=name,
@@ -235,16 +238,16 @@ class Wiki(Listings):
                     raise  # else its rights changed, or a move holds it
         raise Conflict(name, self.page(name))
 
-    def _row_to_save(self, name: str, base: int, allow: Allow | None) -> Cells:
+    def _row_to_save(self, name: str, base: int, token: str, allow: Allow | None) -> Cells:
         """Step 1."""
         try:
             row = self.mover.free((schema.PAGES, page_key(name)))
         except Busy:
             raise Conflict(name, self.page(name)) from None
-        newest = head_of(row).number
+        newest = head_of(row)
         if allow is not None:
-            allow(rights_in(row), newest > 0)
-        if newest != base:
+            allow(rights_in(row), newest.number > 0)
+        if newest.number != base or (token and newest.number and newest.token != token.encode()):
             raise Conflict(name, self.page(name))
         return row
 
@@ -338,7 +341,8 @@ class Wiki(Listings):
         return ""
 
     def rename_edits(self, name: str, new: str) -> int:
-        """Sign anew what the account ``name`` signed; how many edits.  O(all changes)."""
+        """Sign anew what the account ``name`` signed; how many edits.  O(all revisions)."""
+        self.mover.finish_all()
         return edit_signatures.rename_edits(self.store, name, new)
 
     def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
@@ -365,7 +369,7 @@ def _page_of(connection: Connection, key: bytes, row: Cells) -> Page | None:
     head = head_of(row)
     if not head.number:
         return None
-    return page_of(head.number, fresh_cells(connection, key, row) if is_stale(row) else row)
+    return page_of(head, fresh_cells(connection, key, row) if is_stale(row) else row)
 
 
 def _staged_row(draft: Draft) -> bytes:

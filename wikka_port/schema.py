@@ -46,6 +46,7 @@ on it were staged and never became one.
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -121,6 +122,7 @@ GONE: Final = b"from:gone"  # in ``wanted``: the page was there and has ended; n
 _NUMBER_MAX: Final = 10**10 - 1
 TIME_MAX_MS: Final = 10**13 - 1  # the year 2286
 TOKEN_CHARS: Final = 16
+_TOKEN: Final = re.compile(f"[0-9a-f]{{{TOKEN_CHARS}}}")
 CHANGE_SALTS: Final = (b"0", b"1", b"2", b"3")  # the newest entries go to as many places
 KEY_BYTES: Final = 32
 
@@ -185,6 +187,10 @@ def revision_token(
         digest.update(b"%d:" % len(data))
         digest.update(data)
     return digest.hexdigest()[:TOKEN_CHARS].encode()
+
+
+def is_token(value: str) -> bool:
+    return _TOKEN.fullmatch(value) is not None
 
 
 # --- revisions ---------------------------------------------------------------------------------

@@ -19,6 +19,10 @@ from wikka_port.accounts.leaving import finish, leave, neutral_name
 from wikka_port.accounts.session_store import Sessions
 from wikka_port.accounts.tables import EMAILS, USERS
 from wikka_port.consistency import CheckReport, check
+from wikka_port.moving.hidden import hide
+from wikka_port.moving.journal import DELETED, MOVES
+from wikka_port.moving.mover import By
+from wikka_port.moving.trash import deleted
 from wikka_port.pages import Wiki, clock_ms
 
 
@@ -244,6 +248,45 @@ def test_a_newer_revision_is_not_touched(wiki: Wiki, directory: Directory) -> No
     leave(wiki, directory, account)
     assert wiki.page(f"Of {name}").author == "Eve"  # type: ignore[union-attr]
     assert not checked(wiki).differences
+
+
+def test_an_account_that_ends_signs_no_deleted_page_and_no_hidden_revision(wiki: Wiki, directory: Directory) -> None:
+    """Whoever brings the page back, or shows the revision again, does not show the name."""
+    name = f"Una {wiki.indexes}"
+    account = directory.make(name, status="active")
+    neutral, page, by = neutral_name(account), f"Of {name}", By(name, "account", "mine")
+    wiki.save(page, "before there was an account", author=name, base=0)
+    for number in (1, 2):
+        wiki.save(page, f"text {number}", author=name, base=number, signed="account")
+    move = wiki.mover.delete(page, by)
+    for number, author in enumerate((name, "Eve")):
+        wiki.save(f"{page} 2", f"text {number}", author=author, base=number, signed="account")
+    hide(wiki.mover, f"{page} 2", 1, hidden=True)
+    wiki.settle("", 30)
+    assert leave(wiki, directory, account) == 3
+    assert [(one.name, one.by) for one in deleted(wiki.rows, page)] == [(page, neutral)]
+    assert not holding(wiki, name), "but for what was signed before there was an account"
+    wiki.mover.undelete(page, move.row, By("Eve", "account"))
+    hide(wiki.mover, f"{page} 2", 1, hidden=False)
+    wiki.settle("", 30)
+    assert wiki.page(page).author == neutral  # type: ignore[union-attr]
+    assert [one.author for one in wiki.revisions(page)] == [neutral, neutral, name]
+    assert [one.author for one in wiki.revisions(f"{page} 2")] == ["Eve", neutral]
+    changed = [one.author for one in wiki.changes(limit=100)[0] if one.name.startswith(page)]
+    assert sorted(changed) == sorted([neutral, neutral, name, neutral, "Eve"])
+    assert not checked(wiki).differences
+    assert finish(wiki, account) == 0, "twice is once"
+
+
+def holding(wiki: Wiki, name: str) -> list[tuple[bytes, bytes, bytes]]:
+    """Table, row and column of each cell that is the name, where it was the account that signed."""
+    return [
+        (table, row, column)
+        for table in (schema.PAGES, schema.REVISIONS, schema.CHANGES, DELETED, MOVES)
+        for row, cells in wiki.rows.scan(table)
+        for column, value in cells.items()
+        if value == name.encode() and b"account" in (cells.get(schema.SIGNED), cells.get(b"m:signed"))
+    ]
 
 
 def test_a_folder_from_before_accounts_is_brought_up_to_date_in_place(tmp_path: Path) -> None:

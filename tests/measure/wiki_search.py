@@ -38,7 +38,7 @@ from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver
 from wikka_port.import_plan import ImportedRevision, PagePart
 from wikka_port.markup.links import links
-from wikka_port.page_rows import Cells, autolink_of, page_of
+from wikka_port.page_rows import Cells, autolink_of, head_of, page_of
 from wikka_port.pages import Wiki
 from wikka_port.search.query import parse
 from wikka_port.search.searching import NOTHING
@@ -86,7 +86,7 @@ def searched_pages(wiki: Wiki, most: int | None) -> list[SearchedPage]:
 
     found = []
     for cells in wiki.store.run(read):
-        one = page_of(1, cells)
+        one = page_of(head_of(cells), cells)
         autolink = autolink_of(cells)
         linked = links(one.body, autolink=autolink)
         found.append(SearchedPage(one.name, one.body, one.author, one.time_ms, linked, autolink))

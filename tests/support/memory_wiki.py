@@ -22,10 +22,11 @@ from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
+from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreAway
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.schema import folded, name_row
+from wikka_port.schema import folded, name_row, revision_token
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
 from wikka_port.search.snippets import marked, passage
@@ -83,9 +84,9 @@ class MemoryWiki:
         self._asked("existing")
         return frozenset(name for name in names if normalise(name) in self._pages)
 
-    def revision(self, name: str, number: int) -> Revision | None:
+    def revision(self, name: str, number: int, token: str = "") -> Revision | None:
         found = self.revisions(name, below=number + 1, limit=1, bodies=True)
-        return found[0] if found and found[0].number == number else None
+        return found[0] if found and is_revision(found[0], number, token) else None
 
     def revision_at(self, name: str, time_ms: int) -> Revision | None:
         found = self.revisions(name, limit=10**9, bodies=True)
@@ -108,6 +109,7 @@ class MemoryWiki:
                 page.signed,
                 page.markup,
                 page.minor,
+                page.token,
             )
             for page in shown
         ]
@@ -120,6 +122,7 @@ class MemoryWiki:
         author: str,
         note: str = "",
         base: int,
+        base_token: str = "",
         time_ms: int | None = None,
         autolink: bool | None = None,
         attribution: str | None = None,
@@ -138,7 +141,7 @@ class MemoryWiki:
             current = self._with_rights(kept[-1]) if kept else None
             if allow is not None:
                 allow(current.rights if current else page_rights(self._row(page_key(name)), b""), current is not None)
-            if (current.number if current else 0) != base:
+            if not is_revision(current, base, base_token) if current else base:
                 raise Conflict(name, current)
             self._now_ms += 61_000
             old = current or Page(name, 0, 0, "", "", "", "", True, "")
@@ -156,6 +159,8 @@ class MemoryWiki:
                 markup=old.markup if markup is None else markup,
                 minor=minor,
             )
+            token = revision_token(name, page.number, page.time_ms, author, note, body, old.token.encode())
+            page = replace(page, token=token.decode())
             self._pages[name] = [*kept, page]
             head = b"%d:%d" % (page.number, page.time_ms)
             cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: body.encode("utf-8", "replace")}

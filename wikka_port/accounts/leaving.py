@@ -2,7 +2,8 @@
 
     the account's row says "deleted", nothing else but the name and id        from now on nobody is signed in as it
     its drafts, and the changes that it suggested, are thrown away
-    each of its edits is signed anew (``edit_signatures``)                    in steps
+    what it signed is signed anew (``edit_signatures``), deleted pages and
+    hidden revisions among it                                                 in steps
     ``account:renamed`` is put                                                nothing is left to do
 
 A fall in between is gone on with by ``finish``, which ``wikka check --repair`` calls.  Only edits that were
@@ -48,7 +49,7 @@ def leave(wiki: Edits, directory: Directory, account: Account) -> int:
 def finish(wiki: Edits, account: Account) -> int:
     """Rename what is left of the edits of an account that is deleted.  Doing it twice is doing it once.
 
-    Edits are found in the list of changes, so the triggers have to have written it; if they are late, the account
+    The list of changes bears the name, too, so the triggers have to have written it; if they are late, the account
     counts as unfinished, and ``wikka check`` says so.
     """
     Drafts(wiki.rows).forget(owner_of_account(account.name))

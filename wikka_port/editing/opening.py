@@ -13,6 +13,7 @@ from wikka_port.drafts import FormDraft
 from wikka_port.editing.keeping import Other
 from wikka_port.editing.owners import owners_of
 from wikka_port.editing.rows import ID_BYTES, KeptDraft
+from wikka_port.page_rows import is_revision
 from wikka_port.pages import Page
 from wikka_port.site import Site
 
@@ -45,17 +46,29 @@ def opened(site: Site, request: Request, name: str, page: Page | None, draft: Fo
         resumed=resumed,
         offered=tuple(one for one in own if one is not resumed),
         others=tuple(others),
-        behind=resumed is not None and resumed.base != (page.number if page else 0),
+        behind=resumed is not None and not _is_from(resumed, page),
     )
 
 
 def form_of(kept: KeptDraft) -> FormDraft:
-    return FormDraft(kept.text or "", kept.note, base=kept.base, section=kept.section, id=kept.id, markup=kept.markup)
+    return FormDraft(
+        kept.text or "",
+        kept.note,
+        base=kept.base,
+        base_token=kept.base_token,
+        section=kept.section,
+        id=kept.id,
+        markup=kept.markup,
+    )
 
 
 def with_id(draft: FormDraft) -> FormDraft:
     """A form that keeps drafts under an id of its own."""
     return draft if draft.id else replace(draft, id=secrets.token_hex(ID_BYTES))
+
+
+def _is_from(kept: KeptDraft, page: Page | None) -> bool:
+    return is_revision(page, kept.base, kept.base_token) if page else kept.base == 0
 
 
 def _is_saved(kept: KeptDraft, page: Page | None) -> bool:

@@ -10,6 +10,7 @@ edit form, so two windows, or two sections of one page, do not overwrite each ot
     d:text d:note                    as typed
     at:who at:since at:time          name to be shown, when this spell of writing began, when the draft was kept (ms)
     at:base at:section               the revision that the edit began from; id of the section's heading, b"": the page
+    at:token                         the token of that revision; absent or b"": not known
     at:format                        the format of the text (``markup.formats``); absent or b"": the page's
 
 A list of who is writing reads the family ``at`` alone.  The page stands first in a row: who else is writing is one
@@ -41,6 +42,7 @@ WHO: Final = b"at:who"
 SINCE: Final = b"at:since"
 TIME: Final = b"at:time"
 BASE: Final = b"at:base"
+TOKEN: Final = b"at:token"
 SECTION: Final = b"at:section"
 FORMAT: Final = b"at:format"
 AT: Final = b"at"  # the family without the text
@@ -63,6 +65,7 @@ class KeptDraft:
     text: str | None  # None where the family ``at`` alone was asked for
     note: str = ""
     markup: str = ""  # format of the text; "": the page's
+    base_token: str = ""
 
 
 def is_id(value: str) -> bool:
@@ -107,6 +110,7 @@ def pack(draft: KeptDraft) -> dict[bytes, bytes]:
         SINCE: b"%d" % draft.since_ms,
         TIME: b"%d" % draft.time_ms,
         BASE: b"%d" % draft.base,
+        TOKEN: _bytes(draft.base_token),
         SECTION: _bytes(draft.section),
         FORMAT: _bytes(draft.markup),
     }
@@ -127,6 +131,7 @@ def unpack(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
         text=_text(cells, TEXT) if TEXT in cells else None,
         note=_text(cells, NOTE),
         markup=value if is_format(value := _text(cells, FORMAT)) else "",
+        base_token=_text(cells, TOKEN),
     )
 
 

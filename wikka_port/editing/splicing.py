@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from wikka_port.drafts import FormDraft
 from wikka_port.markup.sections import Section, section_of, spliced, taken, unified
-from wikka_port.page_rows import page_as_of
+from wikka_port.page_rows import is_revision, page_as_of
 from wikka_port.pages import Page
 from wikka_port.rendering import kept_document
 from wikka_port.site import Site
@@ -34,8 +34,8 @@ def whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDra
     if page is None or not draft.base:
         return None
     old: Page | None = page
-    if page.number != draft.base:
-        found = site.wiki.revision(name, draft.base)
+    if not is_revision(page, draft.base, draft.base_token):
+        found = site.wiki.revision(name, draft.base, draft.base_token)
         old = None if found is None else page_as_of(page, found)
     if old is None:
         return None

@@ -5,7 +5,7 @@
 
     s:text s:note                          as typed
     at:who at:owner at:time                name to be shown; whose it is, as of drafts (``rows``); when (ms)
-    at:base at:format                      the revision that it began from; the format of the text
+    at:base at:token at:format             the revision that it began from and its token; the format of the text
     at:signed                              what the name rests on (``schema``)
 
 A person has at most SUGGESTED_BY_ONE on a page, and a page SUGGESTED_OF_PAGE: a new one beyond that is refused, never
@@ -53,6 +53,7 @@ class Suggestion:
     text: str | None  # None where the family ``at`` alone was asked for
     note: str = ""
     id: str = ""  # "": not stored yet
+    base_token: str = ""
 
 
 class Suggestions:
@@ -117,6 +118,7 @@ def _pack(one: Suggestion) -> dict[bytes, bytes]:
         "at:signed": one.signed,
         "at:time": str(one.time_ms),
         "at:base": str(one.base),
+        "at:token": one.base_token,
         "at:format": one.markup,
     }
     return {column.encode(): value.encode("utf-8", "replace") for column, value in values.items()}
@@ -137,6 +139,7 @@ def _unpack(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
         text=_text(cells, b"s:text") if b"s:text" in cells else None,
         note=_text(cells, b"s:note"),
         id=row[_KEY_CHARS:].decode(errors="replace"),
+        base_token=_text(cells, b"at:token"),
     )
 
 

@@ -2,7 +2,8 @@
 
 The form of the page holds what was typed (``body``) and the revision that it began from (``base``), as an edit form
 does, and the revision that it met (``now``).  The places follow from the three texts, so a choice is for the place that
-was shown.  A form that is wrong still is an edit from ``base``, which cannot overwrite anybody unseen.
+was shown.  The form says ``whole`` where the text of ``base`` cannot be had (another page has the name by now): both
+texts are one place.  A form that is wrong still is an edit from ``base``, which cannot overwrite anybody unseen.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import Row, rows
-from wikka_port.drafts import FormDraft, draft_of, number_in
+from wikka_port.drafts import FormDraft, draft_of, number_in, token_in
 from wikka_port.handlers.editor_page import AWAY, KEPT, edit_form, later
 from wikka_port.handlers.saving import Unmerged, alike, began_from
 from wikka_port.markup.sections import unified
 from wikka_port.merges import SIDES, Agreed, Choice, Piece, Side, pieces, resolved
-from wikka_port.page_rows import page_as_of
+from wikka_port.page_rows import is_revision, page_as_of
 from wikka_port.pages import Page, StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
@@ -44,13 +45,15 @@ def conflict_page(
     """The places to choose at, and below them the text as it was typed, to be put together by hand."""
     draft, current = unmerged.draft, unmerged.current
     theirs = unified(current.body) if current else ""
-    found = _pieces(site, name, draft, theirs) if current is None or alike(draft, current) else []
-    offered = replace(draft, base=current.number if current else 0)
+    began = _began(site, name, draft)
+    found = _pieces_from(began, draft.body, theirs) if current is None or alike(draft, current) else []
+    offered = replace(draft, base=current.number if current else 0, base_token=current.token if current else "")
     values = {
         "conflict": True,
         "other_format": current is not None and not alike(draft, current),
         "current": current,
-        "began": draft.base,
+        "began": draft,
+        "whole": began is None,
         "theirs": theirs,
         "places": _places(found, sides or {}),
         "has_agreed": any(isinstance(piece, Agreed) and piece.changed for piece in found),
@@ -63,32 +66,32 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
     """The edit with what was chosen, to be saved; or a page to go on with."""
     draft = draft_of(request.form)
     try:
-        met = _met(site, name, number_in(request.form, "now"))
-        began = began_from(site, name, draft.base)
+        met = _met(site, name, number_in(request.form, "now"), token_in(request.form, "now_token"))
+        began = began_from(site, name, draft)
     except NotAllowed as not_allowed:
         return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, not_allowed)} {KEPT}")
     except StoreAway:
         return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
-    if began is None or met is None or not alike(draft, met):
-        return draft
-    found = pieces(began, draft.body, unified(met.body))
+    if met is None or not alike(draft, met) or (began is None) != ("whole" in request.form):
+        return draft  # the places that were shown cannot be found again
+    found = _pieces_from(began, draft.body, unified(met.body))
     chosen = _chosen(request)
     try:
         text = resolved(found, chosen)
     except KeyError:
         return conflict_page(site, request, name, Unmerged(draft, met), sides=chosen)
-    both = replace(draft, body=text, base=met.number, written=draft.markup)
+    both = replace(draft, body=text, base=met.number, base_token=met.token, written=draft.markup)
     if request.form["choose"] == "edit":
         return edit_form(site, request, name, both, problem=CHOSEN)
     return both
 
 
-def _met(site: Site, name: str, number: int) -> Page | None:
+def _met(site: Site, name: str, number: int, token: str) -> Page | None:
     """The page as it was when the places were shown; None where that text cannot be had any more."""
     page = site.wiki.page(name)
-    if page is None or page.number == number:
+    if page is None or is_revision(page, number, token):
         return page
-    old = site.wiki.revision(name, number)
+    old = site.wiki.revision(name, number, token)
     return None if old is None else page_as_of(page, old)
 
 
@@ -98,14 +101,18 @@ def _chosen(request: Request) -> dict[int, Side]:
     return {int(number): side for number, side in given.items() if number.isascii() and number.isdigit()}
 
 
-def _pieces(site: Site, name: str, draft: FormDraft, theirs: str) -> list[Piece]:
+def _began(site: Site, name: str, draft: FormDraft) -> str | None:
     try:
-        began = began_from(site, name, draft.base)
+        return began_from(site, name, draft)
     except (NotAllowed, StoreAway):
-        began = None  # the page must not fail over what is only shown
+        return None  # the page must not fail over what is only shown
+
+
+def _pieces_from(began: str | None, mine: str, theirs: str) -> list[Piece]:
+    """A single place to choose at, where the text that the edit began from cannot be had."""
     if began is None:
-        return [Choice((), tuple(draft.body.split("\n")), tuple(theirs.split("\n")))]
-    return pieces(began, draft.body, theirs)
+        return [Choice((), tuple(mine.split("\n")), tuple(theirs.split("\n")))]
+    return pieces(began, mine, theirs)
 
 
 def _places(found: list[Piece], sides: dict[int, Side]) -> list[Place]:

@@ -131,6 +131,7 @@ def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
         since_ms=now,
         time_ms=now,
         base=draft.base,
+        base_token=draft.base_token,
         section=draft.section,
         text=draft.body,
         note=draft.note[: site.config.max_note_chars],

@@ -87,8 +87,8 @@ def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
     asked = number(request, "revision")
     old = None if asked is None else site.wiki.revision(page.name, asked)
     if old is not None and old.body is not None:
-        return FormDraft(old.body, f"From revision {asked}", base=page.number, markup=old.markup)
-    return FormDraft(page.body, base=page.number, markup=page.markup)
+        return FormDraft(old.body, f"From revision {asked}", base=page.number, base_token=page.token, markup=old.markup)
+    return FormDraft(page.body, base=page.number, base_token=page.token, markup=page.markup)
 
 
 def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool = False) -> Response:

@@ -17,6 +17,7 @@ from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.markup.sections import unified
 from wikka_port.merges import merged
+from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, Saved, StoreAway
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
@@ -93,11 +94,11 @@ def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormD
     if current is None or not alike(edit, current):
         return None
     try:
-        began = began_from(site, name, edit.base)
+        began = began_from(site, name, edit)
     except (NotAllowed, StoreAway):
         return None  # the conflict page must not fail over this
     both = None if began is None else merged(began, edit.body, unified(current.body))
-    return None if both is None else replace(edit, body=both, base=current.number)
+    return None if both is None else replace(edit, body=both, base=current.number, base_token=current.token)
 
 
 def alike(edit: FormDraft, current: Page) -> bool:
@@ -105,11 +106,14 @@ def alike(edit: FormDraft, current: Page) -> bool:
     return edit.markup in ("", current.markup)
 
 
-def began_from(site: Site, name: str, base: int) -> str | None:
-    """The text that an edit began from; None where it cannot be had.  Raises NotAllowed, StoreAway."""
-    if base == 0:
+def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
+    """The text that an edit began from; None where it cannot be had, since another page has the name, for example.
+
+    Raises NotAllowed, StoreAway.
+    """
+    if edit.base == 0:
         return ""
-    found = site.wiki.revision(name, base)
+    found = site.wiki.revision(name, edit.base, edit.base_token)
     return None if found is None or found.body is None else unified(found.body)
 
 
@@ -122,7 +126,7 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         page is not None
         and page.body == draft.body
         and page.markup == markup
-        and (page.number == draft.base or page.author == author)
+        and (is_revision(page, draft.base, draft.base_token) or page.author == author)
     ):
         return None
     if page is None:
@@ -135,6 +139,7 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         author=author,
         note=draft.note,
         base=draft.base,
+        base_token=draft.base_token,
         signed=signed,
         markup=markup,
         minor=draft.minor and page is not None and site.visitor.name is not None,

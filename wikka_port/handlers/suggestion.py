@@ -12,6 +12,7 @@ Rights are judged in this request, from the page as it is now; the save of ``tak
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from werkzeug.wrappers import Request, Response
@@ -26,6 +27,7 @@ from wikka_port.handlers.editor_page import AWAY, STALE, later, other_person
 from wikka_port.handlers.show import missing
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.formats import FORMATS
+from wikka_port.page_rows import is_revision
 from wikka_port.pages import Page, StoreAway
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
@@ -33,6 +35,10 @@ from wikka_port.site import Site, page_url, redirect
 from wikka_port.urls import page_path
 
 EMPTY = "The suggestion is the page as it is: please change the text first."
+OTHER_PAGE = (
+    "This name has another page by now than the one that your text was made from. Your text is below: "
+    "please compare it with the page, then send it again."
+)
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -59,8 +65,12 @@ def _answer(site: Site, request: Request, name: str) -> Response:
         return _gone(site, name) if found is None else _shown(site, request, page, found, writer)
     if not writer:
         _require_to_suggest(site, name)
-        return _form(site, request, name, page, FormDraft(page.body, base=page.number), sent="sent" in request.args)
+        return _form(site, request, name, page, _of_page(page), sent="sent" in request.args)
     return _listed(site, request, page)
+
+
+def _of_page(page: Page) -> FormDraft:
+    return FormDraft(page.body, base=page.number, base_token=page.token)
 
 
 def _require_to_suggest(site: Site, name: str) -> None:
@@ -84,9 +94,11 @@ def _send(site: Site, request: Request, page: Page) -> Response:
     if wait_s > 0:
         problem = f"These were many edits in a short time. Please wait {wait_s} s, then send it again."
         return later(_form(site, request, page.name, page, draft, status=429, problem=problem), wait_s)
-    began = page if draft.base == page.number else site.wiki.revision(page.name, draft.base)
+    is_newest = is_revision(page, draft.base, draft.base_token)
+    began = page if is_newest else site.wiki.revision(page.name, draft.base, draft.base_token)
     if began is None:
-        return _form(site, request, page.name, page, draft, status=403, problem=STALE)
+        draft = replace(_of_page(page), body=draft.body, note=draft.note)
+        return _form(site, request, page.name, page, draft, status=409, problem=OTHER_PAGE)
     owner, cookie = owner_to_keep(site, request)
     made = Suggestion(
         who=site.visitor.signature,
@@ -94,6 +106,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
         signed="account" if site.visitor.name else "visitor",
         time_ms=site.accounts.clock_ms(),
         base=began.number,
+        base_token=began.token,
         markup=began.markup,
         text=draft.body,
         note=draft.note,
@@ -129,7 +142,14 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
         return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
     site.wiki.require(page.name, Privilege.WRITE)
     note = f"Suggested by {found.who}{': ' if found.note else ''}{found.note}"[: site.config.max_note_chars]
-    taken = FormDraft(found.text or "", note, signed_as=draft.signed_as, base=found.base, markup=found.markup)
+    taken = FormDraft(
+        found.text or "",
+        note,
+        signed_as=draft.signed_as,
+        base=found.base,
+        base_token=found.base_token,
+        markup=found.markup,
+    )
     response = submit(site, request, page.name, taken)
     if response.status_code == 303:
         kept.throw_away(page.name, found.id)
@@ -144,11 +164,11 @@ def _gone(site: Site, name: str) -> Response:
 def _shown(
     site: Site, request: Request, page: Page, found: Suggestion, writer: bool, *, status: int = 200, problem: str = ""
 ) -> Response:
-    old = page.body
-    if found.base != page.number:
-        began = site.wiki.revision(page.name, found.base)
+    old, behind = page.body, not is_revision(page, found.base, found.base_token)
+    if behind:
+        began = site.wiki.revision(page.name, found.base, found.base_token)
         old = began.body or "" if began is not None else ""
-    values: dict[str, Any] = {"one": found, "writer": writer, "problem": problem, "behind": found.base != page.number}
+    values: dict[str, Any] = {"one": found, "writer": writer, "problem": problem, "behind": behind}
     return form_page(
         site,
         request,

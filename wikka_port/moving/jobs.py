@@ -21,7 +21,7 @@ from typing import Final
 
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
-from wikka_port.moving.journal import ITEM, KIND, MOVES, STATE, Journal, new_id
+from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, new_id
 from wikka_port.names import page_key
 
 LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
@@ -55,7 +55,7 @@ class Job:
 
     def cells(self) -> dict[bytes, bytes]:
         texts = {
-            b"m:by": self.by, b"m:signed": self.signed, b"m:reason": self.reason, b"m:from": self.source,
+            BY: self.by, SIGNED: self.signed, b"m:reason": self.reason, b"m:from": self.source,
             b"m:to": self.target, b"m:author": self.author, b"m:since": str(self.since_ms),
             b"m:redirect": "yes" if self.redirect else "no",
         }  # fmt: skip
@@ -180,8 +180,8 @@ def _progress(job_id: bytes, cells: Cells) -> Progress:
     job = Job(
         id=job_id,
         kind=text(KIND),
-        by=text(b"m:by"),
-        signed=text(b"m:signed"),
+        by=text(BY),
+        signed=text(SIGNED),
         reason=text(b"m:reason"),
         source=text(b"m:from"),
         target=text(b"m:to"),

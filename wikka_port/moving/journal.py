@@ -38,6 +38,8 @@ OPEN_ROW: Final = b"~open"
 ITEM: Final = b"e:"
 KIND: Final = b"m:kind"
 STATE: Final = b"m:state"
+BY: Final = b"m:by"
+SIGNED: Final = b"m:signed"
 GONE_BY, GONE_REASON, GONE_TIME = b"gone:by", b"gone:reason", b"gone:time"
 RENAME, DELETE, UNDELETE, PURGE = "rename", "delete", "undelete", "purge"
 INTENT, MOVED, DONE, ABANDONED = b"intent", b"moved", b"done", b"abandoned"
@@ -90,8 +92,8 @@ def pack(move: Move) -> dict[bytes, bytes]:
         b"m:row": move.row,
         b"m:head": move.head.pack(),
         b"m:at": b"%d" % move.at_ms,
-        b"m:by": move.by.encode("utf-8", "replace"),
-        b"m:signed": move.signed.encode(),
+        BY: move.by.encode("utf-8", "replace"),
+        SIGNED: move.signed.encode(),
         b"m:reason": move.reason.encode("utf-8", "replace"),
         b"m:redirect": b"yes" if move.redirect else b"no",
     }
@@ -111,8 +113,8 @@ def unpack(row: bytes, cells: Cells) -> Move:
         row=cells.get(b"m:row", b""),
         head=parse_head(cells.get(b"m:head")),
         at_ms=int(cells.get(b"m:at", b"")),
-        by=text(b"m:by"),
-        signed=text(b"m:signed"),
+        by=text(BY),
+        signed=text(SIGNED),
         reason=text(b"m:reason"),
         redirect=cells.get(b"m:redirect") == b"yes",
     )

@@ -158,8 +158,8 @@ class GuardedWiki:
         """Names in a text that one may read are not hidden from its reader: no right is looked at."""
         return self._wiki.existing(names)
 
-    def revision(self, name: str, number: int) -> Revision | None:
-        return self._wiki.revision(self._readable(name), number)
+    def revision(self, name: str, number: int, token: str = "") -> Revision | None:
+        return self._wiki.revision(self._readable(name), number, token)
 
     def revision_at(self, name: str, time_ms: int) -> Revision | None:
         return self._wiki.revision_at(self._readable(name), time_ms)

@@ -127,7 +127,14 @@ class GuardedMoves:
 
         by = self._by("")
         saved = self.wiki.save(
-            page.name, body, author=by.name, note=note, base=page.number, signed=by.signed, allow=allow
+            page.name,
+            body,
+            author=by.name,
+            note=note,
+            base=page.number,
+            base_token=page.token,
+            signed=by.signed,
+            allow=allow,
         )
         return saved.number
 

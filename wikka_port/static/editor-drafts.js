@@ -50,7 +50,7 @@
 
     copy() {
       return { as: this.as, page: this.form.dataset.page, id: this.field("draft"), section: this.field("section"),
-        base: this.field("base"), body: this.area.value, note: this.field("note"), format: this.field("format"), written: this.field("written") };
+        base: this.field("base"), base_token: this.field("base_token"), body: this.area.value, note: this.field("note"), format: this.field("format"), written: this.field("written") };
     }
 
     isKept() { return this.text() === this.confirmed; }

@@ -204,6 +204,7 @@
         const field = this.form.elements.namedItem(name);
         if (field && value) field.value = value;
       }
+      this.form.elements.namedItem("base_token").value = copy.base_token ?? ""; // of that base, or not known
       this.isUnsaved = true;
       this.drafts.confirmed = null;
       this.apply({ from: 0, to: this.area.value.length, insert: copy.body, start: 0, end: 0 });

@@ -255,7 +255,7 @@ def test_who_edits_claims_and_administers(scene: Scene, role: str) -> None:
         assert (browser.get(f"/{page}/edit").status_code == 200) == may, page
         assert (f'href="/{page}/edit"' in browser.get(f"/{page}").text) == may, page
         before = scene.wiki.page(page)
-        base = {**browser.form("/-/login"), **browser.form("/Open/edit"), "base": str(before.number)}
+        base = {**browser.form("/-/login"), **browser.form("/Open/edit"), "base": str(before.number), "base_token": ""}
         answer = browser.post(f"/{page}/edit", {**base, "body": f"by {role}"})
         assert (answer.status_code == 303) == may or before.body == f"by {role}", page
         if not may:
