@@ -11,6 +11,7 @@ Runs with the standard library alone, before anything is installed.
 
 from __future__ import annotations
 
+import argparse
 import configparser
 import contextlib
 import importlib.util
@@ -172,7 +173,15 @@ def install(folder: Path, extras: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    folder, *extras = arguments
+    parser = argparse.ArgumentParser(
+        prog="make_environment.py",
+        description="Make the environment of a checkout; make calls it.",
+        epilog="example: python3 make_environment.py .venv dev",
+    )
+    parser.add_argument("folder", metavar="VENV", help="the folder to make it in")
+    parser.add_argument("extras", metavar="EXTRA", nargs="*", help="optional dependencies of pyproject.toml, as dev")
+    asked = parser.parse_args(arguments)
+    folder, extras = asked.folder, asked.extras
     print(f"Installing into {folder}, once; nothing is compiled for it")
     try:
         install(Path(folder), extras)

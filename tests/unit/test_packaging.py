@@ -149,3 +149,15 @@ def test_a_wheel_with_compiled_modules_is_of_this_platform(source: Path) -> None
     with zipfile.ZipFile(wheel) as opened:
         opened.extractall(source.parent / "installed")
     assert compiled.are_fresh(source.parent / "installed" / "columnar")
+
+
+def test_a_question_makes_no_environment(
+    make_environment: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for asked, status in (("--help", 0), ("--nothing", 2)):
+        with pytest.raises(SystemExit) as left:
+            make_environment.main([asked])
+        assert left.value.code == status
+    assert "python3 make_environment.py .venv dev" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
