@@ -286,7 +286,10 @@ def run(kills: int, cuts: int, seed: int, *, longest_s: float = 30.0, visitors: 
     return found
 
 
-@click.command(help=(__doc__ or "").partition(":")[2].strip())
+@click.command(
+    help=(__doc__ or "").partition(":")[2].strip().replace("\n    lost", "\n\b\n    lost"),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option("--kills", default=20, show_default=True)
 @click.option("--cuts", default=10, show_default=True)
 @click.option("--seed", default=20261124, show_default=True)
