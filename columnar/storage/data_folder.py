@@ -2,7 +2,8 @@
 
 FORMAT              ``columnar-data 6``, or less where an older program made it, 7 once servers (``--servers N``) served
                     it, 8 once it had a view: a newer number is refused
-LOCK                held by the process that serves the folder; says which
+LOCK                held by the process that serves the folder, and by its servers, which inherit it; says which.  A start
+                    waits for servers whose supervisor has ended: they are ending, too
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
 regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each how much of it was synced
@@ -19,6 +20,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
+from time import monotonic, sleep
 from typing import IO, Final
 
 from columnar.errors import FolderInUse, HostError
@@ -41,6 +43,9 @@ META: Final = "meta"  # in ``regions``: the catalogue's
 SNAPSHOTS: Final = "snapshots"
 STAGING: Final = "staging"
 LOST_AND_FOUND: Final = "lost+found"
+ENDING_S: Final = 10.0  # servers end with their supervisor, and on a busy machine so long after it
+_LOOK_S: Final = 0.01
+_OWNER: Final = "process "
 
 
 class DataFolder:
@@ -100,17 +105,41 @@ def _unusable(path: str, error: OSError) -> HostError:
 
 def _take_lock(path: str) -> IO[str]:
     lock = open(os.path.join(path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
+    until_s = monotonic() + ENDING_S
+    while not _is_taken(lock):
+        lock.seek(0)
+        owner = lock.read().strip() or "another process"
+        has_ended = _has_ended(owner)
+        if not has_ended or monotonic() >= until_s:
+            lock.close()
+            raise FolderInUse(path, f"children of {owner}, which has ended" if has_ended else owner)
+        sleep(_LOOK_S)  # the kernel tells nobody for a limited time that a lock is free
+    lock.truncate(0)
+    lock.write(f"{_OWNER}{os.getpid()}\n")
+    lock.flush()
+    return lock
+
+
+def _is_taken(lock: IO[str]) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        lock.seek(0)
-        owner = lock.read().strip() or "another process"
-        lock.close()
-        raise FolderInUse(path, owner) from None
-    lock.truncate(0)
-    lock.write(f"process {os.getpid()}\n")
-    lock.flush()
-    return lock
+        return False
+    return True
+
+
+def _has_ended(owner: str) -> bool:
+    """Whether who took the lock has ended: then those that inherited it are ending, too."""
+    number = owner.removeprefix(_OWNER)
+    if number == owner or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):  # it is another user's, or no number of a process at all
+        return False
+    return False
 
 
 def _known_format(path: str) -> int:

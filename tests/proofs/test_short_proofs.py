@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from tests.proofs.killed_cluster import KilledCluster, why_killed
 from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.row_semantics import Change, Read
 from tests.proofs.verdict import Plan
+from tests.support.cluster_process import gone, until
+from tests.support.standalone_store import WAIT_S
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261121"))
 SECONDS = float(os.environ.get("COLUMNAR_PROOF_SECONDS", "2"))
@@ -73,6 +77,23 @@ def test_the_supervisor_says_whom_it_killed() -> None:
     )
     assert why_killed(log, 71) == "it has said nothing for N s"
     assert why_killed(log, 72) == why_killed(log, 73) == ""
+
+
+def test_a_process_whose_first_thread_has_ended_is_there_until_the_others_have() -> None:
+    """It is shown as a zombie, and holds its files."""
+    script = (
+        "import ctypes, sys, threading\n"
+        "threading.Thread(target=sys.stdin.read).start()\n"
+        "print('begun', flush=True)\n"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        assert not gone([process.pid], 0)
+        process.kill()
+        assert gone([process.pid], WAIT_S), "nobody has reaped it as yet"
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -153,10 +153,11 @@ def gone(pids: list[int], within_s: float) -> bool:
 
 
 def _is_there(pid: int) -> bool:
-    """A process that nobody reaps has closed all it had."""
+    """A process that nobody reaps has closed all it had when its last thread has ended; the first may end before."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+        is_over = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return not is_over or len(os.listdir(f"/proc/{pid}/task")) > 1
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

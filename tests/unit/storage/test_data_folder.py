@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from columnar import clock
 from columnar.clock import ClockFile
 from columnar.config import StandaloneConfig
-from columnar.errors import HostError
+from columnar.errors import FolderInUse, HostError
 from columnar.standalone import Standalone
+from columnar.storage import data_folder
 from columnar.storage.data_folder import REGIONS, DataFolder
 
 
@@ -73,3 +79,74 @@ def test_a_clock_that_cannot_be_read_is_closed(tmp_path: Path, monkeypatch: pyte
         ClockFile.opened(str(tmp_path))
     assert str(tmp_path / clock.NAME) not in open_files()
     assert refused.value.text
+
+
+# --- a supervisor that was killed, and a server that has not ended yet -----------------------------------
+
+SUPERVISOR = """
+import os, subprocess, sys
+from columnar.storage.data_folder import DataFolder
+folder = DataFolder.locked(sys.argv[1])
+server = "import sys; print('held', flush=True); sys.stdin.read()"
+subprocess.Popen([sys.executable, "-c", server], pass_fds=[folder.lock_descriptor])
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[IO[bytes]]:
+    """The stdin of a process that holds the lock of ``tmp_path`` and ends with it; who took the lock has ended."""
+    command = [sys.executable, "-c", SUPERVISOR, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdin is not None
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == b"held\n"
+        supervisor.wait()
+        yield supervisor.stdin
+        supervisor.stdin.close()
+        assert supervisor.stdout.read() == b"", "it has ended"
+
+
+def looking(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> list[float]:
+    """Call ``then`` at each pause between two looks at a lock; the list grows by each pause."""
+    pauses: list[float] = []
+    sleep = time.sleep
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        then()
+        sleep(seconds)
+
+    monkeypatch.setattr(data_folder, "sleep", pause)
+    return pauses
+
+
+def test_a_start_waits_for_the_servers_of_a_supervisor_that_has_ended(
+    tmp_path: Path, server: IO[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that was started a moment before ends after its supervisor; on a busy machine, seconds after it."""
+    pauses = looking(monkeypatch, server.close)
+    folder = DataFolder.locked(str(tmp_path))
+    folder.close()
+    assert pauses, "the server had the lock"
+    assert (tmp_path / "LOCK").read_text() == f"process {os.getpid()}\n"
+
+
+@pytest.mark.usefixtures("server")
+def test_a_server_that_outlives_its_supervisor_is_named_and_does_not_hold_a_start_up_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_folder, "ENDING_S", 0.0)
+    with pytest.raises(FolderInUse, match=r"in use by children of process \d+, which has ended") as refused:
+        DataFolder.locked(str(tmp_path))
+    assert lock_of(tmp_path) not in open_files()
+    assert refused.value.text
+
+
+def test_a_store_that_lives_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = looking(monkeypatch, lambda: None)
+    folder = DataFolder.locked(str(tmp_path))
+    with pytest.raises(FolderInUse, match=f"in use by process {os.getpid()};"):
+        DataFolder.locked(str(tmp_path))
+    folder.close()
+    assert pauses == []
