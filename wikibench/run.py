@@ -7,7 +7,7 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from .injector import Injector
@@ -22,15 +22,26 @@ OnTick = Callable[[Injector], None]
 
 def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -> Replay:
     """Replay ``plan``; blocks to its end.  The first Ctrl-C ends it early, the second at once."""
-    # what the trace holds is not garbage: keep the collector from walking over it while the clock runs
+    with _no_walks_over_what_is_held(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        injector = runner.run(_run(load, plan, on_tick))
+    return figures(injector)
+
+
+@contextlib.contextmanager
+def _no_walks_over_what_is_held() -> Iterator[None]:
+    """What the trace holds is not garbage: keep the collector from walking over it while the clock runs.
+
+    A process that has frozen what it holds stays as it is: an unfreezing here would be of its objects, too.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            injector = runner.run(_run(load, plan, on_tick))
+        yield
     finally:
         gc.unfreeze()
-    return figures(injector)
 
 
 def figures(injector: Injector) -> Replay:

@@ -17,10 +17,11 @@ from columnar.bench.endpoint import client_of
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[tuple[str, int]]:
-    """A store of its own: (address, process id)."""
-    command = [sys.executable, "-m", "columnar", "standalone", "--data", str(tmp_path / "data")]
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """A store of this module, which each benchmark leaves empty: (address, process id)."""
+    data = tmp_path_factory.mktemp("bench") / "data"
+    command = [sys.executable, "-m", "columnar", "standalone", "--data", str(data)]
     process = subprocess.Popen(
         [*command, "--port", "0", "--web-port", "-1", "--log-level", "error"], cwd=ROOT, stdout=subprocess.PIPE
     )

@@ -27,6 +27,8 @@ from wikibench.target import parse_target
 from wikibench.trace import MISSING, SAVE, VIEW, Request
 from wikibench.visits import Load
 
+pytestmark = pytest.mark.usefixtures("frozen")
+
 
 @pytest.fixture
 def wiki() -> Iterator[FakeWiki]:
@@ -183,7 +185,7 @@ def test_connections_are_kept_and_the_warm_up_is_apart(wiki: FakeWiki) -> None:
 
 
 def test_a_request_that_is_sent_once_more_is_counted(wiki: FakeWiki) -> None:
-    result = run(wiki, trace_of(("Page", VIEW), ("Drop", VIEW), every_us=100_000))
+    result = run(wiki, trace_of(("Page", VIEW), ("Drop", VIEW)), open_requests=1)
     assert outcomes(result.recorder) == {("page", "2xx"): 2}
     assert (result.retried, result.connections) == (1, 2)
 

@@ -162,7 +162,7 @@ def steps(text: str) -> int:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_steps_grow_with_the_text(unit: str) -> None:
-    small, large = unit * (2_000 // len(unit)), unit * (8_000 // len(unit))
+    small, large = unit * (1_000 // len(unit)), unit * (4_000 // len(unit))
     assert steps(large) <= 6 * steps(small) + 500, (
         "four times the text must not take much more than four times the work"
     )
@@ -197,11 +197,11 @@ class WatchedPattern:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_characters_looked_at_grow_with_the_text(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What happens inside the regex engine and ``find`` is no step of Python; it is counted here, at 200 KB."""
+    """What happens inside the regex engine and ``find`` is no step of Python; it is counted here, at 60 KB."""
     for name, value in list(vars(lexer).items()):
         if isinstance(value, re.Pattern):
             monkeypatch.setattr(lexer, name, WatchedPattern(value))
-    text = Watched(unit * (200_000 // len(unit)))
+    text = Watched(unit * (60_000 // len(unit)))
     Watched.scanned = 0
     lexer.tokens(text)
     assert Watched.scanned <= 12 * len(text)
