@@ -14,6 +14,7 @@ from columnar.client.errors import IllegalArgument, IOError, NotColumnar
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
 from wikka_port.pages import StoreAway, Wiki
+from wikka_port.store import NotPrepared
 
 NOT_REACHED: Final = 2  # exit status
 errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -64,6 +65,8 @@ def open_wiki(store: str, indexes: Any, tls: ClientTls | None = None, *, pool: i
     wiki = Wiki(host, port, pool=pool, indexes=indexes, tls=checked_tls(tls))
     try:
         yield wiki
+    except NotPrepared as lacking:
+        _end(str(lacking))
     except StoreAway as away:
         _end(f"{away}; is it running? Start one with: wikka run")
     except NotColumnar as plain:
