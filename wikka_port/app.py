@@ -24,7 +24,7 @@ from wikka_port.lanes import RETRY_S, TooManyDear, be_dear
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
 from wikka_port.pages import StoreAway, Wiki
-from wikka_port.refusals import forbidden
+from wikka_port.refusals import forbidden, unavailable
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import HEADERS
@@ -74,7 +74,7 @@ class Application:
             response = _error(self._site, 400, "Not a page name", str(problem))
         except StoreAway as away:
             log.warning("%s %s: %s", request.method, request.path, away)
-            message = "The wiki cannot reach its store at the moment. Please try again shortly."
+            message = f"{unavailable(away)} Please try again shortly."
             response = _error(self._site, 503, "One moment, please", message)
             response.headers["Retry-After"] = "5"
         except TooManyDear:

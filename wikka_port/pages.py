@@ -46,6 +46,7 @@ from wikka_port.accounts.rows import Rows, StoreRows
 from wikka_port.application_indexes import run_indexes
 from wikka_port.editing.keeping import Drafts
 from wikka_port.editing.suggestions import Suggestions
+from wikka_port.folder_format import Folder, looked_at
 from wikka_port.history import fresh_cells
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.moving.mover import Mover
@@ -66,7 +67,7 @@ from wikka_port.page_rows import (
     page_of,
     revision_cells,
 )
-from wikka_port.preparation import prepare
+from wikka_port.preparation import TABLES, prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import Head
@@ -127,8 +128,13 @@ class Wiki(Listings):
         """Create what tables there are not yet and register the triggers.  Changes nothing the second time.
 
         Names of an older wiki's triggers that stay, since they have changes to deliver: the next call removes them.
+        Raises NewerFolder.
         """
         return self.store.run(lambda connection: prepare(connection, with_triggers=self.indexes == "triggers"))
+
+    def folder(self) -> Folder:
+        """The format and the tables of the folder.  Raises NewerFolder."""
+        return self.store.run(lambda connection: looked_at(connection, TABLES))
 
     # --- reading -----------------------------------------------------------------------------------
 

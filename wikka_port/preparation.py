@@ -7,7 +7,8 @@
     triggers of OLDER       the trigger is added from the beginning, which shows it every page; then each of them goes
                             when it has delivered what it has, and stays if that takes longer than OLDER_WAIT_MS
 
-Old and new triggers may run side by side: they lead to the same tables (``triggers``).
+Old and new triggers may run side by side: they lead to the same tables (``triggers``).  The folder's format
+(``folder_format``) is looked at first and written last.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 
 from columnar.client import Connection
 from columnar.client.errors import AlreadyExists
-from wikka_port import schema, triggers
+from wikka_port import folder_format, schema, triggers
 from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
 from wikka_port.editing.rows import TABLES as DRAFT_TABLES
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
@@ -26,22 +27,23 @@ from wikka_port.moving.journal import TABLES as MOVE_TABLES
 from wikka_port.older_tables import add_missing_families
 
 OLDER_WAIT_MS: Final = 10_000
+TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES)
 
 
 def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
-    """Returns the names of older triggers that stay.  Changes nothing the second time."""
+    """Returns the names of older triggers that stay.  Changes nothing the second time.  Raises NewerFolder."""
+    folder_format.looked_at(connection, TABLES)
     _make_tables(connection)
-    if not with_triggers:
-        return []
-    _register(connection)
-    return _older_that_stay(connection)
+    if with_triggers:
+        _register(connection)
+    folder_format.note(connection)
+    return _older_that_stay(connection) if with_triggers else []
 
 
 def _make_tables(connection: Connection) -> None:
     there = set(connection.tables())
-    tables = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES)
-    add_missing_families(connection, [table for table in tables if table.name in there])
-    for table in tables:
+    add_missing_families(connection, [table for table in TABLES if table.name in there])
+    for table in TABLES:
         if table.name in there:
             continue
         attributes = table.attributes if connection.is_columnar else None

@@ -1,4 +1,4 @@
-"""The answer to a visitor who may not do what he asked for: it says that, and nothing about the page."""
+"""The words for what cannot be done: the visitor may not do it, or the store cannot do it now."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, page_url
+from wikka_port.store import NotPrepared, StoreAway
 from wikka_port.urls import page_path
 
 _SENTENCES: Final[Mapping[Privilege, str]] = {
@@ -23,12 +24,20 @@ _SENTENCES: Final[Mapping[Privilege, str]] = {
     Privilege.DELETE: "Only the owner of this page and administrators may delete it.",
     Privilege.ADMINISTER: "This is for administrators.",
 }
+_AWAY: Final = "The wiki cannot reach its store at the moment."
+_NOT_PREPARED: Final = (
+    'This wiki is not prepared for its new version yet: somebody who runs it has to call "wikka prepare" once.'
+)
 _SIGN_IN: Final = "Perhaps you may when you are signed in."
 
 
 def sentence(site: Site, refused: NotAllowed) -> str:
     said = _SENTENCES[refused.privilege]
     return f"{said} {_SIGN_IN}" if site.visitor.name is None else said
+
+
+def unavailable(away: StoreAway) -> str:
+    return _NOT_PREPARED if isinstance(away, NotPrepared) else _AWAY
 
 
 def forbidden(site: Site, refused: NotAllowed) -> Response:

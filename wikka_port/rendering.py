@@ -17,6 +17,7 @@ from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.markup.fragments import ActionSlot, escape
 from wikka_port.pages import Page, StoreAway
+from wikka_port.refusals import unavailable
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, page_url
 
@@ -111,5 +112,5 @@ class _runner:  # noqa: N801 - a function with a memory
             return self._site.fragment("notice.html", action=action, problem="it is about a page that you may not read")
         except (StoreAway, ValueError, ArithmeticError, LookupError) as problem_:
             log.warning("action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
-            away = isinstance(problem_, StoreAway)
-            return self._site.fragment("notice.html", action=action, problem="" if away else str(problem_))
+            said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreAway) else str(problem_)
+            return self._site.fragment("notice.html", action=action, problem=said)

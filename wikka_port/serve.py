@@ -26,13 +26,17 @@ from typing import Final, NoReturn
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.folder_format import looked_at
 from wikka_port.moving.runner import start_resuming
-from wikka_port.pages import Wiki
+from wikka_port.pages import StoreAway, Wiki
+from wikka_port.preparation import TABLES
+from wikka_port.store import Store
 from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
 
 log = logging.getLogger(__name__)
 
 FAILED: Final = 1
+LOOK_MS: Final = 5_000  # for the store's answer about its folder, before anything is served
 _PAUSE_S: Final = 0.2  # before a fallen worker is replaced: one that always falls must not eat the machine
 _SPREADS: Final = sys.platform == "linux"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -94,11 +98,29 @@ def serve_here(
 
 
 def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
-    """Serve until a signal says stop; the exit status.  ``announce`` is told the address once it answers."""
+    """Serve until a signal says stop; the exit status.  ``announce`` is told the address once it answers.
+
+    Raises PortTaken, NewerFolder.
+    """
+    _look_at_folder(config)
     config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
     sockets = listen(config.host, config.port, config.workers)
     config = replace(config, port=sockets[0].getsockname()[1])
     return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses)).run()
+
+
+def _look_at_folder(config: WikiConfig) -> None:
+    """Before anything is served or written.  A store that is away is served over, and looked at by ``resume``."""
+    store = Store(config.store_host, config.store_port, pool=1, timeout_ms=LOOK_MS, tls=config.store_tls)
+    try:
+        advice = store.run(lambda connection: looked_at(connection, TABLES), pauses_s=()).advice()
+    except StoreAway as away:
+        log.warning("the format of the wiki's folder was not looked at: %s", away)
+    else:
+        if advice:
+            log.warning("%s", advice)
+    finally:
+        store.close()
 
 
 class _Parent:

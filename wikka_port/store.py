@@ -7,7 +7,8 @@ a revision is told by its content (``schema.revision_token``).
 
 What the server answers (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
 goes through.  A region that is too busy or on its way is waited for like a broken connection, and so is a write whose
-outcome nobody knows, since its region server died in the middle of it.
+outcome nobody knows, since its region server died in the middle of it.  A table or family that is missing is
+NotPrepared: an older wiki's folder, before ``wikka prepare``.
 
 Knows nothing of pages.
 """
@@ -40,6 +41,7 @@ _ANSWERS: Final = (IOError, IllegalArgument, AlreadyExists, NotColumnar)
 _TO_BE_REPEATED: Final = frozenset(
     {"RegionTooBusyException", "NotServingRegionException", "CallQueueTooBigException", "CallTimeoutException"}
 )
+_MISSING: Final = frozenset({"TableNotFoundException", "NoSuchColumnFamilyException"})
 
 T = TypeVar("T")
 
@@ -51,6 +53,14 @@ class StoreAway(Exception):
         super().__init__(f"the store at {address} does not answer: {why}")
         self.address = address
         self.why = why
+
+
+class NotPrepared(StoreAway):
+    """A table or a family is missing: nothing was done.  It is there as soon as somebody has prepared the store."""
+
+    def __init__(self, address: str, what: str) -> None:
+        super().__init__(address, what)
+        self.args = (f"the store at {address} is not prepared for this wiki ({what}); run: wikka prepare",)
 
 
 class Store:
@@ -78,6 +88,8 @@ class Store:
             for pause in pauses_s:
                 try:
                     return self._attempt(work)
+                except NotPrepared:
+                    raise
                 except StoreAway as away:
                     _log.debug("%s; again in %.2f s", away, pause)
                     time.sleep(pause)
@@ -95,6 +107,8 @@ class Store:
                 self._idle.put(connection)  # an answer was read to its end
             if hbase_class(error) in _TO_BE_REPEATED:
                 raise StoreAway(self.address, hbase_class(error)) from error
+            if hbase_class(error) in _MISSING:
+                raise NotPrepared(self.address, _why(error)) from error
             raise
         except _BROKEN as error:
             _close(connection)

@@ -7,6 +7,7 @@
     audit      salt, inverted ms (13), id (16)   a, n (90 days)             what was done to accounts
     networks   md5 of page, inverted number      n (90 days)                where a visitor wrote from
     site       "accounts"                        secret                     the secret of the addresses' HMAC
+               "format"                          secret                     of the folder (``folder_format``)
 
 Cells of ``users``:
     account:id         16 hexadecimal digits by chance: the cell that takes the name (absent before)

@@ -13,6 +13,7 @@ from wikka_port.commands.account_options import taken_accounts
 from wikka_port.commands.serving_options import serving_options
 from wikka_port.commands.store_options import address_of, checked_tls, store_options
 from wikka_port.config import WikiConfig
+from wikka_port.folder_format import NewerFolder
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken
 from wikka_port.serve import serve as serve_wiki
@@ -44,6 +45,6 @@ def serve(
     )
     try:
         status = serve_wiki(config, lambda url: click.echo(f"wikka ready {url} store={store}"))
-    except PortTaken as taken:
-        raise click.ClickException(str(taken)) from None
+    except (PortTaken, NewerFolder) as refused:
+        raise click.ClickException(str(refused)) from None
     raise SystemExit(status)

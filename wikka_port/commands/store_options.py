@@ -13,7 +13,9 @@ from columnar.client import ClientTls
 from columnar.client.errors import IllegalArgument, IOError, NotColumnar
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
+from wikka_port.folder_format import NewerFolder
 from wikka_port.pages import StoreAway, Wiki
+from wikka_port.store import NotPrepared
 
 NOT_REACHED: Final = 2  # exit status
 errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -63,7 +65,12 @@ def open_wiki(store: str, indexes: Any, tls: ClientTls | None = None, *, pool: i
     host, port = address_of(store)
     wiki = Wiki(host, port, pool=pool, indexes=indexes, tls=checked_tls(tls))
     try:
+        wiki.folder()
         yield wiki
+    except NewerFolder as newer:
+        _end(str(newer))
+    except NotPrepared as lacking:
+        _end(str(lacking))
     except StoreAway as away:
         _end(f"{away}; is it running? Start one with: wikka run")
     except NotColumnar as plain:

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, draft_of, number_in, token_in
-from wikka_port.handlers.editor_page import AWAY, KEPT, edit_form, later
+from wikka_port.handlers.editor_page import KEPT, away_text, edit_form, later
 from wikka_port.handlers.saving import Unmerged, alike, began_from
 from wikka_port.markup.sections import unified
 from wikka_port.merges import SIDES, Agreed, Choice, Piece, Side, pieces, resolved
@@ -70,8 +70,8 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
         began = began_from(site, name, draft)
     except NotAllowed as not_allowed:
         return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, not_allowed)} {KEPT}")
-    except StoreAway:
-        return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
+    except StoreAway as away:
+        return later(edit_form(site, request, name, draft, status=503, problem=away_text(away)), 5)
     if met is None or not alike(draft, met) or (began is None) != ("whole" in request.form):
         return draft  # the places that were shown cannot be found again
     found = _pieces_from(began, draft.body, unified(met.body))

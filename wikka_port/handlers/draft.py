@@ -25,7 +25,7 @@ from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.rows import KeptDraft, is_id
 from wikka_port.editing.splicing import whole
 from wikka_port.forms import form_json, form_page, is_genuine
-from wikka_port.handlers.editor_page import AWAY, KEPT, STALE, edit_form, later, other_person
+from wikka_port.handlers.editor_page import KEPT, STALE, away_text, edit_form, later, other_person
 from wikka_port.pages import StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
@@ -111,7 +111,7 @@ def _keep(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
         return _NotKept(403, f"{sentence(site, not_allowed)} {KEPT}")
     except StoreAway as away:
         log.warning("a draft of %s was not kept: %s", name, away)
-        return _NotKept(503, AWAY, AWAY_S)
+        return _NotKept(503, away_text(away), AWAY_S)
 
 
 def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | _NotKept:

@@ -27,7 +27,7 @@ from wikka_port.editing.splicing import of_section
 from wikka_port.editing.templates import is_template, templates
 from wikka_port.forms import is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
-from wikka_port.handlers.editor_page import AWAY, KEPT, STALE, edit_form, later, other_person
+from wikka_port.handlers.editor_page import KEPT, STALE, away_text, edit_form, later, other_person
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
 from wikka_port.lanes import be_dear
 from wikka_port.markup.bounds import is_dear
@@ -113,8 +113,8 @@ def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was
     except Refused as refused:
         values = {"problem": str(refused), "sign_in": request.form.get("user", "")}
         return edit_form(site, request, name, draft, status=refused.status, **values)
-    except StoreAway:
-        return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
+    except StoreAway as away:
+        return later(edit_form(site, request, name, draft, status=503, problem=away_text(away)), 5)
     return entered.let_in(request, _submit(entered.site, request, name, draft, was_stored=was_stored))
 
 
@@ -140,8 +140,8 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         return edit_form(site, request, name, draft, status=413, problem=str(problem_))
     except NotSaved as refused_:
         return edit_form(site, request, name, draft, status=refused_.status, problem=str(refused_))
-    except StoreAway:
-        return later(edit_form(site, request, name, draft, status=503, problem=AWAY), 5)
+    except StoreAway as away:
+        return later(edit_form(site, request, name, draft, status=503, problem=away_text(away)), 5)
     forget_draft(site, request, name, draft)
     if saved.saved is not None:
         note_network_of(site, request, name, saved.saved)

@@ -11,9 +11,11 @@ from wikka_port.drafts import FormDraft
 from wikka_port.editing.opening import NOTHING, with_id
 from wikka_port.forms import form_page
 from wikka_port.markup.formats import FORMATS, WIKKA
+from wikka_port.refusals import unavailable
 from wikka_port.site import Site
+from wikka_port.store import StoreAway
 
-AWAY: Final = "The wiki cannot reach its store at the moment. Your text is safe in this form: please try again shortly."
+SAFE: Final = "Your text is safe in this form: please try again shortly."
 STALE: Final = (
     "This form could not be checked: it was open for very long, or cookies are off. "
     "Your text is below: please look it over and save again."
@@ -57,6 +59,11 @@ def _usual(site: Site, draft: FormDraft) -> str:
 def later(response: Response, seconds: int) -> Response:
     response.headers["Retry-After"] = str(seconds)
     return response
+
+
+def away_text(away: StoreAway) -> str:
+    """Say why nothing was saved or kept."""
+    return f"{unavailable(away)} {SAFE}"
 
 
 def other_person(site: Site, draft: FormDraft) -> str:

@@ -23,7 +23,7 @@ from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.suggestions import Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
-from wikka_port.handlers.editor_page import AWAY, STALE, later, other_person
+from wikka_port.handlers.editor_page import STALE, away_text, later, other_person
 from wikka_port.handlers.show import missing
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.formats import FORMATS
@@ -44,10 +44,10 @@ OTHER_PAGE = (
 def handle(site: Site, request: Request, name: str) -> Response:
     try:
         return _answer(site, request, name)
-    except StoreAway:
+    except StoreAway as away:
         if "send" not in request.form:
             raise
-        return later(_form(site, request, name, None, draft_of(request.form), status=503, problem=AWAY), 5)
+        return later(_form(site, request, name, None, draft_of(request.form), status=503, problem=away_text(away)), 5)
 
 
 def _answer(site: Site, request: Request, name: str) -> Response:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from wikka_port.accounts.directory import Directory
+from wikka_port.folder_format import NewerFolder
 from wikka_port.moving.jobs import Item, Job, Jobs, Progress
 from wikka_port.moving.journal import MOVES
 from wikka_port.moving.mass import act_of, more_of
@@ -64,7 +65,8 @@ def _work_logged(wiki: Wiki, job: Job) -> None:
 
 
 def resume(wiki: Wiki) -> int:
-    """Finish what fell; how many moves and jobs.  Raises StoreAway."""
+    """Finish what fell; how many moves and jobs.  Raises StoreAway, NewerFolder."""
+    wiki.folder()
     if not wiki.store.run(lambda c: MOVES in c.tables()):
         return 0  # an older wiki's folder, before it is prepared
     jobs = Jobs(wiki.rows, clock_ms)
@@ -85,6 +87,8 @@ def start_resuming(wiki: Wiki) -> threading.Thread:
             resume(wiki)
         except StoreAway as away:
             log.warning("moves that fell wait for the next start: %s", away)
+        except NewerFolder as newer:
+            log.error("%s", newer)
         except Exception:
             log.exception("moves that fell wait for the next start")
 

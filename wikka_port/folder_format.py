@@ -1,0 +1,66 @@
+"""The format of a wiki's own tables: one number in the folder, so that an older program does not misread a newer one.
+
+    table ``site``, row "format", cell ``secret:number``: decimal; absent: 0
+
+The family is the only one that ``site`` has in every folder; nothing of it is secret.  ``wikka prepare`` writes the
+number and never lowers it; whatever opens a wiki compares it (``checked``) and refuses a higher one than it knows.
+
+The formats, oldest first.  A change that an older program would misread or damage gets the next number, with a
+paragraph here; a further table or cell that it passes over does not.
+
+    0   Folders of before the number.
+    1   Revisions lie under the key in the third part of ``meta:versioncount``; deleted pages are rows of ``deleted``;
+        a fourth part is the move that holds a page (``schema``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port.accounts.tables import SITE
+from wikka_port.schema import TableSpec
+
+FORMAT: Final = 1
+ROW: Final = b"format"
+NUMBER: Final = b"secret:number"
+
+
+class NewerFolder(Exception):
+    """The folder is of a newer program: nothing was read or written."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"This wiki's folder is of format {number}; this program knows up to {FORMAT}: update it")
+        self.number = number
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    number: int
+    missing: tuple[str, ...]  # tables of this program that are not there
+
+    def advice(self) -> str:
+        """A sentence for whoever runs the wiki; "": there is nothing to do."""
+        if self.number == FORMAT and not self.missing:
+            return ""
+        lacks = f" and lacks the tables {', '.join(self.missing)}" if self.missing else ""
+        return (
+            f"This wiki's folder is of format {self.number}{lacks}; this program writes format {FORMAT}: "
+            "run wikka prepare"
+        )
+
+
+def looked_at(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder:
+    """Two calls.  Raises NewerFolder."""
+    there = set(connection.tables())
+    held = connection.table(SITE).row(ROW, columns=[NUMBER]).get(NUMBER, b"") if SITE in there else b""
+    number = int(held) if held.isdigit() else 0
+    if number > FORMAT:
+        raise NewerFolder(number)
+    return Folder(number, tuple(table.name.decode() for table in tables if table.name not in there))
+
+
+def note(connection: Connection) -> None:
+    """Write the number, behind ``looked_at``: it is never lowered."""
+    connection.table(SITE).put(ROW, {NUMBER: b"%d" % FORMAT})
