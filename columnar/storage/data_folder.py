@@ -2,8 +2,8 @@
 
 FORMAT              ``columnar-data 6``, or less where an older program made it, 7 once servers (``--servers N``) served
                     it, 8 once it had a view: a newer number is refused
-LOCK                held by the process that serves the folder, and by its servers, which inherit it; says which.  A start
-                    waits for servers whose supervisor has ended: they are ending, too
+LOCK                held by the process that serves the folder, and by its servers, which inherit it; says which.
+                    A start waits for servers whose supervisor has ended: they are ending, too
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
 regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each how much of it was synced
