@@ -178,6 +178,10 @@ def test_all_edits_of_somebody_are_looked_at_and_taken_back(web: WikiClient) -> 
     assert ({one.name for one in progress.done}, [one.name for one in progress.left]) == (
         {"Good", "Bad"}, ["Edited since"],
     )  # fmt: skip
+    where = answer.headers["Location"]
+    assert root.post(where, {**root.form(where), "undo": "1"}).status_code == 303
+    wait_for_jobs()
+    assert (text(web, "Good"), text(web, "Bad"), text(web, "Edited since")) == ("more spam", "spam", "fine again")
     assert web.wiki.mover.journal.opened() == {}
 
 

@@ -7,7 +7,7 @@ another process after a fall, and undone:
     m:by m:signed m:reason                              m:lease   "until token": the process that works on it
     m:from m:to        names of a rename                m:since m:author m:prefix   of a mass revert or delete
     e:KEY    of a page: "? NAME" to be done; "N NAME" done, with the number of the revision that it made, 0: moved or
-             deleted; "- NAME: why" left as it is
+             deleted; "0@ROW NAME" deleted, to that row of ``deleted``; "- NAME: why" left as it is
 
 A page is looked at when its turn comes: what was edited meanwhile is judged as it is then.
 """
@@ -37,6 +37,7 @@ class Item:
     name: str
     number: int = 0  # of the revision that was made; 0: it was moved or deleted
     why: str = ""  # it was left as it is
+    row: bytes = b""  # in ``deleted``, where it was deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,8 @@ def _column(name: str) -> bytes:
 def _packed(item: Item) -> bytes:
     if item.why:
         return _LEFT + b" " + item.name.encode() + b": " + item.why.encode("utf-8", "replace")
-    return b"%d %s" % (item.number, item.name.encode())
+    row = b"@" + item.row if item.row else b""
+    return b"%d%s %s" % (item.number, row, item.name.encode())
 
 
 def _progress(job_id: bytes, cells: Cells) -> Progress:
@@ -205,12 +207,13 @@ def _items(cells: Cells) -> Iterator[tuple[bytes, Item]]:
         if not column.startswith(ITEM):
             continue
         kind, _, rest = value.partition(b" ")
+        kind, _, row = kind.partition(b"@")
         said = rest.decode(errors="replace")
         if kind == _LEFT:
             name, _, why = said.rpartition(": ")
             yield kind, Item(name, why=why)
         else:
-            yield kind, Item(said, number=int(kind) if kind.isdigit() else 0)
+            yield kind, Item(said, number=int(kind) if kind.isdigit() else 0, row=row)
 
 
 def new_job(kind: str, by: str, signed: str, reason: str = "", **given: object) -> Job:

@@ -5,7 +5,9 @@ subpages  Name/x becomes New/x
 revert    back to the newest revision that is not of the author, or before ``since``; a page that he began is deleted
 delete    the page is deleted
 undo      of links: the text before comes back where nobody has edited since, else the links are led back;
-          of subpages: each is renamed back
+          of subpages: each is renamed back;
+          of revert and delete: a page that was deleted is brought back, unless another one has its name by now; of
+          revert: the text before comes back where nobody has edited since
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ class Hands(Protocol):
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None: ...
 
-    def put_away(self, name: str, reason: str) -> None: ...
+    def put_away(self, name: str, reason: str) -> bytes:
+        """The row in ``deleted``."""
+        ...
+
+    def bring_back(self, name: str, row: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +109,7 @@ def _rename(job: Job, name: str, hands: Hands) -> Item:
 
 
 def _put_away(name: str, reason: str, hands: Hands) -> Item:
-    hands.put_away(name, reason)
-    return Item(name)
+    return Item(name, row=hands.put_away(name, reason))
 
 
 # --- a mass revert -----------------------------------------------------------------------------
@@ -172,6 +177,9 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if undone.job.kind == SUBPAGES:
         hands.move(job.source + name[len(job.target) :], name, redirect=False, reason=job.reason)
         return Item(name)
+    if item.row:
+        hands.bring_back(name, item.row)
+        return Item(name)
     page = wiki.page(name)
     if page is None and name == job.source:
         name, page = job.target, wiki.page(job.target)  # the page itself, which has its old name again
@@ -179,6 +187,8 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
         before = wiki.revision(name, item.number - 1)
         if before is not None and before.body is not None:
             return Item(name, number=hands.save(page, before.body, f"Back to revision {before.number}"))
+    if undone.job.kind != LINKS:
+        return Item(name, why=EDITED if page is not None else "it is no page any more")
     return _lead(wiki, undone.job.target, undone.job.source, name, hands)
 
 

@@ -17,6 +17,7 @@ from wikka_port.limits import REASON_CHARS_MAX
 from wikka_port.moving.hidden import hide
 from wikka_port.moving.journal import Move
 from wikka_port.moving.mover import Allow, By
+from wikka_port.moving.refusals import NotDeleted
 from wikka_port.moving.trash import Deleted, deleted, one_deleted
 from wikka_port.names import normalise
 from wikka_port.page_rows import Page
@@ -145,5 +146,12 @@ class GuardedMoves:
         """For who may rename it: the redirect that a rename of this page left, and nobody edited."""
         self.wiki.mover.delete(name, self._by("Renamed back"), allow=self._allow(normalise(name), Privilege.RENAME))
 
-    def put_away(self, name: str, reason: str) -> None:
-        self.delete(name, reason)
+    def put_away(self, name: str, reason: str) -> bytes:
+        return self.delete(name, reason).row
+
+    def bring_back(self, name: str, row: bytes) -> None:
+        """Raises NotAllowed, NotMoved."""
+        one = one_deleted(self.rows, row)
+        if one is None:
+            raise NotDeleted(name)
+        self.undelete(one)
