@@ -179,3 +179,18 @@ def test_a_delete_of_many_pages_is_taken_back(wiki: Wiki, wikka: Wikka) -> None:
     assert back.exit_code == 0, back.output
     assert [text_of(wiki, f"Kept{number}") for number in range(3)] == ["text 0", "text 1", "text 2"]
     assert not check(wiki).differences
+
+
+def test_an_undo_leaves_another_page_of_the_name_as_it_is(wiki: Wiki, wikka: Wikka) -> None:
+    """It has as many revisions as the page that the revert edited."""
+    for name, author in (("Lake", "Moe"), ("Pond", "Ann")):
+        for base, one in enumerate(("Ann", author, "Ann") if name == "Pond" else ("Ann", author)):
+            wiki.save(name, f"{name} {base}", author=one, base=base)
+    done = wikka("revert", "Moe", "--yes")
+    assert done.exit_code == 0, done.output
+    assert text_of(wiki, "Lake") == "Lake 0"
+    assert wikka("delete", "Lake").exit_code == 0
+    assert wikka("rename", "Pond", "Lake", "--no-redirect").exit_code == 0
+    back = wikka("revert", "--undo", job_in(done))
+    assert "Lake: somebody else has edited it since" in back.output
+    assert text_of(wiki, "Lake") == "Pond 2"

@@ -21,8 +21,8 @@ from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, A
 from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
-from wikka_port.page_rows import Page, Revision
-from wikka_port.pages import Conflict, PageTooBig, Wiki
+from wikka_port.page_rows import Page, Revision, is_revision
+from wikka_port.pages import Conflict, PageTooBig, Saved, Wiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.schema import folded
 
@@ -35,7 +35,7 @@ EDITED: Final = "somebody else has edited it since"
 class Hands(Protocol):
     """Writes in the visitor's name (``rights.moving.GuardedMoves``), or a command's."""
 
-    def save(self, page: Page, body: str, note: str) -> int: ...
+    def save(self, page: Page, body: str, note: str) -> Saved: ...
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None: ...
 
@@ -96,7 +96,7 @@ def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
         if body == page.body:
             return Item(name, why="its link cannot be changed by itself")
         try:
-            return Item(name, number=hands.save(page, body, f"Links to {old} lead to {new}"))
+            return _saved(name, hands.save(page, body, f"Links to {old} lead to {new}"))
         except Conflict:
             continue
     return Item(name, why="it was edited again and again")
@@ -106,6 +106,10 @@ def _rename(job: Job, name: str, hands: Hands) -> Item:
     new = job.target + name[len(job.source) :]
     hands.move(name, new, redirect=job.redirect, reason=job.reason)
     return Item(name)
+
+
+def _saved(name: str, saved: Saved) -> Item:
+    return Item(name, saved.number, token=saved.token)
 
 
 def _put_away(name: str, reason: str, hands: Hands) -> Item:
@@ -161,9 +165,7 @@ def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
         if old is None or old.body is None:
             return Item(name, why="the revision before is not there")
         try:
-            return Item(
-                name, number=hands.save(page, old.body, f"Back to revision {plan.to}: {job.reason}".strip(": "))
-            )
+            return _saved(name, hands.save(page, old.body, f"Back to revision {plan.to}: {job.reason}".strip(": ")))
         except Conflict:
             continue
     return Item(name, why="it was edited again and again")
@@ -183,10 +185,10 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     page = wiki.page(name)
     if page is None and name == job.source:
         name, page = job.target, wiki.page(job.target)  # the page itself, which has its old name again
-    if page is not None and item.number and page.number == item.number:
+    if page is not None and item.number and is_revision(page, item.number, item.token):
         before = wiki.revision(name, item.number - 1)
         if before is not None and before.body is not None:
-            return Item(name, number=hands.save(page, before.body, f"Back to revision {before.number}"))
+            return _saved(name, hands.save(page, before.body, f"Back to revision {before.number}"))
     if undone.job.kind != LINKS:
         return Item(name, why=EDITED if page is not None else "it is no page any more")
     return _lead(wiki, undone.job.target, undone.job.source, name, hands)

@@ -21,7 +21,7 @@ from wikka_port.moving.refusals import NotDeleted
 from wikka_port.moving.trash import Deleted, deleted, one_deleted
 from wikka_port.names import normalise
 from wikka_port.page_rows import Page
-from wikka_port.pages import Wiki, clock_ms
+from wikka_port.pages import Saved, Wiki, clock_ms
 from wikka_port.rights.judging import Decision, NotAllowed
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege, effective
 from wikka_port.visitors import Visitor
@@ -120,14 +120,14 @@ class GuardedMoves:
 
     # --- one page of a job -------------------------------------------------------------------------
 
-    def save(self, page: Page, body: str, note: str) -> int:
+    def save(self, page: Page, body: str, note: str) -> Saved:
         """An edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
 
         def allow(rights: PageRights, exists: bool) -> None:
             self._allow(page.name, Privilege.WRITE, exists)(rights)
 
         by = self._by("")
-        saved = self.wiki.save(
+        return self.wiki.save(
             page.name,
             body,
             author=by.name,
@@ -137,7 +137,6 @@ class GuardedMoves:
             signed=by.signed,
             allow=allow,
         )
-        return saved.number
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None:
         self.rename(name, new, redirect=redirect, reason=reason)
