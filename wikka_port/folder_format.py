@@ -10,7 +10,8 @@ paragraph here; a further table or cell that it passes over does not.
 
     0   Folders of before the number.
     1   Revisions lie under the key in the third part of ``meta:versioncount``; deleted pages are rows of ``deleted``;
-        a fourth part is the move that holds a page (``schema``).
+        a fourth part is the move that holds a page (``schema``).  ``backlinks`` and ``wanted`` have the pages that
+        others include.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from wikka_port.accounts.tables import SITE
 from wikka_port.schema import TableSpec
 
 FORMAT: Final = 1
+INCLUDES_LISTED: Final = 1  # the first with included pages in ``backlinks``
 ROW: Final = b"format"
 NUMBER: Final = b"secret:number"
 

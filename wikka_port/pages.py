@@ -91,6 +91,7 @@ class Saved:
     number: int
     time_ms: int
     sequence: str  # for ``settle``; "" where nothing has to be waited for
+    token: str = ""  # of the revision
 
 
 class Conflict(Exception):
@@ -316,7 +317,7 @@ class Wiki(Listings):
         if self.indexes == "application":
             self.store.run(lambda c: run_indexes(c, _change(key, draft, before)))
             sequence = ""
-        return Saved(draft.head.number, draft.time_ms, sequence)
+        return Saved(draft.head.number, draft.time_ms, sequence, draft.head.token.decode())
 
     def _allow_again(self, key: bytes, draft: Draft, allow: Allow) -> None:
         row = self.store.run(lambda c: c.table(schema.PAGES).row(key, columns=[FAMILY, schema.OWNER]))

@@ -4,6 +4,7 @@
     families missing        added to their tables (``older_tables``)
     another registration    changed where it is: it keeps its place in the logs, and changes that wait are delivered by
                             the new one (until then the function of the old registration delivers them)
+    format 0                pages that include others are listed as linking there (``older_includes``)
     triggers of OLDER       the trigger is added from the beginning, which shows it every page; then each of them goes
                             when it has delivered what it has, and stays if that takes longer than OLDER_WAIT_MS
 
@@ -24,6 +25,7 @@ from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
 from wikka_port.editing.rows import TABLES as DRAFT_TABLES
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
 from wikka_port.moving.journal import TABLES as MOVE_TABLES
+from wikka_port.older_includes import list_includes
 from wikka_port.older_tables import add_missing_families
 
 OLDER_WAIT_MS: Final = 10_000
@@ -32,10 +34,12 @@ TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TAB
 
 def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
     """Returns the names of older triggers that stay.  Changes nothing the second time.  Raises NewerFolder."""
-    folder_format.looked_at(connection, TABLES)
+    folder = folder_format.looked_at(connection, TABLES)
     _make_tables(connection)
     if with_triggers:
         _register(connection)
+    if folder.number < folder_format.INCLUDES_LISTED and schema.PAGES.decode() not in folder.missing:
+        list_includes(connection)
     folder_format.note(connection)
     return _older_that_stay(connection) if with_triggers else []
 

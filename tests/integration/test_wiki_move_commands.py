@@ -138,3 +138,59 @@ def test_all_of_an_author_is_taken_back(wiki: Wiki, wikka: Wikka) -> None:
     assert (text_of(wiki, "Garden"), text_of(wiki, "Begun")) == ("roses", None)
     assert text_of(wiki, "Later") == "good again", "somebody edited it since"
     assert not check(wiki).differences
+
+
+def job_in(result: Result) -> str:
+    return re.findall(r"\(([0-9a-f]{16})\)", result.stdout)[-1]
+
+
+def test_a_revert_that_is_taken_back_brings_back_the_pages_that_it_deleted(wiki: Wiki, wikka: Wikka) -> None:
+    wiki.save("Hill", "trees", author="Ann", base=0)
+    wiki.save("Hill", "stones", author="Mal", base=1)
+    for name in ("Begun by Mal", "Begun again", "Purged"):
+        wiki.save(name, "one", author="Mal", base=0)
+        wiki.save(name, "two", author="Mal", base=1)
+    wiki.save("Edited", "before", author="Ann", base=0)
+    wiki.save("Edited", "by Mal", author="Mal", base=1)
+    done = wikka("revert", "Mal", "--yes")
+    assert done.exit_code == 0, done.output
+    assert [text_of(wiki, name) for name in ("Hill", "Begun by Mal", "Begun again")] == ["trees", None, None]
+    wiki.save("Begun again", "another page", author="Ann", base=0)
+    wiki.save("Edited", "on from there", author="Ann", base=3)
+    assert wikka("purge", "Purged", "--yes").exit_code == 0
+    back = wikka("revert", "--undo", job_in(done))
+    assert back.exit_code == 0, back.output
+    assert "2 pages done, 3 left as they are" in back.stdout
+    assert text_of(wiki, "Hill") == "stones"
+    assert [one.body for one in wiki.revisions("Begun by Mal", bodies=True)] == ["two", "one"]
+    assert (text_of(wiki, "Begun again"), text_of(wiki, "Edited")) == ("another page", "on from there")
+    for said in ("Begun again: There is a page Begun again already", "Edited: somebody else has edited it since"):
+        assert said in back.output
+    assert "Purged: Among the deleted pages there is none" in back.output
+    assert not check(wiki).differences
+
+
+def test_a_delete_of_many_pages_is_taken_back(wiki: Wiki, wikka: Wikka) -> None:
+    for number in range(3):
+        wiki.save(f"Kept{number}", f"text {number}", author="Ann", base=0)
+    gone = wikka("delete", "--prefix", "Kept", "--yes")
+    assert text_of(wiki, "Kept1") is None
+    back = wikka("revert", "--undo", job_in(gone))
+    assert back.exit_code == 0, back.output
+    assert [text_of(wiki, f"Kept{number}") for number in range(3)] == ["text 0", "text 1", "text 2"]
+    assert not check(wiki).differences
+
+
+def test_an_undo_leaves_another_page_of_the_name_as_it_is(wiki: Wiki, wikka: Wikka) -> None:
+    """It has as many revisions as the page that the revert edited."""
+    for name, author in (("Lake", "Moe"), ("Pond", "Ann")):
+        for base, one in enumerate(("Ann", author, "Ann") if name == "Pond" else ("Ann", author)):
+            wiki.save(name, f"{name} {base}", author=one, base=base)
+    done = wikka("revert", "Moe", "--yes")
+    assert done.exit_code == 0, done.output
+    assert text_of(wiki, "Lake") == "Lake 0"
+    assert wikka("delete", "Lake").exit_code == 0
+    assert wikka("rename", "Pond", "Lake", "--no-redirect").exit_code == 0
+    back = wikka("revert", "--undo", job_in(done))
+    assert "Lake: somebody else has edited it since" in back.output
+    assert text_of(wiki, "Lake") == "Pond 2"

@@ -11,7 +11,12 @@ import pytest
 
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
+from wikka_port import triggers
 from wikka_port.accounts.audit import Audit
+from wikka_port.accounts.tables import SITE
+from wikka_port.consistency import check
+from wikka_port.folder_format import ROW
+from wikka_port.markup.links import links
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.mover import By
 from wikka_port.moving.runner import resume
@@ -173,6 +178,10 @@ def test_all_edits_of_somebody_are_looked_at_and_taken_back(web: WikiClient) -> 
     assert ({one.name for one in progress.done}, [one.name for one in progress.left]) == (
         {"Good", "Bad"}, ["Edited since"],
     )  # fmt: skip
+    where = answer.headers["Location"]
+    assert root.post(where, {**root.form(where), "undo": "1"}).status_code == 303
+    wait_for_jobs()
+    assert (text(web, "Good"), text(web, "Bad"), text(web, "Edited since")) == ("more spam", "spam", "fine again")
     assert web.wiki.mover.journal.opened() == {}
 
 
@@ -209,3 +218,37 @@ def test_work_that_fell_is_gone_on_with_at_the_next_start_unless_it_was_stopped(
     assert progress is not None
     assert (progress.state, len(progress.done), progress.waiting) == (b"ended", 4, ())
     assert web.wiki.mover.journal.opened() == {}
+
+
+def test_a_page_that_another_one_includes_is_led_like_a_link(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    save(web, "Old name", "the included words")
+    save(web, "Whole", 'begin {{include page="Old name" who="you"}} and %%{{include page="Old name"}}%%')
+    save(web, "Templated", "{{include page='Old name'}}")
+    assert web.wiki.backlinks("Old name") == ["Templated", "Whole"]
+    form = mia.form("/Old_name/rename")
+    assert mia.post("/Old_name/rename", {**form, "new": 'A "new" name', "links": "1"}).status_code == 303
+    wait_for_jobs()
+    assert text(web, "Whole") == (
+        'begin {{include page="A &#34;new&#34; name" who="you"}} and %%{{include page="Old name"}}%%'
+    )
+    assert text(web, "Templated") == "{{include page='A \"new\" name'}}"
+    for name in ("Whole", "Templated"):
+        assert "the included words" in web.get(f"/{name}").text
+    assert web.wiki.backlinks("Old name") == []
+    assert check(web.wiki).differences == ()
+
+
+def test_pages_of_an_older_folder_that_include_others_are_listed_when_it_is_prepared(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wiki = web.wiki
+    with monkeypatch.context() as older:
+        older.setattr(triggers, "links", lambda text, **given: [one for one in links(text, **given) if one != "Part"])
+        save(web, "Whole", "{{ Include who='x' page='Part'}} [[Other]]")
+        save(web, "Part", "words")
+    wiki.rows.delete(SITE, ROW)
+    assert wiki.backlinks("Part") == []
+    wiki.prepare()
+    assert wiki.backlinks("Part") == ["Whole"]
+    assert check(wiki).differences == ()

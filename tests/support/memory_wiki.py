@@ -166,7 +166,7 @@ class MemoryWiki:
             cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: body.encode("utf-8", "replace")}
             self._row(page_key(name)).update({**cells, schema.OWNER: page.owner.encode()})
             self.rows.data.setdefault(schema.NAMES, {})[name_row(name)] = {schema.NAME: name.encode()}
-            return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}")
+            return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}", page.token)
 
     def rename_edits(self, name: str, new: str) -> int:
         self._asked("rename_edits")

@@ -1,7 +1,8 @@
 """``{{include page="Other" name="value"}}``: another page's text in this one, as a template.
 
 ``{{{name}}}`` and ``{{{name|else}}}`` in the other page stand for what the call gives.  A page that includes itself,
-over whatever others, is refused, and so is what goes over a bound of ``limits``.
+over whatever others, is refused, and so is what goes over a bound of ``limits``.  A page that redirects, as a renamed
+one does, stands for the page that it leads to.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import Final
 
 from wikka_port.actions.call import ActionCall
 from wikka_port.limits import INCLUDE_CHARS_MAX, INCLUDE_DEPTH_MAX
+from wikka_port.markup.links import redirect_target
+from wikka_port.markup.targets import decode_references
 from wikka_port.names import normalise
+from wikka_port.page_rows import Page
 
 _PARAMETER: Final = re.compile(r"\{\{\{\s*([A-Za-z][\w\-]{0,40})\s*(?:\|([^{}\n]{0,400}))?\}\}\}")
 _ANCHOR: Final = re.compile(r' <a class="anchor" [^>]*>#</a>')
@@ -23,18 +27,26 @@ def run(call: ActionCall) -> str:
     asked = call.arguments.get("page", "").strip()
     if not asked:
         raise ValueError('page="..." should be the name of a page')
-    name = normalise(asked)
-    if name in (call.page, *call.within):
-        raise ValueError(f"the page {name} would include itself")
+    name = normalise(decode_references(asked))  # as of a link: a quotation mark is written so
     if len(call.within) >= INCLUDE_DEPTH_MAX:
         raise ValueError(f"pages are included {INCLUDE_DEPTH_MAX} deep at most")
+    page = _page(call, name)
+    led = redirect_target(page.body, markup=page.markup) if "redirect" in page.body.lower() else None
+    if led is not None:
+        page = _page(call, led)
+    if len(page.body) > INCLUDE_CHARS_MAX:
+        raise ValueError(f"the page {page.name} is longer than {INCLUDE_CHARS_MAX:,} characters")
+    shown = call.render(page, filled(page.body, call.arguments))
+    return _ID.sub("", _ANCHOR.sub("", shown))  # ids are of the page that includes
+
+
+def _page(call: ActionCall, name: str) -> Page:
+    if name in (call.page, *call.within):
+        raise ValueError(f"the page {name} would include itself")
     page = call.site.wiki.page(name)
     if page is None:
         raise ValueError(f"there is no page {name}")
-    if len(page.body) > INCLUDE_CHARS_MAX:
-        raise ValueError(f"the page {name} is longer than {INCLUDE_CHARS_MAX:,} characters")
-    shown = call.render(page, filled(page.body, call.arguments))
-    return _ID.sub("", _ANCHOR.sub("", shown))  # ids are of the page that includes
+    return page
 
 
 def filled(text: str, given: Mapping[str, str]) -> str:

@@ -204,7 +204,11 @@ def purge(name: str, at: str, yes: bool, dry_run: bool, store: str, indexes: Any
 @click.option(
     "--since", default="yesterday", show_default=True, metavar="TIME", help="2026-11-24, or with T15:00 (UTC)."
 )
-@click.option("--undo", metavar="ID", help="Take back what an earlier revert, or the links of a rename, did.")
+@click.option(
+    "--undo",
+    metavar="ID",
+    help="Take back what an earlier revert, a delete of many pages, or the links of a rename did.",
+)
 @_REASON
 @_YES
 @_DRY

@@ -8,7 +8,7 @@ from __future__ import annotations
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
-from wikka_port.moving.jobs import LINKS, REVERT, SUBPAGES, UNDO, Jobs, Progress, new_job
+from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Jobs, Progress, new_job
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.runner import start
 from wikka_port.names import page_key
@@ -54,7 +54,7 @@ def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> st
     job = progress.job
     if "stop" in request.form:
         jobs.stop(job.id)
-    elif "undo" in request.form and job.kind in (LINKS, SUBPAGES, REVERT):
+    elif "undo" in request.form and job.kind in (LINKS, SUBPAGES, REVERT, MASS_DELETE):
         jobs.stop(job.id)
         return _undone(site, jobs, progress)
     elif jobs.go_on(job.id) or progress.is_open:

@@ -1,16 +1,18 @@
 """What a text links to (pure): the same tokens that the page is rendered from, so the two agree.
 
-``links`` is what the backlinks trigger calls for each saved revision; it does no HTML.
+``links`` is what the backlinks trigger calls for each saved revision; it does no HTML.  A page that another one
+includes counts as linked to: it is missed where it is not there, and has to be led where it is renamed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from wikka_port.markup.formats import WIKKA, tokens
-from wikka_port.markup.tokens import NEWLINE, Open, PageLink, Token
+from wikka_port.markup.targets import included_page
+from wikka_port.markup.tokens import NEWLINE, ActionCall, Open, PageLink, Token
 
 _REDIRECT_WORD: Final = re.compile(r"#REDIRECT\s*:?\s*", re.IGNORECASE)
 _REDIRECT_LENGTH: Final = 50  # characters; more than that before the link is no such beginning
@@ -19,6 +21,14 @@ _REDIRECT_LENGTH: Final = 50  # characters; more than that before the link is no
 def page_names(read: Iterable[Token]) -> list[str]:
     """The pages that these tokens link to: normalised names, each once, in order."""
     return list(dict.fromkeys(token.name for token in read if isinstance(token, PageLink)))
+
+
+def _targets(read: Iterable[Token]) -> Iterator[str]:
+    for token in read:
+        if isinstance(token, PageLink):
+            yield token.name
+        elif isinstance(token, ActionCall) and (name := included_page(token)):
+            yield name
 
 
 def redirect_of(read: Iterable[Token]) -> str | None:
@@ -42,8 +52,8 @@ def redirect_of(read: Iterable[Token]) -> str | None:
 
 
 def links(text: str, *, autolink: bool = True, markup: str = WIKKA) -> list[str]:
-    """Distinct normalised names of the pages that ``text`` links to, in order; the ones that its HTML links."""
-    return page_names(tokens(text, autolink=autolink, markup=markup))
+    """Distinct normalised names of the pages that the HTML of ``text`` links to or includes, in order."""
+    return list(dict.fromkeys(_targets(tokens(text, autolink=autolink, markup=markup))))
 
 
 def redirect_target(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:

@@ -134,6 +134,13 @@ def trimmed(address: str) -> int:
     return max(end, 0)
 
 
+def included_page(action: ActionCall) -> str | None:
+    """The page that ``{{include page="Page"}}`` shows in its place, normalised; None for another action."""
+    asked = dict(action.arguments).get("page", "") if action.name == "include" else ""
+    link = page_link(asked) if asked else None
+    return None if link is None else link.name
+
+
 def redirect_link(action: ActionCall) -> PageLink | None:
     """``{{redirect target="Page"}}`` is a link like another: it counts as one and the page shows it."""
     if action.name != "redirect":

@@ -6,8 +6,8 @@ another process after a fall, and undone:
     m:kind   links, subpages, revert, delete, undo      m:state   open, stopped, ended
     m:by m:signed m:reason                              m:lease   "until token": the process that works on it
     m:from m:to        names of a rename                m:since m:author m:prefix   of a mass revert or delete
-    e:KEY    of a page: "? NAME" to be done; "N NAME" done, with the number of the revision that it made, 0: moved or
-             deleted; "- NAME: why" left as it is
+    e:KEY    of a page: "? NAME" to be done; "N@TOKEN NAME" done, with the number and token of the revision that it
+             made; "0 NAME" moved; "0@ROW NAME" deleted, to that row of ``deleted``; "- NAME: why" left as it is
 
 A page is looked at when its turn comes: what was edited meanwhile is judged as it is then.
 """
@@ -37,6 +37,8 @@ class Item:
     name: str
     number: int = 0  # of the revision that was made; 0: it was moved or deleted
     why: str = ""  # it was left as it is
+    token: str = ""  # of the revision that was made; "": not known, of an older job
+    row: bytes = b""  # in ``deleted``, where it was deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,8 @@ def _column(name: str) -> bytes:
 def _packed(item: Item) -> bytes:
     if item.why:
         return _LEFT + b" " + item.name.encode() + b": " + item.why.encode("utf-8", "replace")
-    return b"%d %s" % (item.number, item.name.encode())
+    made = item.token.encode() if item.number else item.row
+    return b"%d%s %s" % (item.number, b"@" + made if made else b"", item.name.encode())
 
 
 def _progress(job_id: bytes, cells: Cells) -> Progress:
@@ -205,12 +208,14 @@ def _items(cells: Cells) -> Iterator[tuple[bytes, Item]]:
         if not column.startswith(ITEM):
             continue
         kind, _, rest = value.partition(b" ")
+        kind, _, made = kind.partition(b"@")
         said = rest.decode(errors="replace")
         if kind == _LEFT:
             name, _, why = said.rpartition(": ")
             yield kind, Item(name, why=why)
         else:
-            yield kind, Item(said, number=int(kind) if kind.isdigit() else 0)
+            number = int(kind) if kind.isdigit() else 0
+            yield kind, Item(said, number, token=made.decode()) if number else Item(said, row=made)
 
 
 def new_job(kind: str, by: str, signed: str, reason: str = "", **given: object) -> Job:

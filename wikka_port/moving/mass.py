@@ -5,7 +5,9 @@ subpages  Name/x becomes New/x
 revert    back to the newest revision that is not of the author, or before ``since``; a page that he began is deleted
 delete    the page is deleted
 undo      of links: the text before comes back where nobody has edited since, else the links are led back;
-          of subpages: each is renamed back
+          of subpages: each is renamed back;
+          of revert and delete: a page that was deleted is brought back, unless another one has its name by now; of
+          revert: the text before comes back where nobody has edited since
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, A
 from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
-from wikka_port.page_rows import Page, Revision
-from wikka_port.pages import Conflict, PageTooBig, Wiki
+from wikka_port.page_rows import Page, Revision, is_revision
+from wikka_port.pages import Conflict, PageTooBig, Saved, Wiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.schema import folded
 
@@ -33,11 +35,15 @@ EDITED: Final = "somebody else has edited it since"
 class Hands(Protocol):
     """Writes in the visitor's name (``rights.moving.GuardedMoves``), or a command's."""
 
-    def save(self, page: Page, body: str, note: str) -> int: ...
+    def save(self, page: Page, body: str, note: str) -> Saved: ...
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None: ...
 
-    def put_away(self, name: str, reason: str) -> None: ...
+    def put_away(self, name: str, reason: str) -> bytes:
+        """The row in ``deleted``."""
+        ...
+
+    def bring_back(self, name: str, row: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
         if body == page.body:
             return Item(name, why="its link cannot be changed by itself")
         try:
-            return Item(name, number=hands.save(page, body, f"Links to {old} lead to {new}"))
+            return _saved(name, hands.save(page, body, f"Links to {old} lead to {new}"))
         except Conflict:
             continue
     return Item(name, why="it was edited again and again")
@@ -102,9 +108,12 @@ def _rename(job: Job, name: str, hands: Hands) -> Item:
     return Item(name)
 
 
+def _saved(name: str, saved: Saved) -> Item:
+    return Item(name, saved.number, token=saved.token)
+
+
 def _put_away(name: str, reason: str, hands: Hands) -> Item:
-    hands.put_away(name, reason)
-    return Item(name)
+    return Item(name, row=hands.put_away(name, reason))
 
 
 # --- a mass revert -----------------------------------------------------------------------------
@@ -156,9 +165,7 @@ def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
         if old is None or old.body is None:
             return Item(name, why="the revision before is not there")
         try:
-            return Item(
-                name, number=hands.save(page, old.body, f"Back to revision {plan.to}: {job.reason}".strip(": "))
-            )
+            return _saved(name, hands.save(page, old.body, f"Back to revision {plan.to}: {job.reason}".strip(": ")))
         except Conflict:
             continue
     return Item(name, why="it was edited again and again")
@@ -172,13 +179,18 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if undone.job.kind == SUBPAGES:
         hands.move(job.source + name[len(job.target) :], name, redirect=False, reason=job.reason)
         return Item(name)
+    if item.row:
+        hands.bring_back(name, item.row)
+        return Item(name)
     page = wiki.page(name)
     if page is None and name == job.source:
         name, page = job.target, wiki.page(job.target)  # the page itself, which has its old name again
-    if page is not None and item.number and page.number == item.number:
+    if page is not None and item.number and is_revision(page, item.number, item.token):
         before = wiki.revision(name, item.number - 1)
         if before is not None and before.body is not None:
-            return Item(name, number=hands.save(page, before.body, f"Back to revision {before.number}"))
+            return _saved(name, hands.save(page, before.body, f"Back to revision {before.number}"))
+    if undone.job.kind != LINKS:
+        return Item(name, why=EDITED if page is not None else "it is no page any more")
     return _lead(wiki, undone.job.target, undone.job.source, name, hands)
 
 

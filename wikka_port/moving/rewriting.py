@@ -1,5 +1,7 @@
 """Links of a text led from one page to another (pure): one function for each format of texts, in REWRITERS.
 
+A page that ``{{include page="Name"}}`` shows is led like a link.
+
 A place that looks like a link need not be one: it may stand in a block of code, or within another link.  So every
 candidate gets a name of its own, the text is read as a page is, and those whose names come back as links are led
 elsewhere; all the rest of the text stays as it is, to the letter.
@@ -23,13 +25,15 @@ from wikka_port.names import InvalidName, from_url, is_camel_case, normalise, ur
 Rewriter = Callable[[str, str, str, bool], str]  # text, old name, new name, whether CamelCase is linked
 
 _LINK: Final = re.compile(r"\[\[([^\[\]\n|]+)(\|[^\]\n]*)?\]\]")
-_REDIRECT: Final = re.compile(r'(\{\{\s*redirect\b[^{}]*?\btarget\s*=\s*")([^"{}]*)("[^{}]*\}\})')
-_EITHER: Final = re.compile(f"(?:{_LINK.pattern})|(?:{_REDIRECT.pattern})", re.IGNORECASE)
+_VALUE: Final = r"""(?:"[^"]*"|'[^']*')"""
+_REDIRECT: Final = r"\{\{\s*redirect\b[^{}]*?\btarget\s*=\s*"
+_INCLUDE: Final = rf"\{{\{{\s*include(?:\s+[a-z][\w\-]*\s*=\s*{_VALUE})*?\s+page\s*=\s*"
+_CALL: Final = rf"""({_REDIRECT}|{_INCLUDE})("[^"{{}}]*"|'[^'{{}}]*')((?s:(?!\{{\{{|\}}\}}).)*\}}\}})"""
+_EITHER: Final = re.compile(f"(?:{_LINK.pattern})|(?:{_CALL})", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r'(\]\()(<[^<>\n]*>|[^()\s<>]+)((?:\s+"[^"\n]*")?\))')  # of a link in Markdown
 _IN_MARKDOWN: Final = re.compile(f"{_EITHER.pattern}|(?:{_ADDRESS.pattern})", re.IGNORECASE)
 _FOLDERS: Final = re.compile(r"^(?:\.{0,2}/)+|\.md$")  # pages stand in none (``markup.markdown``)
 _MARK: Final = "Zqxlead"  # of a candidate; no page is called so
-_IN_ATTRIBUTE: Final = re.compile('["{}]')
 
 
 def rewritten(text: str, old: str, new: str, autolink: bool = True, *, markup: str = WIKKA) -> str:
@@ -56,7 +60,7 @@ def _led(text: str, old: str, new: str, autolink: bool, markup: str) -> str:
 
 
 def _with_led_links(text: str, old: str, new: str, mark: str, autolink: bool, markup: str) -> str:
-    """Lead what is written as a link, or as an action that leads on."""
+    """Lead what is written as a link, or as an action that leads on or includes the page."""
     count = 0
 
     def probe(match: re.Match[str]) -> str:
@@ -80,27 +84,28 @@ def _with_led_links(text: str, old: str, new: str, mark: str, autolink: bool, ma
             return match.group()
         count += 1
         is_link = f"{mark}{count} page" in leads
-        led = _to(match, forced_link(new)[:-3], _attribute(new), url_path(new), bare="|")
+        led = _to(match, forced_link(new)[:-3], new, url_path(new), bare="|")
         return led if is_link else match.group()
 
     return pattern.sub(lead, text)
 
 
-def _to(match: re.Match[str], begin: str, attribute: str, address: str, *, bare: str = "") -> str:
+def _to(match: re.Match[str], begin: str, name: str, address: str, *, bare: str = "") -> str:
     if match.group(1) is not None:
         return f"{begin}{match.group(2) or bare}]]"
     if match.group(3) is not None:
-        return f"{match.group(3)}{attribute}{match.group(5)}"
+        return f"{match.group(3)}{_attribute(name, match.group(4)[0])}{match.group(5)}"
     place = match.group(7).strip("<>").partition("#")[2]
     return f"{match.group(6)}{address}{f'#{place}' if place else ''}{match.group(8)}"
 
 
-def _attribute(name: str) -> str:
-    return _IN_ATTRIBUTE.sub(lambda found: f"&#{ord(found.group())};", name)
+def _attribute(name: str, quote: str) -> str:
+    special = re.compile(f"[{quote}{{}}]")
+    return f"{quote}{special.sub(lambda found: f'&#{ord(found.group())};', name)}{quote}"
 
 
 def _names(match: re.Match[str], old: str) -> bool:
-    target = match.group(1) if match.group(1) is not None else match.group(4)
+    target = match.group(1) if match.group(1) is not None else match.group(4) and match.group(4)[1:-1]
     try:
         if target is None:
             return from_url(unquote(_FOLDERS.sub("", match.group(7).strip("<>").partition("#")[0]))) == old

@@ -17,10 +17,11 @@ from wikka_port.limits import REASON_CHARS_MAX
 from wikka_port.moving.hidden import hide
 from wikka_port.moving.journal import Move
 from wikka_port.moving.mover import Allow, By
+from wikka_port.moving.refusals import NotDeleted
 from wikka_port.moving.trash import Deleted, deleted, one_deleted
 from wikka_port.names import normalise
 from wikka_port.page_rows import Page
-from wikka_port.pages import Wiki, clock_ms
+from wikka_port.pages import Saved, Wiki, clock_ms
 from wikka_port.rights.judging import Decision, NotAllowed
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege, effective
 from wikka_port.visitors import Visitor
@@ -119,14 +120,14 @@ class GuardedMoves:
 
     # --- one page of a job -------------------------------------------------------------------------
 
-    def save(self, page: Page, body: str, note: str) -> int:
+    def save(self, page: Page, body: str, note: str) -> Saved:
         """An edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
 
         def allow(rights: PageRights, exists: bool) -> None:
             self._allow(page.name, Privilege.WRITE, exists)(rights)
 
         by = self._by("")
-        saved = self.wiki.save(
+        return self.wiki.save(
             page.name,
             body,
             author=by.name,
@@ -136,7 +137,6 @@ class GuardedMoves:
             signed=by.signed,
             allow=allow,
         )
-        return saved.number
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None:
         self.rename(name, new, redirect=redirect, reason=reason)
@@ -145,5 +145,12 @@ class GuardedMoves:
         """For who may rename it: the redirect that a rename of this page left, and nobody edited."""
         self.wiki.mover.delete(name, self._by("Renamed back"), allow=self._allow(normalise(name), Privilege.RENAME))
 
-    def put_away(self, name: str, reason: str) -> None:
-        self.delete(name, reason)
+    def put_away(self, name: str, reason: str) -> bytes:
+        return self.delete(name, reason).row
+
+    def bring_back(self, name: str, row: bytes) -> None:
+        """Raises NotAllowed, NotMoved."""
+        one = one_deleted(self.rows, row)
+        if one is None:
+            raise NotDeleted(name)
+        self.undelete(one)

@@ -22,6 +22,14 @@ SEED = seed(1906)
         ('""[[Old name]]"" [[Other]]', '""[[Old name]]"" [[Other]]'),
         ("#REDIRECT [[Old name]]", "#REDIRECT [[New|]]"),
         ('{{redirect target="Old name"}}', '{{redirect target="New"}}'),
+        ('{{include page="Old name"}} {{include page="Other"}}', '{{include page="New"}} {{include page="Other"}}'),
+        (
+            "{{ Include who='page=\"Old name\"' page = 'Old_name' x=\"{1}\" }}",
+            "{{ Include who='page=\"Old name\"' page = 'New' x=\"{1}\" }}",
+        ),
+        ('%%{{include page="Old name"}}%% ""{{include page="Old name"}}""',) * 2,
+        ('{{include page="Old name"', '{{include page="Old name"'),
+        ('{{include title="Old name"}} {{backlinks page="Old name"}}',) * 2,
         ("|=|[[Old name|x]]||[[Older name]]||", "|=|[[New|x]]||[[Older name]]||"),
         ("[[Old&#32;name]]", "[[New|]]"),
         ("[[http://old.name Old name]] Old name", "[[http://old.name Old name]] Old name"),
@@ -46,6 +54,10 @@ def test_a_word_that_is_a_link_by_itself_is_led_where_words_are_links() -> None:
         ('[a](./Old_name.md#place "title") [b](<Old name>)', '[a](New_one#place "title") [b](New_one)'),
         ("`[a](Old_name)` and [a](Older) [a](https://x.example/Old_name)",) * 2,
         ("    [[Old name]]\n\ntext [[Old name|x]]", "    [[Old name]]\n\ntext [[New one|x]]"),
+        (
+            'a {{include page="Old name"}} `{{include page="Old name"}}`',
+            'a {{include page="New one"}} `{{include page="Old name"}}`',
+        ),
     ],
 )
 def test_links_of_markdown_are_led(text: str, expected: str) -> None:
@@ -53,15 +65,26 @@ def test_links_of_markdown_are_led(text: str, expected: str) -> None:
 
 
 def test_odd_names_are_linked_as_they_are() -> None:
-    for new in ("A/B", "A [b]", "a|b", "Cat: x", "http://x", "#x", "ÄÖ ü"):
+    for new in ("A/B", "A [b]", "a|b", "Cat: x", "http://x", "#x", "ÄÖ ü", "O'Brien", 'a "b"', "{c}"):
         assert links(rewritten("[[Old name]]", "Old name", new)) == [new]
+        for quote in ("'", '"'):
+            assert links(rewritten(f"{{{{include page={quote}Old name{quote}}}}}", "Old name", new)) == [new]
 
 
 def test_of_random_texts_the_links_alone_change() -> None:
     print(f"COLUMNAR_SEED={SEED}")
     rng = random.Random(SEED)
     pieces = (
-        *("[[OldName]]", "[[OldName|l]]", "OldName", "%%OldName [[OldName]]%%", "==OldName==\n", '""OldName""', "\n"),
+        *(
+            "[[OldName]]",
+            "[[OldName|l]]",
+            "OldName",
+            "%%OldName [[OldName]]%%",
+            "==OldName==\n",
+            "{{include page='OldName'}}",
+            '""OldName""',
+            "\n",
+        ),
         *("[[Other]]", "OtherPage", "**b**", "||", "~-", '{{redirect target="OldName"}}', "[[", "]]", "''", "{{toc}}"),
     )
     for _ in range(300):

@@ -168,6 +168,14 @@ def test_pages_that_include_each_other_end(web: WikiClient) -> None:
     assert "4 deep at most" in web.get("/Deep0").text
 
 
+def test_an_included_page_that_redirects_stands_for_the_page_behind_it(web: WikiClient) -> None:
+    for name, text in (("Old", "#REDIRECT [[Part|]]"), ("Loop", "#REDIRECT [[Page|]]"), ("Lost", "#REDIRECT [[No|]]")):
+        web.wiki.save(name, text, author="a", base=0)
+    text = shown(web, "{{include page='Old' who='Ada'}} {{include page='Loop'}} {{include page='Lost'}}")
+    for part in ("Dear Ada, dear you,", "the page Page would include itself", "there is no page No"):
+        assert part in text
+
+
 def test_includes_are_bounded_over_all_pages_of_a_view(web: WikiClient) -> None:
     for n in range(4):
         calls = "".join(f"{{{{include page='Fan{n + 1}' x='{k}'}}}}" for k in range(20))
