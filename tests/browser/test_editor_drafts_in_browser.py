@@ -13,6 +13,11 @@ from tests.support.wiki_server import WikiServer
 from wikka_port.accounts.tables import USERS
 
 COPIES = "Object.keys(localStorage).filter((key) => key.startsWith('wikka-copy')).length"
+# At once, or on the disk already: of the form that is open.
+COPIES_OF_FORM = """() => {
+    const form = document.querySelector("form[data-draft]");
+    return wikkaEditor.copies.of(form.elements.namedItem("as").value, form.dataset.page).then((found) => found.length);
+}"""
 
 
 @pytest.fixture
@@ -89,7 +94,7 @@ def test_a_cut_network_is_said_and_the_draft_follows(open_page: Any) -> None:
     page.clock.run_for(2_100)
     assert said(page, "Not kept").startswith("Not kept: there is no connection to the wiki. A copy is in this browser.")
     assert "problem" in page.get_attribute(".kept-status", "class")
-    assert page.evaluate(COPIES) == 1
+    assert page.evaluate(COPIES_OF_FORM) == 1
     page.context.set_offline(False)
     said(page, "Kept")
     assert page.evaluate(COPIES) == 0
@@ -105,7 +110,7 @@ def test_an_answer_of_somebody_else_is_no_kept_draft(open_page: Any) -> None:
     with page.expect_response("**/draft"):
         page.clock.run_for(10_000)
     page.wait_for_selector(".kept-status:has-text('the wiki answered 200')")
-    assert page.evaluate(COPIES) == 1
+    assert page.evaluate(COPIES_OF_FORM) == 1
 
 
 def test_a_network_cut_during_a_save_costs_nothing(open_page: Any, server: WikiServer) -> None:
@@ -115,7 +120,7 @@ def test_a_network_cut_during_a_save_costs_nothing(open_page: Any, server: WikiS
     page.keyboard.press("Control+s")
     assert "no connection" in said(page, "Not saved")
     assert page.input_value("#body") == "to be saved"
-    assert page.evaluate(COPIES) == 1
+    assert page.evaluate(COPIES_OF_FORM) == 1
     page.context.set_offline(False)
     page.keyboard.press("Control+s")
     page.wait_for_selector(".provenance")

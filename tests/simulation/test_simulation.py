@@ -14,7 +14,7 @@ import pytest
 from tests.simulation.world import World, run
 from tests.support.seeds import seed
 
-SEEDS = 150
+SEEDS = 300
 SECONDS = 10.0
 TOGETHER = 10
 
