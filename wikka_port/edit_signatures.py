@@ -13,7 +13,7 @@ edit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from columnar.client import Connection, Put
@@ -31,6 +31,10 @@ _PLACES: Final = (
     (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
     (MOVES, BY, SIGNED),
 )
+_WHOLE: Final = ((b"", b""),)
+# A scan that finds nothing answers at its end: keys that begin with a digit of an MD5 are searched digit by digit.
+_BY_DIGIT: Final = tuple((b"%x" % digit, b"%x~" % digit) for digit in range(16))
+_KEYED: Final = frozenset({schema.REVISIONS, schema.PAGES, DELETED})
 Found = Sequence[tuple[bytes, int]]  # row, and the timestamp of the name in it
 
 
@@ -40,18 +44,21 @@ def rename_edits(store: Store, name: str, new: str) -> int:
     No move may be under way, since it carries the cells that it has read.
     """
     there = store.run(lambda c: set(c.tables()))  # an older wiki's folder lacks some before it is prepared
-    counts = {
-        (table, column): _rename(store, table, column, signed, name, new)
-        for table, column, signed in _PLACES
-        if table in there
-    }
-    return counts.get((schema.REVISIONS, schema.REVISION_AUTHOR), 0)
+    edits = 0
+    for table, column, signed in _PLACES:
+        asked = {column: name.encode(), **({signed: b"account"} if signed else {})}
+        for start, stop in (_BY_DIGIT if table in _KEYED else _WHOLE) if table in there else ():
+            renamed = _rename(store, table, column, asked, new, start, stop)
+            edits += renamed if table == schema.REVISIONS else 0
+    return edits
 
 
-def _rename(store: Store, table: bytes, column: bytes, signed: bytes, name: str, new: str) -> int:
-    renamed, start = 0, b""
+def _rename(
+    store: Store, table: bytes, column: bytes, asked: Mapping[bytes, bytes], new: str, start: bytes, stop: bytes
+) -> int:
+    renamed = 0
     while True:
-        found = store.run(lambda c, s=start: _signed(c, table, column, signed, name, s))  # type: ignore[misc]
+        found = store.run(lambda c, s=start: _signed(c, table, column, asked, s, stop))  # type: ignore[misc]
         if found:
             store.run(lambda c, f=found: _put(c, table, column, f, new.encode()))  # type: ignore[misc]
         renamed += len(found)
@@ -60,14 +67,17 @@ def _rename(store: Store, table: bytes, column: bytes, signed: bytes, name: str,
         start = found[-1][0] + b"\x00"
 
 
-def _signed(connection: Connection, table: bytes, column: bytes, signed: bytes, name: str, start: bytes) -> Found:
-    """Up to _STEP rows that the account signed."""
-    asked = {column: name.encode().replace(b"'", b"''"), **({signed: b"account"} if signed else {})}
+def _signed(
+    connection: Connection, table: bytes, column: bytes, asked: Mapping[bytes, bytes], start: bytes, stop: bytes
+) -> Found:
+    """Up to _STEP rows that have what is ``asked``."""
     found = connection.table(table).scan(
         row_start=start,
+        row_stop=stop or None,
         columns=list(asked),
         filter=b" AND ".join(
-            b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)" % (*one.split(b":"), value)
+            b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)"
+            % (*one.split(b":"), value.replace(b"'", b"''"))
             for one, value in asked.items()
         ),
         include_timestamp=True,

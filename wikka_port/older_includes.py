@@ -15,7 +15,8 @@ from wikka_port.application_indexes import run_indexes
 from wikka_port.page_rows import is_there, stamp_of
 
 _STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
-_FILTER: Final = rb"SingleColumnValueFilter('body', 'latest', =, 'regexstringnocase:\{\{\s*include\s', true, true)"
+_CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
+_FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)" % _CALL
 _FAMILIES: Final = (b"meta", b"body", b"user", b"note")
 
 
