@@ -69,6 +69,7 @@ HOT: Final = (
     "columnar.regions.guards",
     "columnar.regions.hot_cells",
     "columnar.regions.images",
+    "columnar.regions.log_marks",
     "columnar.regions.log_tail",
     "columnar.regions.patience",
     "columnar.regions.plain_rows",

@@ -235,7 +235,7 @@ class Follower(ABC):
 
     @property
     def lag_seconds(self) -> float:
-        if self.lag_changes == 0:
+        if self.state.open_count == 0 and self.region.log.count_after(self.state.read_to, 1) == 0:
             self._marks.clear()
             return 0.0
         if not self._marks:

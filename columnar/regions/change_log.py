@@ -24,6 +24,7 @@ from itertools import islice
 from typing import Final
 
 from columnar.regions.change_record import Appended, ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
+from columnar.regions.log_marks import LogMarks
 from columnar.regions.log_retention import META_SPACE, TRIMMED, LogRetention
 from columnar.regions.log_tail import LogTail, LogTails
 from columnar.storage.api import Batch, Store
@@ -66,7 +67,10 @@ class ChangeLog:
         self._tail: LogTail | None = None  # where somebody follows the log
         self._cursor_names: frozenset[str] | None = None  # None: to be looked up
         self._counted_to = b""  # key: inherited records up to here are in ``records``
+        self._is_counted_whole = False
         self._inherited_end = pack_key(Sequence(origin, epoch, 0))
+        self._inherited = LogMarks()  # as far as counted
+        self._own = LogMarks()
         self._kept = _Kept()
         self._trimmed_to = b""  # key: nothing stands at or below it, so that tombstones are not walked again
 
@@ -107,6 +111,7 @@ class ChangeLog:
         tail = self._tail
         for sequence, record, packed_bytes in appended:
             self.size_bytes += packed_bytes
+            self._own.add(pack_key(sequence))
             if tail is not None:
                 tail.append(sequence, record, packed_bytes)
 
@@ -194,12 +199,24 @@ class ChangeLog:
         self._cursor_names = None
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
-        """How many records stand after ``after``, at most ``limit``.  O(answer)."""
+        """How many records stand after ``after``, at most ``limit``.
+
+        Looks at 2 * EVERY records (``log_marks``) at most, and at the answer while ``count_step`` is not done.
+        """
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):
             return min(limit, tail.count_after(after))
-        start = pack_key(after) + END_OF_COLUMN if after is not None else b""
-        return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, None), limit))
+        key = pack_key(after) if after is not None else b""
+        start = key + END_OF_COLUMN if key else b""
+        count, stop = self._own.behind(max(key, self._inherited_end))
+        if key < self._inherited_end and self._is_counted_whole:
+            inherited, place = self._inherited.behind(key)
+            count += inherited + self._look(start, place or self._inherited_end, limit - count - inherited)
+            start = self._inherited_end
+        return min(limit, count + self._look(start, stop, limit - count))
+
+    def _look(self, start: bytes, stop: bytes | None, most: int) -> int:
+        return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, stop), most)) if most > 0 else 0
 
     def before(self, time_ms: int) -> Sequence | None:
         """A place before all that was written since that time, behind which the log is whole; None: there is none."""
@@ -286,6 +303,8 @@ class ChangeLog:
         batch.put(META_SPACE, TRIMMED, doomed[-1][0])
         self._store.write(batch)
         self._trimmed_to = end
+        self._inherited.drop(doomed[-1][0])
+        self._own.drop(doomed[-1][0])
         if self._tail is not None:
             self._tail.trim(unpack_key(doomed[-1][0]))
         for key, size in doomed:
@@ -304,10 +323,12 @@ class ChangeLog:
         seen = 0
         for key, data in islice(self._store.scan(LOG_SPACE, start, self._inherited_end), limit):
             self._counted_to = key
+            self._inherited.add(key)
             self.records, self.size_bytes, seen = self.records + 1, self.size_bytes + len(data), seen + 1
             if key < self._kept.to:
                 self._kept.records, self._kept.size_bytes = self._kept.records + 1, self._kept.size_bytes + len(data)
-        return seen == limit
+        self._is_counted_whole = seen < limit
+        return not self._is_counted_whole
 
 
 def begin_log(store: Store, origin: int) -> ChangeLog:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
-from columnar.regions import change_log
+from columnar.regions import change_log, log_marks
 from columnar.regions.change_log import LOG_SPACE, ChangeLog, begin_log
 from columnar.regions.change_record import ChangeRecord, Sequence, pack_key
 from columnar.storage.memory import MemoryEngine
@@ -69,6 +70,14 @@ class Run:
         if old is not None:
             assert not any(one < min(old, self.needed_from) for one in self.there), "what is old goes"
 
+    def check_counts(self) -> None:
+        there = sorted(self.there)
+        places = [None, Sequence(7, self.log.epoch, 0), self.log.written_to]
+        for after in [*places, *self.rng.sample(there, min(len(there), 6))]:
+            count = sum(1 for one in there if after is None or one > after)
+            for limit in (1, 5, 1_000):
+                assert self.log.count_after(after, limit) == min(count, limit)
+
     def check(self) -> None:
         while self.log.count_step(1_000):
             pass
@@ -80,11 +89,15 @@ class Run:
 @pytest.mark.parametrize("step_records", [3, 10_000])
 def test_what_is_there_and_what_is_needed(monkeypatch: pytest.MonkeyPatch, step_records: int) -> None:
     monkeypatch.setattr(change_log, "TRIM_RECORDS", step_records)
+    monkeypatch.setattr(log_marks, "EVERY", 3)
+    monkeypatch.setattr(log_marks, "_SLACK", 2)
     for seed in range(150):
         run = Run(seed)
         for _ in range(60):
             run.step()
+            run.check_counts()
         run.check()
+        run.check_counts()
         run.trim()
         run.check()
 
@@ -101,3 +114,34 @@ def test_the_size_ends_a_log_at_its_oldest(monkeypatch: pytest.MonkeyPatch) -> N
         pass
     assert [key for key, _ in run.store.scan(LOG_SPACE, b"", None)] == [pack_key(one) for one in newest]
     assert run.store.get("meta", MARK) == (9).to_bytes(8, "big"), "stamps of what is gone stay known"
+
+
+def test_a_lag_costs_the_same_however_far_behind_somebody_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryEngine().open("r", frozenset({"meta", LOG_SPACE}))
+    for _ in range(2):
+        log = begin_log(store, 7)
+        for _ in range(2_000):
+            batch = store.batch()
+            appended = log.append(batch, log.next(), ChangeRecord(b"r", 5, ()))
+            store.write(batch)
+            log.written([appended])
+    while log.count_step(1_000):
+        pass
+    looked: list[bytes] = []
+    scan = store.scan
+
+    def counted(space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        for found in scan(space, start, stop):
+            looked.append(found[0])
+            yield found
+
+    monkeypatch.setattr(store, "scan", counted)
+    for after, behind in (
+        (None, 4_000),
+        (Sequence(7, 1, 700), 3_300),
+        (Sequence(7, 2, 0), 2_000),
+        (Sequence(7, 2, 5), 1_995),
+    ):
+        looked.clear()
+        assert log.count_after(after, 10_000) == behind
+        assert len(looked) <= 2 * log_marks.EVERY
