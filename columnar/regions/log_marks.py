@@ -5,7 +5,7 @@ would take the longer, the further somebody is behind.
 
 Invariants:
     I1. Keys are added in ascending order, and removed from the lowest on (``drop``).
-    I2. What stands at or above a key that ``behind`` names is there, all of it.
+    I2. All that stands at or above a key that ``behind`` names is there.
 """
 
 from __future__ import annotations
