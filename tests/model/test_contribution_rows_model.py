@@ -45,7 +45,7 @@ def said(rng: random.Random, n: int) -> Contribute:
     return Contribute(
         family, rng.choice(NAMES), (5, 0, max(0, n - rng.choice((0, 0, 0, 3)))), amounts, totals,
         b"o" if order is not None or rng.random() < 0.5 else b"", order,
-        ((b"f:c", b"%d" % rng.randrange(2)),) if order is not None else (),
+        ((b"f:c", b"%d" % rng.randrange(2)),) if rng.random() < 0.5 else (),
         amounts is not None and rng.random() < 0.2, rng.choice((0, 0, 1)),
     )  # fmt: skip
 
