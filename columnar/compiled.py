@@ -70,6 +70,7 @@ HOT: Final = (
     "columnar.regions.hot_cells",
     "columnar.regions.images",
     "columnar.regions.log_tail",
+    "columnar.regions.logged_puts",
     "columnar.regions.patience",
     "columnar.regions.plain_rows",
     "columnar.regions.reached",
