@@ -48,8 +48,9 @@ class ShareBatch:
             operations = self._by_group[share.group] = []
             self.size_bytes += len(share.group) + WRITE_BYTES
         operations.append(operation_of(rules, share, sequence))
-        carried = sum(len(column) + len(value) for column, value in share.carry)
-        self.size_bytes += len(share.member) + len(share.order or b"") + 2 * carried + OPERATION_BYTES
+        self.size_bytes += len(share.member) + len(share.order or b"") + OPERATION_BYTES
+        for column, value in share.carry:
+            self.size_bytes += 2 * (len(column) + len(value))
 
     @property
     def is_full(self) -> bool:
