@@ -49,24 +49,37 @@ def begins(mutations: list[RowWrite]) -> bool:
     return isinstance(first, RowMutation) and bool(first.operations) and type(first.operations[0]) is Contribute
 
 
-def is_contributed(views: Views, mutation: RowWrite) -> bool:
-    """Whether the row is for here.  NoSuchColumnFamily, NotAllowed."""
-    if not isinstance(mutation, RowMutation) or mutation.conditions:
-        return False
-    before: Contribute | None = None
-    for operation in mutation.operations:
-        if type(operation) is not Contribute:
+class Choice:
+    """Chooses the rows of a call that are for here, under one schema."""
+
+    __slots__ = ("_known", "_views")
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._known: Contribute | None = None  # the last whose families were looked up
+
+    def takes(self, mutation: RowWrite) -> bool:
+        """NoSuchColumnFamily, NotAllowed."""
+        if not isinstance(mutation, RowMutation) or mutation.conditions:
             return False
-        if before is not None and _names_the_same(before, operation):
-            continue
-        before = operation
+        for operation in mutation.operations:
+            if type(operation) is not Contribute:
+                return False
+            if self._known is not None and _names_the_same(self._known, operation):
+                continue
+            if not self._keeps_one_version(operation):
+                return False
+            self._known = operation
+        return True
+
+    def _keeps_one_version(self, operation: Contribute) -> bool:
         for family in operation.families:
-            view = views[family]
+            view = self._views[family]
             if view.ttl_ms is not None:
-                raise expiring(views.table, family)
+                raise expiring(self._views.table, family)
             if view.max_versions != 1:
                 return False
-    return True
+        return True
 
 
 def _names_the_same(one: Contribute, other: Contribute) -> bool:

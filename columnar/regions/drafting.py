@@ -145,8 +145,8 @@ class Drafting:
         return steps
 
     def _contributed(self, batch: Batch, mutations: list[RowWrite], now_ms: int) -> list[Step]:
-        views, store = self._views, self._store
-        mine = [one if contribution_rows.is_contributed(views, one) else None for one in mutations]
+        views, store, choice = self._views, self._store, contribution_rows.Choice(self._views)
+        mine = [one if choice.takes(one) else None for one in mutations]
         held = contribution_rows.read(store, views, [one for one in mine if isinstance(one, RowMutation)])
         steps: list[Step] = []
         for mutation, contributed in zip(mutations, mine, strict=True):

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from columnar.errors import DamagedData
 from columnar.regions.change_record import ChangeRecord, Entry, Images, Kind, Send, pack, unpack
 from tests.support.seeds import seed
 
@@ -41,6 +42,26 @@ def test_any_record_comes_back() -> None:
     for _ in range(400):
         one = some_record(rng, rng.choice(several))
         assert unpack(pack(one)) == one
+
+
+def test_columns_that_begin_alike_are_told_apart() -> None:
+    for _ in range(3):
+        for columns in (
+            [(b"f", b"a"), (b"f", b"ab")], [(b"f", b"ab"), (b"f", b"a")], [(b"f", b""), (b"fa", b""), (b"", b"f")],
+            [(b"fa", b"b"), (b"f", b"ab"), (b"fab", b"")],
+        ):  # fmt: skip
+            entries = tuple(Entry(Kind.PUT, family, qualifier, 5, b"abc") for family, qualifier in columns)
+            one = ChangeRecord(b"r", 5, entries, entries)
+            assert unpack(pack(one)) == one
+
+
+def test_a_record_that_is_cut_short_is_damaged_wherever_that_is() -> None:
+    entries = (Entry(Kind.PUT, b"f", b"q", 5, b"v"), Entry(Kind.PUT, b"f", b"p", 5, b"v"))
+    data = pack(ChangeRecord(b"r", 5, entries, entries, after=entries, images={b"f": None}))
+    assert unpack(data).after == entries
+    for length in range(len(data)):
+        with pytest.raises(DamagedData):
+            unpack(data[:length])
 
 
 def test_a_record_with_other_fields_is_another_record() -> None:
