@@ -71,6 +71,7 @@ HOT: Final = (
     "columnar.regions.images",
     "columnar.regions.log_marks",
     "columnar.regions.log_tail",
+    "columnar.regions.logged_puts",
     "columnar.regions.patience",
     "columnar.regions.plain_rows",
     "columnar.regions.reached",

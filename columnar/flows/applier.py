@@ -12,6 +12,7 @@ Invariants:
         says no: half of it for one alone, a third each for two.  So room is left whenever another follower comes
         (dynamic thresholds: Choudhury and Hahne 1998).
     I4. Followers take turns, by their shares: however much one has to write, others wait for its part of a step.
+        Operations count, not rows: a row may have sixty shares of a view.
 
 Owned by the loop.
 """
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-STEP_WRITES: Final = 50  # some 0.5 ms
+STEP_OPERATIONS: Final = 64  # some 0.5 ms, but for a mutation of more
 WAITING_BYTES: Final = 64 * 1024 * 1024
 PATIENCE_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
 
@@ -144,7 +145,7 @@ class Applier:
     def _step(self) -> bool:
         batches: dict[int, _Batch] = {}
         complete: list[Job] = []
-        left = STEP_WRITES
+        left = STEP_OPERATIONS
         while self._line and left > 0:
             job = self._line.first()
             count = self._gather(job, left, batches)
@@ -161,7 +162,7 @@ class Applier:
         return self._is_planned
 
     def _gather(self, job: Job, most: int, batches: dict[int, _Batch]) -> int:
-        """Put the next writes of the job into batches; how many."""
+        """Put the next writes of the job into batches; how many operations they have."""
         taken = 0
         while taken < most and job.at < len(job.writes) and job.is_queued:
             table, mutation = job.writes[job.at]
@@ -170,7 +171,7 @@ class Applier:
             except ColumnarError as error:
                 self._failed(job, error)
             job.at += 1
-            taken += 1
+            taken += len(mutation.operations)
         return max(taken, 1)
 
     def _put(self, job: Job, table: bytes, mutation: RowMutation, batches: dict[int, _Batch]) -> None:

@@ -1,5 +1,7 @@
 """(pure) The line of jobs that write: owners take turns by the writes that they had, divided by their share.
 
+A write is an operation on a row.
+
 Start-time fair queueing, as in ``fair_share``: an owner with a million writes before it delays another owner's few by
 its part of a step, not by all of them.  The jobs of one owner go in their order.
 

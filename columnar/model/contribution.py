@@ -39,6 +39,7 @@ GUARD_KINDS: Final = (b"\x01\x02", b"\x02\x02")  # what the bytes of a guard beg
 
 _HEAD: Final = Struct(">BBQIQQB")  # to the count of totals
 _PART_HEAD: Final = Struct(">BBQIQIQB")
+_SEQUENCE: Final = Struct(">QIQ")
 _SHORT: Final = Struct(">H")
 _LONG: Final = Struct(">I")
 _AMOUNT: Final = Struct(">q")
@@ -46,10 +47,16 @@ _VERSION: Final = 1
 _WITH_PART: Final = 2
 _GIVES: Final = 1
 _GONE: Final = 2
+_PLAIN: Final = bytes((_VERSION, _GIVES))
 _WRAP: Final = 1 << 64
 _LOWEST: Final = -(1 << 63)
 _MOST: Final = ((1 << 64) - 1, (1 << 32) - 1, (1 << 64) - 1)
 PARTS: Final = 1 << 32  # of one change
+NAMES: Final = 256  # sets of totals whose names are remembered as they are packed
+NAMES_BYTES: Final = 4_096  # of such a set
+_NOTHING_MORE: Final = bytes(5)  # of a member: neither an order nor carried cells
+_NO_AMOUNTS: Final = b"\0" + _NOTHING_MORE
+_GUARD_BYTES: Final = _HEAD.size + len(_NOTHING_MORE)
 
 Sequence = tuple[int, int, int]  # origin, epoch, n
 Carried = tuple[tuple[bytes, bytes], ...]  # column, value
@@ -191,6 +198,90 @@ def split_order_qualifier(qualifier: bytes) -> tuple[bytes, bytes]:
     return order.replace(b"\0\xff", b"\0"), source
 
 
+# --- members of the plain form: of known totals, in no order, carrying nothing, of no part --------------
+
+
+class Names:
+    """The names of a set of totals as members have them.  Constant."""
+
+    __slots__ = ("_amounts", "_end", "_heads", "_is_sorted", "columns")
+
+    def __init__(self, totals: tuple[tuple[bytes, bytes], ...]) -> None:
+        """``totals``: at least one, each once."""
+        columns = [family + b":" + qualifier for family, qualifier in totals]
+        self.columns = tuple(sorted(columns))
+        self._is_sorted = list(self.columns) == columns
+        heads = [_SHORT.pack(len(column)) + column for column in self.columns]
+        heads[0] = bytes((len(heads),)) + heads[0]
+        at = _HEAD.size - 1
+        self._heads: list[tuple[bytes, int, int]] = []  # before an amount, where they stand, the place in ``totals``
+        for column, head in zip(self.columns, heads, strict=True):
+            self._heads.append((head, at, columns.index(column)))
+            at += len(head) + _AMOUNT.size
+        self._end = at
+        self._amounts = Struct(">" + "".join([f"{len(head)}xq" for head in heads]))
+
+    def ordered(self, amounts: tuple[int, ...]) -> tuple[int, ...]:
+        """``amounts`` in the order of ``columns``, each as a long."""
+        assert len(amounts) == len(self._heads), "an amount for each total"
+        for amount in amounts:
+            if not _LOWEST <= amount < -_LOWEST:
+                amounts = tuple([wrapped(one) for one in amounts])
+                break
+        return amounts if self._is_sorted else tuple([amounts[place] for _, _, place in self._heads])
+
+    def pack(self, sequence: Sequence, applied_ms: int, amounts: tuple[int, ...]) -> bytes:
+        """The member that gives these amounts, which are as ``ordered`` has them."""
+        parts = [_HEAD.pack(_VERSION, _GIVES, *sequence, applied_ms, 0)[:-1]]
+        for (head, _, _), amount in zip(self._heads, amounts, strict=True):
+            parts.append(head)
+            parts.append(_AMOUNT.pack(amount))
+        parts.append(_NOTHING_MORE)
+        return b"".join(parts)
+
+    def amounts_in(self, data: bytes) -> tuple[int, ...] | None:
+        """Read what the member gives to the columns, one by one; None: it is of another form."""
+        end = self._end
+        if len(data) != end + len(_NOTHING_MORE) or data[end:] != _NOTHING_MORE or data[:2] != _PLAIN:
+            return None
+        for head, at, _ in self._heads:
+            if data[at : at + len(head)] != head:
+                return None
+        amounts: tuple[int, ...] = self._amounts.unpack_from(data, _HEAD.size - 1)
+        return amounts
+
+
+_names: Final[dict[tuple[tuple[bytes, bytes], ...], Names]] = {}  # at most NAMES
+
+
+def names_of(totals: tuple[tuple[bytes, bytes], ...]) -> Names | None:
+    """None: there are none, or they are longer than it pays to remember."""
+    held = _names.get(totals)
+    if held is not None:
+        return held
+    size = sum([len(family) + len(qualifier) for family, qualifier in totals])
+    if not 0 < size <= NAMES_BYTES or len(set(totals)) != len(totals) or len(totals) > TOTALS:
+        return None
+    if len(_names) >= NAMES:
+        _names.clear()
+    names = _names[totals] = Names(totals)
+    return names
+
+
+def is_plain_guard(data: bytes) -> bool:
+    return len(data) == _GUARD_BYTES and data[:2] == GUARD_KINDS[0] and data[_HEAD.size - 1 :] == _NO_AMOUNTS
+
+
+def pack_plain_guard(sequence: Sequence, applied_ms: int) -> bytes:
+    return _HEAD.pack(_VERSION, _GONE, *sequence, applied_ms, 0) + _NOTHING_MORE
+
+
+def plain_sequence(data: bytes) -> Sequence:
+    """Read the sequence of a member or guard of this form."""
+    origin, epoch, n = _SEQUENCE.unpack_from(data, 2)
+    return origin, epoch, n
+
+
 # --- what a contribution does --------------------------------------------------------------------------
 
 
@@ -200,12 +291,16 @@ def follow(held: Member | None, said: Contribute, now_ms: int) -> Member | None:
         return None
     if said.amounts is None:
         return Member(said.sequence, now_ms, True, (), part=said.part)
+    ordered = said.order_family if said.order is not None else b""
+    names = names_of(said.totals) if held is None or not said.relative else None
+    if names is not None:
+        named = tuple(zip(names.columns, names.ordered(said.amounts), strict=True))
+        return Member(said.sequence, now_ms, False, named, ordered, said.order or b"", said.carry, said.part)
     columns = [family + b":" + qualifier for family, qualifier in said.totals]
     amounts = dict(zip(columns, said.amounts, strict=True))
     if said.relative and held is not None:
         amounts = {**dict(held.amounts), **{one: amounts[one] + amount_of(held, one) for one in columns}}
     given = tuple(sorted((one, wrapped(amount)) for one, amount in amounts.items()))
-    ordered = said.order_family if said.order is not None else b""
     return Member(said.sequence, now_ms, False, given, ordered, said.order or b"", said.carry, said.part)
 
 

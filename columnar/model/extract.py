@@ -168,11 +168,13 @@ def _there(part: bytes, what: str) -> bytes:
 def keys_of(extractors: tuple[Extractor, ...], row: bytes, image: Image, last: tuple[bytes, ...] = ()) -> list[bytes]:
     """The keys that the extractors make of a row, each once; ``last``: parts that end every key.  Unreadable."""
     parts = [extractor.parts(row, image) for extractor in extractors]
-    if prod(map(len, parts)) > GROUPS_OF_A_ROW:
+    is_plain = len(parts) == 1 and not last
+    if (len(parts[0]) if is_plain else prod(map(len, parts))) > GROUPS_OF_A_ROW:
         raise Unreadable(f"row {shown(row)} would be in more than {GROUPS_OF_A_ROW} groups")
-    keys = list(parts[0]) if len(parts) == 1 and not last else [joined((*one, *last)) for one in product(*parts)]
-    if any(len(key) > ROW_KEY_BYTES for key in keys):
-        raise Unreadable(f"row {shown(row)} makes a key of more than {ROW_KEY_BYTES} bytes")
+    keys = list(parts[0]) if is_plain else [joined((*one, *last)) for one in product(*parts)]
+    for key in keys:
+        if len(key) > ROW_KEY_BYTES:
+            raise Unreadable(f"row {shown(row)} makes a key of more than {ROW_KEY_BYTES} bytes")
     return keys
 
 

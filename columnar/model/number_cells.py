@@ -32,6 +32,7 @@ _NUMBER: Final = re.compile(rf"(?:(number|counter|decimal)\(\s*)?({COLUMN})(?:\s
 _TEXT: Final = re.compile(rf"text\(\s*({COLUMN})\s*\)")
 _TURNED: Final = bytes(range(255, -1, -1))
 _LOWEST: Final = -(1 << 63)
+_SHORT_DIGITS: Final = 18  # so many fit into 64 bits, whichever they are
 
 
 class Unreadable(Exception):
@@ -64,6 +65,8 @@ class Number:
 
     def read(self, value: bytes) -> int:
         """Unreadable: it is no number of this form."""
+        if value.isdigit() and len(value) <= _SHORT_DIGITS and not self.scale and self.form != "counter":
+            return int(value)  # most numbers, without the pattern
         is_text = self.form == "decimal" or (self.form == "number" and _DECIMAL.fullmatch(value))
         if is_text:
             return decimal_of(value, self.scale)

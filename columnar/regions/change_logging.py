@@ -10,7 +10,6 @@ of the row's records; trimming records leaves their highest stamp behind.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from columnar.regions import row_images
 from columnar.regions.applied import Step
@@ -69,7 +68,7 @@ class ChangeLogging:
             if record.stamp:
                 batch.put(META_SPACE, STAMP, self.stamps.mark(now_ms).to_bytes(8, "big"))
             else:
-                stamped = replace(record, stamp=self.stamps.give(batch, record.row, now_ms))
+                stamped = record.but(stamp=self.stamps.give(batch, record.row, now_ms))
             steps.append(Step(sequence, stamped.timestamp, (), None, self.log.append(batch, sequence, stamped)))
         return steps
 

@@ -41,11 +41,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from columnar.errors import DamagedData
 
@@ -125,27 +124,72 @@ class Send(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    row: bytes
-    timestamp: int  # the highest of its entries: maybe a client's invention
-    entries: tuple[Entry, ...]
-    before: tuple[Entry, ...] = ()
-    only_for: str | None = None  # a backfill: the trigger that wants to see every row
-    stamp: int = 0  # rises with each record of the row: what is derived from it is written and deleted at this time
-    hops: int = 0  # how many changes led to this one
-    after: tuple[Entry, ...] = ()
-    sends: tuple[Send, ...] = ()
-    more_follows: bool = False  # the next record is of the same atomic step
-    images: Images | None = None  # of which ``before`` and ``after`` hold the images; None: the record has none
-    touched: int = 0  # where it has images: how many cells of ``before`` are there for being touched
+    """Constant.  A plain class: each change makes one, and a frozen dataclass takes 4 us, this one 1."""
+
+    __slots__ = (
+        "after", "before", "entries", "hops", "images", "more_follows", "only_for", "row", "sends", "stamp",
+        "timestamp", "touched",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        row: bytes,
+        timestamp: int,
+        entries: tuple[Entry, ...],
+        before: tuple[Entry, ...] = (),
+        only_for: str | None = None,
+        stamp: int = 0,
+        hops: int = 0,
+        after: tuple[Entry, ...] = (),
+        sends: tuple[Send, ...] = (),
+        more_follows: bool = False,
+        images: Images | None = None,
+        touched: int = 0,
+    ) -> None:
+        self.row = row
+        self.timestamp = timestamp  # the highest of its entries: maybe a client's invention
+        self.entries = entries
+        self.before = before
+        self.only_for = only_for  # a backfill: the trigger that wants to see every row
+        self.stamp = stamp  # rises with each record of the row: what is derived from it is written and deleted at it
+        self.hops = hops  # how many changes led to this one
+        self.after = after
+        self.sends = sends
+        self.more_follows = more_follows  # the next record is of the same atomic step
+        self.images = images  # of which ``before`` and ``after`` hold the images; None: the record has none
+        self.touched = touched  # where it has images: how many cells of ``before`` are there for being touched
 
     @property
     def touched_before(self) -> tuple[Entry, ...]:
         """What touched columns held before, of families for which somebody asked that."""
         return self.before if self.images is None else self.before[: self.touched]
 
+    def but(self, **changes: Any) -> ChangeRecord:
+        """With other values in these fields."""
+        return ChangeRecord(**(dict(zip(_FIELDS, self._held(), strict=True)) | changes))
 
+    def _held(self) -> tuple[Any, ...]:
+        return (
+            self.row, self.timestamp, self.entries, self.before, self.only_for, self.stamp, self.hops, self.after,
+            self.sends, self.more_follows, self.images, self.touched,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ChangeRecord) and other._held() == self._held()
+
+    def __hash__(self) -> int:
+        return hash((self.row, self.stamp))
+
+    def __repr__(self) -> str:
+        named = zip(_FIELDS, self._held(), strict=True)
+        return f"ChangeRecord({', '.join(f'{name}={value!r}' for name, value in named)})"
+
+
+_FIELDS: Final = (
+    "row", "timestamp", "entries", "before", "only_for", "stamp", "hops", "after", "sends", "more_follows", "images",
+    "touched",
+)  # fmt: skip
 Appended = tuple[Sequence, ChangeRecord, int]  # to a log, and how many bytes it is there
 
 
@@ -169,16 +213,8 @@ def pack(record: ChangeRecord) -> bytes:
         parts += [_SHORT.pack(len(name)), name]
     is_plain = not record.after and not record.sends and record.images is None
     for entries in (record.entries, record.before) if is_plain else (record.entries, record.before, record.after):
-        parts.append(_COUNT.pack(len(entries)))
-        for kind, family, qualifier, timestamp, value in entries:
-            parts += [
-                _ENTRY.pack(kind, timestamp, len(family)),
-                family,
-                _COUNT.pack(len(qualifier)),
-                qualifier,
-                _COUNT.pack(len(value)),
-                value,
-            ]
+        parts.append(_count(len(entries)))
+        _pack_entries(entries, parts)
     if is_plain:
         parts.append(_NO_MORE)
         return b"".join(parts)
@@ -188,8 +224,44 @@ def pack(record: ChangeRecord) -> bytes:
             parts += [_SHORT.pack(len(short)), short]
         parts += [_SEND.pack(send.delay_ms, send.priority), _COUNT.pack(len(send.body)), send.body]
     if record.images is not None:
-        parts += [_COUNT.pack(record.touched), pack_images(record.images)]
+        parts += [_COUNT.pack(record.touched), _known.packed(record.images)]
     return b"".join(parts)
+
+
+def _pack_entries(entries: tuple[Entry, ...], parts: list[bytes]) -> None:
+    """Most entries of a record begin as the one before."""
+    last_kind: Kind | None = None
+    last_timestamp, last_length, head = -1, -1, b""
+    for kind, family, qualifier, timestamp, value in entries:
+        if timestamp != last_timestamp or kind is not last_kind or len(family) != last_length:
+            last_kind, last_timestamp, last_length = kind, timestamp, len(family)
+            head = _ENTRY.pack(kind, timestamp, last_length)
+        parts += (head, family, _count(len(qualifier)), qualifier, _count(len(value)), value)
+
+
+_COUNTS: Final = [_COUNT.pack(count) for count in range(256)]
+
+
+def _count(count: int) -> bytes:
+    return _COUNTS[count] if count < 256 else _COUNT.pack(count)
+
+
+class _KnownImages:
+    """The bytes of the images of the last record: of one table's records they are one object."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: tuple[Images, bytes] | None = None
+
+    def packed(self, images: Images) -> bytes:
+        last = self._last
+        if last is None or last[0] is not images:
+            last = self._last = images, pack_images(images)
+        return last[1]
+
+
+_known: Final = _KnownImages()
 
 
 def pack_images(images: Images) -> bytes:

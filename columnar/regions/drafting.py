@@ -1,7 +1,8 @@
 """Drafting: decides the next state of a region's rows and adds it to batches.
 
 A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``unread_puts``).
-Puts of many rows read together (``read_puts``), and so do contributions (``contribution_rows``).
+Puts of many rows read together (``read_puts``; with images of what is logged: ``logged_puts``), and so do contributions
+(``contribution_rows``).
 
 Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
 passed that mark, a cell stamped by the clock is the newest of its column and needs no comparison.
@@ -26,6 +27,7 @@ from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.hot_cells import HotCells
 from columnar.regions.log_retention import META_SPACE
+from columnar.regions.logged_puts import LoggedPuts
 from columnar.regions.row_draft import RowDraft
 from columnar.regions.unread_puts import UnreadPuts, put_row
 from columnar.storage.api import Batch, Store
@@ -54,6 +56,7 @@ class Drafting:
         self._views = views
         self._markers = table.delete_markers_ms is not None
         self._unread = UnreadPuts(views)
+        self._logged_puts: LoggedPuts | None = None  # of the policy of the last call
         self._hot.clear()
 
     def row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
@@ -107,7 +110,9 @@ class Drafting:
         """Add the next states of different rows, without conditions, with the same outcome as ``row`` for each."""
         if policy is None and contribution_rows.begins(mutations) and not self._must_read(now_ms, None):
             return self._contributed(batch, mutations, now_ms)
-        if policy is not None or len(mutations) == 1 or not self._read_together(mutations, now_ms):
+        if policy is not None:
+            return self._logged(batch, mutations, now_ms, policy)
+        if len(mutations) == 1 or not self._read_together(mutations, now_ms):
             return [self._one(batch, mutation, now_ms, policy) for mutation in mutations]
         present = read_puts.read(self._store, self._views, mutations)
         steps: list[Step] = []
@@ -121,9 +126,27 @@ class Drafting:
             steps.append(Step(sequence, now_ms, (), None, None, highest))
         return steps
 
+    def _logged(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy) -> list[Step]:
+        puts = self._logged_puts
+        if puts is None or puts.policy is not policy:
+            puts = self._logged_puts = LoggedPuts(self._views, policy, self._markers)
+        mine = puts.rows(mutations)
+        values = puts.read(self._store, mine)
+        steps: list[Step] = []
+        for mutation, known in zip(mutations, mine, strict=True):
+            if known is None or not puts.is_newest(known, values, now_ms):
+                steps.append(self._one(batch, mutation, now_ms, policy))
+                continue
+            stamp = self._logging.stamps.give(batch, mutation.row, now_ms)
+            sequence = self._logging.log.next()
+            record = puts.put(batch, known, values, stamp, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            logged = self._logging.log.append(batch, sequence, record)
+            steps.append(Step(sequence, stamp, (), None, logged, stamp))
+        return steps
+
     def _contributed(self, batch: Batch, mutations: list[RowWrite], now_ms: int) -> list[Step]:
-        views, store = self._views, self._store
-        mine = [one if contribution_rows.is_contributed(views, one) else None for one in mutations]
+        views, store, choice = self._views, self._store, contribution_rows.Choice(self._views)
+        mine = [one if choice.takes(one) else None for one in mutations]
         held = contribution_rows.read(store, views, [one for one in mine if isinstance(one, RowMutation)])
         steps: list[Step] = []
         for mutation, contributed in zip(mutations, mine, strict=True):

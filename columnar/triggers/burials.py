@@ -7,7 +7,6 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
@@ -182,7 +181,7 @@ class Burials:
         if not record.stamp:
             spec = ReadSpec(projection(region.table, ()))
             newest = latest_timestamp(fetch(region, record.row, spec), region.now_ms)
-            record = replace(record, timestamp=newest or region.now_ms)
+            record = record.but(timestamp=newest or region.now_ms)
         return region.log_records([record], {})
 
 
@@ -190,4 +189,4 @@ def _again(letter: DeadLetter) -> ChangeRecord | None:
     """Its change for its trigger alone; a person began it, so no change led to it."""
     if letter.change is None or not letter.change.stamp:
         return None
-    return replace(letter.change, only_for=letter.trigger, hops=0, more_follows=False)
+    return letter.change.but(only_for=letter.trigger, hops=0, more_follows=False)

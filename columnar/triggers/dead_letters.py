@@ -83,7 +83,7 @@ def _packed(change: ChangeRecord | None) -> bytes:
         return b""
     data = _WHOLE + change_record.pack(change)
     if len(data) > CHANGE_BYTES:
-        data = _WITHOUT_IMAGES + change_record.pack(replace(change, before=(), after=(), images=None, touched=0))
+        data = _WITHOUT_IMAGES + change_record.pack(change.but(before=(), after=(), images=None, touched=0))
     return data if len(data) <= CHANGE_BYTES else b""
 
 

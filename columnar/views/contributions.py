@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import Final
 
 from columnar.errors import IllegalArgument
 from columnar.model.column_text import bytes_of, column_of, family_of
@@ -31,6 +32,8 @@ from columnar.model.condition_text import RowCondition, column_tested, condition
 from columnar.model.extract import Extractor, Image, extractor_of, keys_of
 from columnar.model.number_cells import Number, Order, Unreadable, number_of, order_of
 from columnar.model.view_definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
+
+_NOTHING: Final[Image] = {}
 
 
 class Share:
@@ -152,8 +155,11 @@ def _rules(source: Source, side: bytes, spread: int) -> Rules:
 def contributions(rules: Rules, row: bytes, image: Image) -> Given:
     """The shares of a row that is as the image says; a row that is not there gives nothing."""
     seen = _seen(rules, image)
-    if not seen or not all(condition.holds(seen.get(column)) for column, condition in rules.conditions):
+    if not seen:
         return Given({})
+    for column, condition in rules.conditions:
+        if not condition.holds(seen.get(column)):
+            return Given({})
     try:
         groups = _groups(rules, row, seen)
         if not groups:
@@ -164,19 +170,23 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
         return Given({}, str(error))
     if order is not None:
         order = rules.side + order
-    carry = tuple((column, seen[column]) for column in rules.include if column in seen)
+    carry = tuple([(column, seen[column]) for column in rules.include if column in seen]) if rules.include else ()
     member = rules.side + row
     return Given({group: Share(group, member, amounts, order, carry) for group in groups})
 
 
-def _seen(rules: Rules, image: Image) -> dict[bytes, bytes]:
-    if not rules.families_read:
-        return {column: image[column] for column in rules.columns_read if column in image}
-    return {
-        column: value
-        for column, value in image.items()
-        if column in rules.columns_read or family_of(column) in rules.families_read
-    }
+def _seen(rules: Rules, image: Image) -> Image:
+    """Take what counts of the image; where no family counts as a whole, other columns stay in it, and nobody asks."""
+    if rules.families_read:
+        return {
+            column: value
+            for column, value in image.items()
+            if column in rules.columns_read or family_of(column) in rules.families_read
+        }
+    for column in rules.columns_read:
+        if column in image:
+            return image
+    return _NOTHING
 
 
 def _groups(rules: Rules, row: bytes, seen: Image) -> list[bytes]:
@@ -190,7 +200,9 @@ def spread_part(row: bytes, spread: int) -> bytes:
 
 
 def _amounts(rules: Rules, seen: Image) -> tuple[int, ...]:
-    amounts = [1, *(one.value(seen) or 0 for one in rules.sums)]
+    amounts = [1]
+    for one in rules.sums:
+        amounts.append(one.value(seen) or 0)
     for one in rules.averages:
         value = one.value(seen)
         amounts += (0, 0) if value is None else (value, 1)
@@ -202,7 +214,8 @@ def _amounts(rules: Rules, seen: Image) -> tuple[int, ...]:
 
 def difference(rules: Rules, row: bytes, before: Image, after: Image) -> Difference:
     """The shares that a change of the row makes."""
-    old, new = contributions(rules, row, before), contributions(rules, row, after)
+    old = contributions(rules, row, before)
+    new = old if after is before else contributions(rules, row, after)
     shares = [Share(group, share.member, None) for group, share in old.shares.items() if group not in new.shares]
     for group, share in new.shares.items():
         held = old.shares.get(group)

@@ -38,7 +38,7 @@ from columnar.views.showing import Showing
 
 _log = logging.getLogger(__name__)
 
-UNDER_WAY: Final = 4 * BATCH_RECORDS
+UNDER_WAY: Final = 2 * BATCH_RECORDS  # and so many open numbers are in a cursor: some 30 KB, packed in 1 ms
 ROOM_S: Final = 0.02  # until the applier is looked at again, which others have filled
 
 

@@ -1,4 +1,6 @@
-"""(pure) Shares as mutations of the view's table: one for each group, with an operation for each share.
+"""(pure) Shares as mutations of the view's table: for each group one, or one for each ROW_SHARES of its shares.
+
+Groups are in the order of their rows, so that what a batch reads and writes together stands side by side.
 
 Knows nothing of regions, and of how mutations are written.
 """
@@ -13,8 +15,9 @@ from columnar.model.view_definition import MEMBERS, ORDERED
 from columnar.regions.change_record import Sequence
 from columnar.views.contributions import Rules, Share
 
-BATCH_RECORDS: Final = 256
+BATCH_RECORDS: Final = 1_024  # the more there are, the more of them share a group's totals
 BATCH_BYTES: Final = 1024 * 1024  # of one batch, but for the shares of one row
+ROW_SHARES: Final = 64  # of one mutation: some 0.5 ms of the loop, which nothing interrupts
 
 
 def operation_of(rules: Rules, share: Share, sequence: Sequence) -> Contribute:
@@ -31,7 +34,7 @@ def operation_of(rules: Rules, share: Share, sequence: Sequence) -> Contribute:
 
 
 class ShareBatch:
-    """Shares that go into the view's table together, those of a group in one mutation.  Owned by the loop."""
+    """Shares that go into the view's table together, those of a group next to each other.  Owned by the loop."""
 
     def __init__(self, table: bytes) -> None:
         self._table = table
@@ -45,12 +48,21 @@ class ShareBatch:
             operations = self._by_group[share.group] = []
             self.size_bytes += len(share.group) + WRITE_BYTES
         operations.append(operation_of(rules, share, sequence))
-        carried = sum(len(column) + len(value) for column, value in share.carry)
-        self.size_bytes += len(share.member) + len(share.order or b"") + 2 * carried + OPERATION_BYTES
+        self.size_bytes += len(share.member) + len(share.order or b"") + OPERATION_BYTES
+        for column, value in share.carry:
+            self.size_bytes += 2 * (len(column) + len(value))
 
     @property
     def is_full(self) -> bool:
         return self.count >= BATCH_RECORDS or self.size_bytes >= BATCH_BYTES
 
     def writes(self) -> list[Write]:
-        return [(self._table, RowMutation(group, tuple(shares))) for group, shares in self._by_group.items()]
+        return [
+            (self._table, RowMutation(group, tuple(shares[first : first + ROW_SHARES])))
+            for group, shares in sorted(self._by_group.items(), key=_first)
+            for first in range(0, len(shares), ROW_SHARES)
+        ]
+
+
+def _first(group: tuple[bytes, list[Contribute]]) -> bytes:
+    return group[0]

@@ -10,7 +10,7 @@ import pytest
 
 from columnar.errors import ColumnarError, RegionTooBusy
 from columnar.flows import applier as module
-from columnar.flows.applier import STEP_WRITES, Applier, Job
+from columnar.flows.applier import STEP_OPERATIONS, Applier, Job
 from columnar.flows.background import Background
 from columnar.flows.effects import size_of, writes_of
 from columnar.flows.governor import Governor
@@ -89,11 +89,30 @@ async def test_many_jobs_share_batches_and_fsyncs(bench: Bench) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Region, "apply_many", counted)
-        for number in range(3 * STEP_WRITES):
+        for number in range(3 * STEP_OPERATIONS):
             bench.apply(str(number), put(b"%03d" % number))
-        await bench.until_told(3 * STEP_WRITES)
-    assert batches == [STEP_WRITES] * 3
-    assert [error for _, error in bench.told] == [None] * 3 * STEP_WRITES
+        await bench.until_told(3 * STEP_OPERATIONS)
+    assert batches == [STEP_OPERATIONS] * 3
+    assert [error for _, error in bench.told] == [None] * 3 * STEP_OPERATIONS
+
+
+@on_bench
+async def test_a_step_has_so_many_operations_however_few_rows_they_are_of(bench: Bench) -> None:
+    bench.region(b"a")
+    batches: list[int] = []
+    apply_many = Region.apply_many
+
+    def counted(region: Region, mutations: Any) -> Any:
+        listed = list(mutations)
+        batches.append(sum(len(one.operations) for one in listed))
+        return apply_many(region, listed)
+
+    wide = {b"f:%02d" % number: b"1" for number in range(STEP_OPERATIONS // 4)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Region, "apply_many", counted)
+        bench.apply("wide", *([1, b"t", b"a%d" % number, wide] for number in range(8)))
+        await bench.until_told(1)
+    assert batches == [STEP_OPERATIONS] * 2
 
 
 @on_bench

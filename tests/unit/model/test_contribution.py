@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.model.contribution import Member, checked, differences, follow, wrapped
+from columnar.model import contribution as module
+from columnar.model.contribution import (
+    Member,
+    checked,
+    differences,
+    follow,
+    is_plain_guard,
+    names_of,
+    pack,
+    pack_plain_guard,
+    plain_sequence,
+    wrapped,
+)
 from columnar.model.mutation import Contribute
+from tests.support.seeds import seed
 
 N, X = (b"n", b""), (b"n", b"x")
 
@@ -54,6 +68,65 @@ def test_relative_amounts_add_up_and_leave_other_totals_alone() -> None:
     assert after(one, one, two, two)[1] == {b"n:": 7}
     assert after(one, said(2, (9,), (X,), relative=True))[1] == {b"n:": 3, b"n:x": 9}
     assert after(one, said(2, None), said(3, (4,), relative=True))[1] == {b"n:": 4}
+
+
+def test_members_of_the_plain_form_have_the_bytes_of_any_other() -> None:
+    rng = random.Random(seed(20261131))
+    for _ in range(500):
+        names = rng.sample((b"a", b"b", b"a\0", b"", b"longer"), rng.randrange(1, 5))
+        totals = tuple((rng.choice((b"v", b"w")), name) for name in names)
+        amounts = tuple(rng.choice((0, 1, -7, 1 << 40, 1 << 63, -(1 << 63) - 1)) for _ in totals)
+        sequence = (rng.randrange(1 << 64), rng.randrange(1 << 32), rng.randrange(1 << 64))
+        made = follow(None, Contribute(b"m", b"s", sequence, amounts, totals), 77)
+        plain = names_of(totals)
+        assert made is not None
+        assert plain is not None
+        assert [column for column, _ in made.amounts] == sorted(family + b":" + name for family, name in totals)
+        assert made.amounts == tuple((column, wrapped(amount)) for column, amount in made.amounts)
+        data, ordered = pack(made), plain.ordered(amounts)
+        assert plain.pack(sequence, 77, ordered) == data
+        assert dict(zip(plain.columns, ordered, strict=True)) == dict(made.amounts)
+        assert plain.amounts_in(data) == ordered
+        assert plain_sequence(data) == sequence
+        assert not is_plain_guard(data)
+        guard = Member(sequence, 77, True, ())
+        assert pack_plain_guard(sequence, 77) == pack(guard)
+        assert is_plain_guard(pack(guard))
+        assert plain.amounts_in(pack(guard)) is None
+
+
+def test_members_of_another_form_are_not_taken_for_plain_ones() -> None:
+    names = names_of((N, X))
+    assert names is not None
+    amounts = ((b"n:", 3), (b"n:x", 4))
+    assert names.amounts_in(pack(Member((1, 2, 3), 4, False, amounts))) == (3, 4)
+    for other in (
+        Member((1, 2, 3), 4, False, amounts, b"o", b"1"),
+        Member((1, 2, 3), 4, False, amounts, carried=((b"f:c", b""),)),
+        Member((1, 2, 3), 4, False, amounts, part=1),
+        Member((1, 2, 3), 4, False, ((b"n:", 3), (b"n:y", 4))),
+        Member((1, 2, 3), 4, False, ((b"m:", 3), (b"n:x", 4))),
+        Member((1, 2, 3), 4, False, ((b"n:", 3),)),
+        Member((1, 2, 3), 4, False, (*amounts, (b"n:z", 5))),
+    ):
+        assert names.amounts_in(pack(other)) is None
+        assert not is_plain_guard(pack(other))
+    assert not is_plain_guard(pack(Member((1, 2, 3), 4, True, (), part=1)))
+    assert not is_plain_guard(b"\3" + pack(Member((1, 2, 3), 4, True, ()))[1:]), "a newer version"
+    assert not is_plain_guard(b"")
+
+
+def test_few_names_are_remembered_and_none_that_are_long() -> None:
+    for number in range(3 * module.NAMES):
+        names = names_of(((b"v", b"%d" % number),))
+        assert names is not None
+        assert names is names_of(((b"v", b"%d" % number),))
+        assert len(module._names) <= module.NAMES
+    assert names_of(((b"v", bytes(module.NAMES_BYTES)),)) is None
+    assert names_of(()) is None
+    assert names_of((N, N)) is None
+    assert names_of(tuple((b"v", b"%d" % number) for number in range(256))) is None
+    assert after(said(1, (4,), ((b"v", bytes(module.NAMES_BYTES)),)))[1] == {b"v:" + bytes(module.NAMES_BYTES): 4}
 
 
 def test_amounts_wrap_as_counters_do() -> None:

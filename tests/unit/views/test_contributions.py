@@ -141,3 +141,12 @@ def test_totals_wrap_as_counters_do_and_a_total_of_zero_is_no_cell() -> None:
     assert found.groups[b"a"].totals([held]) == {b"v:count": 2, b"v:n": -(1 << 63)}
     found = recomputed([(held, [(b"1", image(author=b"a", n=b"5")), (b"2", image(author=b"a", n=b"-5"))])])
     assert found.groups[b"a"].totals([held]) == {b"v:count": 2}
+
+
+def test_a_row_is_there_by_what_the_view_reads_of_it_alone() -> None:
+    """Images may hold what other followers asked for (I1)."""
+    held = rules(key=("row[0:1]",), sums={"n": "m:n"})
+    assert contributions(held, b"r1", image(other=b"1")).shares == {}
+    assert not difference(held, b"r1", {}, image(other=b"1")).shares
+    (given,) = contributions(held, b"r1", image(other=b"1", n=b"2")).shares.values()
+    assert (given.group, given.amounts, given.carry) == (b"r", (1, 2), ())

@@ -12,8 +12,9 @@ from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
 from columnar.views import here, piece_reader
-from columnar.views.follower import ViewFollower
+from columnar.views.follower import UNDER_WAY, ViewFollower
 from columnar.views.keeper import follower_name
+from columnar.views.share_writes import BATCH_RECORDS
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 
@@ -290,6 +291,37 @@ def test_guards_stay_while_something_may_be_sent_again(monkeypatch: pytest.Monke
         assert await needed_from("by_a", 5) == 0, "what is left in a disabled table comes later"
 
     run()
+
+
+@in_view_house
+async def test_a_view_that_cannot_be_written_has_a_bounded_number_of_open_changes(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    await house.settled("by_a")
+    target = await house.server.opened(house.served("by_a"), house.served("by_a").regions[0])
+    source = await house.server.opened(house.served("t"), house.served("t").regions[0])
+    target.refuses_writes = True
+    count, applied = UNDER_WAY + BATCH_RECORDS + 1, None
+    for first in range(0, count, 500):
+        numbers = range(first, min(count, first + 500))
+        puts = [RowMutation(b"%05d" % n, (Put(b"f", b"a", b"%02d" % (n % 50)), Put(b"f", b"n", b"1"))) for n in numbers]
+        applied = source.apply_many(puts)
+    assert applied is not None
+    assert applied.durable is not None
+    await asyncio.shield(applied.durable)
+    (follower,) = house.keeper.hub.followers.of(follower_name("by_a"))
+    while follower.state.open_count < UNDER_WAY:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    follower.save()
+    saved = source.log.cursor("view:by_a")
+    assert saved is not None
+    assert len(unpack_cursor(saved).open) == UNDER_WAY
+    assert len(saved) < 40_000, "it is written every half second"
+    target.refuses_writes = False
+    await house.settled("by_a")
+    assert sum(one["count"] for one in (await house.totals("by_a")).values()) == count
 
 
 @in_view_house
