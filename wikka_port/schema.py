@@ -227,6 +227,8 @@ def parse_revision_row(row: bytes) -> tuple[bytes, Head]:
 
 def folded(text: str) -> str:
     """How names are ordered and searched: case and the accents of letters do not count."""
+    if text.isascii():
+        return text.lower()
     parts = unicodedata.normalize("NFD", text.casefold())
     bare = "".join(char for char in parts if not "\u0300" <= char <= "\u036f")
     return unicodedata.normalize("NFC", bare)

@@ -101,9 +101,10 @@ class GuardedWiki:
         try:
             if self.visitor.name is None and not rights.lists and self._wiki.rights.rules().is_open:
                 return _ALL_OPEN
-            decided = [self._decide(name, rights, exists, one).allowed for one in _POSSIBLE]
+            guarded = self._guarded(name, rights, exists)
         except StoreAway:
             return _NOTHING
+        decided = [may(self.visitor, guarded, one).allowed for one in _POSSIBLE]
         suggests = exists and not decided[0] and self.visitor.status not in SHUT_OUT
         write, change_rights, claim, rename, delete = decided
         return Can(write, change_rights, claim, suggests, rename, delete)
@@ -112,8 +113,13 @@ class GuardedWiki:
         rules = self._wiki.rights.rules()
         if rules.is_open and not rights.lists and privilege is Privilege.READ:
             return _OPEN
+        return may(self.visitor, self._guarded(name, rights, exists), privilege)
+
+    def _guarded(self, name: str, rights: PageRights, exists: bool) -> Guarded:
+        """Raises StoreAway."""
+        rules = self._wiki.rights.rules()
         groups = self._wiki.rights.members(group_names(self.visitor, [(name, rights)], rules))
-        return may(self.visitor, Guarded(name, rights, exists, rules, groups), privilege)
+        return Guarded(name, rights, exists, rules, groups)
 
     def _look_at(self, name: str) -> None:
         rights = self._wiki.rights.of([name])[name]
