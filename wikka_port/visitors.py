@@ -15,6 +15,7 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, Literal
 
 from wikka_port.accounts.settings import DEFAULT, Settings
@@ -23,6 +24,7 @@ from wikka_port.security import network_of
 Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
 _SHOWN_DIGITS: Final = 4
 _HASH_CHARS: Final = 32
+HASHES_KEPT: Final = 1_024  # addresses, of this month and the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,17 @@ NOBODY: Final = unregistered("")
 
 
 class NetworkHashes:
-    """Immutable; the same secret in every process gives the same hashes."""
+    """Thread-safe; the same secret in every process gives the same hashes."""
 
     def __init__(self, secret: bytes, clock: Callable[[], float]) -> None:
         self._secret = secret
         self._clock = clock
+        self._hashed = lru_cache(HASHES_KEPT)(self._hash)  # each request asks, and most are of the same few networks
 
     def of(self, address: str) -> str:
         now = datetime.fromtimestamp(self._clock(), UTC)
-        text = f"network {now.year}-{now.month}\n{network_of(address)}"
+        return self._hashed(address, now.year, now.month)
+
+    def _hash(self, address: str, year: int, month: int) -> str:
+        text = f"network {year}-{month}\n{network_of(address)}"
         return hmac.digest(self._secret, text.encode("utf-8", "replace"), "sha256").hex()[:_HASH_CHARS]
