@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from columnar.triggers.api import Change, Effect, Put
+from columnar.triggers.api import Change, Checkpoint, Effect, Put
 
 MODULE: Final = __name__
 HEARD_AT: Final = "COLUMNAR_MEASURE_SOCKET"  # path of the datagram socket that hears of each call of ``told``
 NOTE: Final = struct.Struct(">dI")  # seconds of the monotonic clock, changes of the call; the row of the first follows
 SLOW_S: Final = 3.0
 FAN_OUT: Final = 100_000
+CHECKPOINT: Final = 10_000  # rows
 
 _hearer: socket.socket | None = None
 
@@ -55,6 +56,16 @@ def slow(_change: Change) -> None:
 def fan_out(change: Change) -> Iterator[Effect]:
     for number in range(FAN_OUT):
         yield Put("spread", b"%06d" % number, {b"f:" + change.row: b"1"})
+
+
+def spread(change: Change) -> Iterator[Effect | Checkpoint]:
+    """As many rows as the name of the changed one says."""
+    begin = int(change.progress or b"0")
+    _tell(b"%d" % begin, 1)
+    for number in range(begin, int(change.row)):
+        if number and number % CHECKPOINT == 0:
+            yield Checkpoint(b"%d" % number)
+        yield Put("spread", b"%09d" % number, {b"f:a": b"1"})
 
 
 def fails(_change: Change) -> None:

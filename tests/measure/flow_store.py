@@ -31,6 +31,10 @@ class FlowStore:
         threading.Thread(target=self._hear, args=(heard,), daemon=True).start()  # a full socket would block the worker
         self.connection = process.connection()
 
+    def connect(self) -> None:
+        """Again, once the process was started again."""
+        self.connection = self.process.connection()
+
     def register(self, name: str, table: str, function: str, **settings: object) -> None:
         adding: dict[str, object] = {"row": False, **settings}
         self.connection.triggers.add(name, table.encode(), f"{MODULE}:{function}", [b"f"], **adding)  # type: ignore[arg-type]
