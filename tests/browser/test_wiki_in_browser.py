@@ -217,6 +217,23 @@ def test_names_are_offered_while_one_is_typed_and_chosen_by_keys(windows: Any, s
     page.wait_for_selector("text=you can create it")
 
 
+def test_a_name_that_is_chosen_stays_so_when_a_later_answer_comes(windows: Any, server: WikiServer) -> None:
+    rich(server)
+    page = windows().page
+    page.goto("/-/recentchanges")
+    page.keyboard.press("/")
+    page.keyboard.type("tida")
+    page.wait_for_selector("#suggestions [role=option]")
+    page.keyboard.press("ArrowDown")
+    page.evaluate("document.getElementById('suggestion-0').dataset.earlier = ''")
+    page.keyboard.type("l")
+    page.wait_for_selector("#suggestion-0:not([data-earlier])")
+    assert page.get_attribute("header [name=q]", "aria-activedescendant") == "suggestion-0"
+    assert page.get_attribute("#suggestion-0", "aria-selected") == "true"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/TidalRivers")
+
+
 PLACES = ["", "/edit", "/revisions", "/diff", "/diff?style=inline", "/history", "/backlinks", "/revert"]
 
 

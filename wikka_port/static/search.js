@@ -31,6 +31,7 @@ if (box) {
     field.setAttribute("aria-activedescendant", options[chosen].id);
   };
   const show = (names) => {
+    const kept = chosen < 0 ? "" : list.children[chosen].firstChild.href; // an answer may come behind the choice
     list.replaceChildren(...names.map((one, n) => {
       const option = document.createElement("li");
       const link = document.createElement("a");
@@ -47,6 +48,9 @@ if (box) {
     chosen = -1;
     list.hidden = false;
     field.setAttribute("aria-expanded", "true");
+    const at = [...list.children].findIndex((option) => option.firstChild.href === kept);
+    if (at >= 0) choose(at);
+    else field.removeAttribute("aria-activedescendant");
   };
   const ask = async () => {
     const typed = field.value.trim();

@@ -261,18 +261,26 @@ async def test_a_silent_worker_is_ended_and_its_calls_run_alone(bench: Bench) ->
 
 @on_bench()
 async def test_a_worker_that_says_something_is_not_silent(bench: Bench) -> None:
+    loop = asyncio.get_running_loop()
+    now_s = [loop.time()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "SILENCE_S", 0.05)
+        patch.setattr(loop, "time", lambda: now_s[0])  # a machine that pauses is no silent worker
         await bench.add("t", timeout_ms=20)
         await bench.put(b"warm")
         ((call_id, _, _),) = bench.main.take()
         did(bench, call_id)
         await bench.put(b"a")
         for _ in range(15):
-            await asyncio.sleep(0.01)
+            now_s[0] += 0.01
+            await asyncio.sleep(0)
             bench.main.listener.answered(["alive", 0])
         assert bench.main.kills == 0
         assert bench.feeder.calls_in_flight() == 1, "it has not begun: its time does not run"
+        for _ in range(15):
+            now_s[0] += 0.01
+            await asyncio.sleep(0)
+        assert bench.main.kills == 1, "and now it says nothing"
 
 
 @on_bench()
