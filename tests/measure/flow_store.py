@@ -85,6 +85,7 @@ def flow_store(*flags: str) -> Iterator[FlowStore]:
                 store.connection.create_table(table, {"f": {}})
             yield store
             store.connection.close()
+            heard.shutdown(socket.SHUT_RD)  # ends the thread that hears
 
 
 def quantile(values: list[float], share: float) -> float:
