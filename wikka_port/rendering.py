@@ -111,6 +111,8 @@ class _runner:  # noqa: N801 - a function with a memory
         except NotAllowed:
             return self._site.fragment("notice.html", action=action, problem="it is about a page that you may not read")
         except (StoreAway, ValueError, ArithmeticError, LookupError) as problem_:
-            log.warning("action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
+            # what an author wrote is said on the page: whoever writes a page could fill the log
+            level = logging.DEBUG if isinstance(problem_, ValueError) else logging.WARNING
+            log.log(level, "action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
             said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreAway) else str(problem_)
             return self._site.fragment("notice.html", action=action, problem=said)

@@ -10,7 +10,6 @@ The exit status is 0 where nothing ran, nothing was refused by the policy, and n
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 
@@ -30,7 +29,6 @@ from tests.support.attack.payloads import payloads
 def main(each: int, names: int, fills: int, without_policy: bool) -> None:
     """Try every payload in every place and every field."""
     began_s = time.monotonic()
-    logging.disable(logging.WARNING)  # of each action that is given what it refuses
     with sync_playwright() as running:
 
         def told(stage: str) -> None:

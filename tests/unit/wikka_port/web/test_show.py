@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from tests.support.wiki_client import WikiClient
@@ -178,6 +180,16 @@ def test_a_mistake_of_ours_is_answered_and_logged(web: WikiClient, caplog: pytes
     assert answer.status_code == 500
     assert "ZeroDivisionError" not in answer.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_mistake_of_an_author_is_said_on_the_page_and_in_no_log(
+    web: WikiClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    web.wiki.save("P", '{{calendar year="never"}}', author="Ann", base=0)
+    caplog.set_level(logging.INFO)
+    for _ in range(3):
+        assert "should be a number from 1 to 9998" in web.get("/P").text
+    assert "calendar" not in caplog.text
 
 
 def test_refused_methods_and_names(web: WikiClient) -> None:
