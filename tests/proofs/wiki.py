@@ -32,7 +32,7 @@ from rich.table import Table
 
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.errors import IOError, hbase_class
-from tests.support.cluster_process import ClusterProcess
+from tests.support.cluster_process import ClusterProcess, until
 from tests.support.ports import free_port
 from tests.support.standalone_store import ENVIRONMENT
 from wikka_port import schema
@@ -79,8 +79,8 @@ class Trial:
 
     def kill(self) -> None:
         """Returns when the killed server was reaped, and another is on its way."""
-        alive = self.cluster.servers()
-        self.cluster.kill_server(self._rng.randrange(len(alive)))
+        until(lambda: bool(self.cluster.servers()))  # of kills in a row all may be dead for a moment
+        self.cluster.kill_server(self._rng.randrange(len(self.cluster.servers())))
         self.found.kills += 1
 
     def move(self) -> None:
