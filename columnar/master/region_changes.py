@@ -246,7 +246,7 @@ class RegionChanges:
         self._looking = asyncio.ensure_future(self._look_for_ever())
 
     async def _look_for_ever(self) -> None:
-        while True:
+        while not self._stopping:  # ``wait_for`` may pass over the cancellation
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._look_now.wait(), LOOK_S)
             self._look_now.clear()

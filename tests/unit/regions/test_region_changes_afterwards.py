@@ -370,3 +370,21 @@ async def test_a_server_that_stops_splits_nothing_by_size(house: House) -> None:
     await house.regions.close()
     assert not await house.regions.split_the_largest()
     assert len(house.infos) == 1
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_server_stops_in_the_moment_in_which_a_look_was_asked_for(turns: int) -> None:
+    """``asyncio.wait_for`` passes over a cancellation that comes when what it waits for has just come about."""
+
+    @housed()
+    async def run(house: House) -> None:
+        house.regions.start()
+        await asyncio.sleep(0.01)
+        house.regions._look_now.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        closing = asyncio.ensure_future(house.regions.close())
+        done, _ = await asyncio.wait([closing], timeout=5)
+        assert done, "it stops"
+
+    run()
