@@ -221,6 +221,7 @@ def test_a_copy_is_thrown_away_and_others_do_not_see_it(open_page: Any, server: 
     page.context.clear_cookies()
     editor(page)
     page.click(".banner.copy >> text=Throw away")
+    page.wait_for_selector(".banner.copy", state="detached")
     assert page.evaluate(COPIES) == 0
     editor(page)
     assert page.locator(".banner.copy").count() == 0

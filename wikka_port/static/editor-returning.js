@@ -107,7 +107,7 @@
           goOn(copy);
         }),
         ...(isHere ? [compare] : []),
-        button("Throw away", "quiet", () => { wikkaEditor.copies.remove(copy); banner.remove(); area.focus(); }),
+        button("Throw away", "quiet", async () => { await wikkaEditor.copies.remove(copy); banner.remove(); area.focus(); }),
       );
       banner.append(said, actions);
       form.before(banner);
