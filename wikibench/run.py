@@ -29,7 +29,7 @@ def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -
 
 @contextlib.contextmanager
 def _no_walks_over_what_is_held() -> Iterator[None]:
-    """What the trace holds is not garbage: keep the collector from walking over it while the clock runs.
+    """Keep the collector from walking over what the trace holds, which is no garbage, while the clock runs.
 
     A process that has frozen what it holds stays as it is: an unfreezing here would be of its objects, too.
     """

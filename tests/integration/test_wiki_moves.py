@@ -29,6 +29,8 @@ SEED = seed(1905)
 ANN = By("Ann", "account", "because")
 STEPS = ("intent", "mark", "arrive", "leave", "moved", "index", "settle", "done")
 KINDS = ("application", "plain", "triggers")
+# What a page of the text "two" shows under its name once it was moved so.
+IS_LEFT = {"rename": "#REDIRECT [[", "move": "None", "delete": "None", "undelete": "two", "purge": "None"}
 
 
 class Fallen(Exception):
@@ -75,6 +77,18 @@ def save(wiki: Wiki, name: str, body: str, author: str = "Ann") -> int:
 def body(wiki: Wiki, name: str) -> str | None:
     page = wiki.page(name)
     return None if page is None else page.body
+
+
+def acting(wiki: Wiki, name: str, act: str, row: bytes) -> Callable[[], object]:
+    """A move of IS_LEFT, to be called; ``row``: of ``deleted``, for what is done with a deleted page."""
+    calls: dict[str, Callable[[], object]] = {
+        "rename": lambda: wiki.mover.rename(name, f"{name} new", ANN),
+        "move": lambda: wiki.mover.rename(name, f"{name} new", ANN, redirect=False),
+        "delete": lambda: wiki.mover.delete(name, ANN),
+        "undelete": lambda: wiki.mover.undelete(name, row, ANN),
+        "purge": lambda: wiki.mover.purge(name, row, ANN),
+    }
+    return calls[act]
 
 
 def assert_right(wiki: Wiki) -> None:
@@ -194,26 +208,18 @@ def _fall_and_finish(port: int, kind: str, clock: Clock, name: str, step: str, a
             raise Fallen
 
     wiki.mover.reached = fall
-    calls: dict[str, Callable[[], object]] = {
-        "rename": lambda: wiki.mover.rename(name, f"{name} new", ANN),
-        "move": lambda: wiki.mover.rename(name, f"{name} new", ANN, redirect=False),
-        "delete": lambda: wiki.mover.delete(name, ANN),
-        "undelete": lambda: wiki.mover.undelete(name, row, ANN),
-        "purge": lambda: wiki.mover.purge(name, row, ANN),
-    }
     has_step = act != "purge" or step in ("intent", "mark", "moved", "done")
     if has_step:
         with pytest.raises(Fallen):
-            calls[act]()
+            acting(wiki, name, act, row)()
     else:
-        calls[act]()
+        acting(wiki, name, act, row)()
     if act in ("rename", "move"):
         assert {body(wiki, name), body(wiki, f"{name} new")} >= {"two"}, "one of them shows it at any time"
     wiki.store.close()
     wiki = opened(port, kind, clock)
     wiki.mover.finish_all()
-    is_left = {"rename": "#REDIRECT [[", "move": "None", "delete": "None", "undelete": "two", "purge": "None"}
-    assert str(body(wiki, name)).startswith(is_left[act]), (step, act)
+    assert str(body(wiki, name)).startswith(IS_LEFT[act]), (step, act)
     if act in ("rename", "move"):
         assert body(wiki, f"{name} new") == "two"
         assert [one.number for one in wiki.revisions(f"{name} new")] == [2, 1]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_wiki_moves import ANN, Clock, Fallen, assert_right, body, opened, save
+from tests.integration.test_wiki_moves import ANN, IS_LEFT, Clock, Fallen, acting, assert_right, body, opened, save
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
@@ -23,7 +23,6 @@ from wikka_port.page_rows import head_of
 from wikka_port.pages import Wiki
 
 SEED = seed(411)
-ACTS = ("rename", "move", "delete", "undelete", "purge")
 CALLS = 60  # more than a move makes
 
 
@@ -73,15 +72,8 @@ def begun(wiki: Wiki, name: str, act: str) -> Move:
             raise Fallen
 
     wiki.mover.reached = fall
-    calls: dict[str, Callable[[], object]] = {
-        "rename": lambda: wiki.mover.rename(name, f"{name} new", ANN),
-        "move": lambda: wiki.mover.rename(name, f"{name} new", ANN, redirect=False),
-        "delete": lambda: wiki.mover.delete(name, ANN),
-        "undelete": lambda: wiki.mover.undelete(name, row, ANN),
-        "purge": lambda: wiki.mover.purge(name, row, ANN),
-    }
     with pytest.raises(Fallen):
-        calls[act]()
+        acting(wiki, name, act, row)()
     wiki.mover.reached = lambda step: None
     (id_,) = wiki.mover.journal.opened()
     found = wiki.mover.journal.read(id_)
@@ -90,8 +82,7 @@ def begun(wiki: Wiki, name: str, act: str) -> Move:
 
 
 def assert_moved(wiki: Wiki, name: str, act: str, told: str) -> None:
-    is_left = {"rename": "#REDIRECT [[", "move": "None", "delete": "None", "undelete": "two", "purge": "None"}
-    assert str(body(wiki, name)).startswith(is_left[act]), told
+    assert str(body(wiki, name)).startswith(IS_LEFT[act]), told
     if act in ("rename", "move"):
         assert body(wiki, f"{name} new") == "two", told
         assert [one.body for one in wiki.revisions(f"{name} new", bodies=True)] == ["two", "one [[Target]]"], told
@@ -106,7 +97,7 @@ def assert_nothing_is_held(wiki: Wiki, told: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application", "plain"])
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", IS_LEFT)
 def test_at_each_call_of_one_another_does_the_move_or_falls_in_it(kind: str, act: str, store: StoreThread) -> None:
     print(f"COLUMNAR_SEED={SEED}")
     rng, clock = random.Random(f"{SEED} {kind} {act}"), Clock()
