@@ -17,6 +17,7 @@ from tests.integration.test_wiki_moves import ANN, IS_LEFT, Clock, Fallen, actin
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
+from wikka_port.moving import places
 from wikka_port.moving.journal import DELETED, Move
 from wikka_port.moving.trash import deleted
 from wikka_port.page_rows import head_of
@@ -162,3 +163,20 @@ def test_one_that_is_late_does_not_move_a_page_that_came_back(kind: str, store: 
         assert_nothing_is_held(looking, name)
     assert_right(looking)
     looking.store.close()
+
+
+@pytest.mark.parametrize("kind", ["application", "plain"])
+def test_a_page_that_came_back_and_is_marked_by_one_that_is_late_does_not_leave(kind: str, store: StoreThread) -> None:
+    clock = Clock()
+    opened(store.port, "application", clock).prepare()
+    wiki, name = opened(store.port, kind, clock), f"{kind} twice late"
+    move = begun(wiki, name, "move")
+    wiki.mover.finish(move.id)
+    wiki.mover.rename(f"{name} new", name, ANN, redirect=False)
+    row = wiki.store.run(lambda c: places.read(c, move.source_place))
+    assert wiki.store.run(lambda c: places.mark(c, move, row, [], plain=kind == "plain"))
+    assert not wiki.store.run(lambda c: places.leave(c, move, plain=kind == "plain"))
+    wiki.mover.finish(move.id)
+    assert body(wiki, name) == "two"
+    assert_nothing_is_held(wiki, name)
+    wiki.store.close()
