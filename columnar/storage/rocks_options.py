@@ -24,6 +24,9 @@ MERGED_FILES: Final = 8
 FIRST_LEVEL_BYTES: Final = MERGED_FILES * WRITE_BUFFER_BYTES
 BLOCK_BYTES: Final = 16 * 1024
 BLOOM_BITS_PER_KEY: Final = 10
+# Index and filter of a file are kept in pieces of this size.  As one block the filter of a million keys is larger than
+# a shard of the cache, which then never keeps it: each get would read all of it from the file.
+METADATA_BLOCK_BYTES: Final = 4 * 1024
 _COMPRESSIONS: Final = {
     "none": "kNoCompression",
     "snappy": "kSnappyCompression",
@@ -46,6 +49,10 @@ def space_options(options: SpaceOptions, caches: Caches) -> Any:
         table.set_block_cache(caches.reserved if options.cache == "reserved" else caches.shared)
         table.set_cache_index_and_filter_blocks(True)
         table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+        table.set_index_type(rocksdict.BlockBasedIndexType.two_level_index_search())
+        table.set_partition_filters(True)
+        table.set_metadata_block_size(METADATA_BLOCK_BYTES)
+        table.set_pin_top_level_index_and_filter(True)
     table.set_block_size(options.block_bytes or BLOCK_BYTES)
     if options.bloom:
         table.set_bloom_filter(BLOOM_BITS_PER_KEY, False)
