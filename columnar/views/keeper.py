@@ -14,7 +14,7 @@ from typing import Final
 from columnar.errors import ColumnarError
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import DeliveryState
-from columnar.flows.follower import Follower, Subscription
+from columnar.flows.follower import Follower, Subscription, mark_beginning
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
@@ -87,6 +87,7 @@ class ViewKeeper:
             frozenset(),
             partial(self._follower, name, mine),
             images=images,
+            prepare=partial(_mark, name, view.number),
             in_order=ViewFollower.in_order,
             open_changes=UNDER_WAY,
             needs_lasting=True,
@@ -161,6 +162,15 @@ class ViewKeeper:
         if view is None:
             return []
         return sorted(self._shown.get((name, view.number), ()))
+
+
+def _mark(name: FollowerName, number: int, region: Region) -> None:
+    """Begin after what is in the log where nobody has marked it: the region had no owner while the view was added.
+
+    The view is shown the region's rows as they are.  Records of before have no images for it.
+    """
+    if region.log.cursor(name.key) is None:
+        mark_beginning(region, name, number)
 
 
 def _by_number(views: ViewSet) -> dict[tuple[str, int], KeptView]:
