@@ -99,7 +99,7 @@ class Drafting:
             if column.pushed:
                 if counted is None:
                     counted = []
-                counted.append(self._hot.trim(batch, column, now_ms))
+                counted.append(self._hot.trim(batch, column, clock_ms))  # stamps run ahead of what readers see
         logged = None
         if policy is not None:
             logged = self._logging.record(batch, draft, sequence, now_ms, policy, mutation.hops)

@@ -11,10 +11,18 @@ from itertools import islice
 
 from columnar.limits import STEP_BYTES
 from columnar.model.read import ReadSpec
-from columnar.regions.family_view import visible_value
 from columnar.regions.region import Region
-from columnar.regions.row_reader import Cells, RawRow, WireCell, column_versions, fetch_row, read_column, visible_cells
-from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key, timestamp_of, unescape
+from columnar.regions.row_reader import (
+    Cells,
+    RawRow,
+    WireCell,
+    column_versions,
+    fetch_row,
+    newest_seen,
+    read_column,
+    visible_cells,
+)
+from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key, unescape
 
 
 def fetch(region: Region, row: bytes, spec: ReadSpec) -> RawRow:
@@ -59,9 +67,10 @@ def get_slice(
     found: list[WireCell] = []
     size_bytes = 0
     for key, raw in scan(view.space, low, high):
-        value = visible_value(raw, view, now_ms)
-        if value is not None:
-            found.append((view.column_prefix + split_cell_key(key)[1], value, timestamp_of(raw)))
+        qualifier = split_cell_key(key)[1]
+        seen = newest_seen(region.store, view, row, qualifier, raw, now_ms)
+        if seen is not None:
+            found.append((view.column_prefix + qualifier, *seen))
             size_bytes += len(key) + len(raw)
             if len(found) >= limit or size_bytes > STEP_BYTES:
                 break

@@ -31,7 +31,7 @@ from columnar.model.mutation import Append, Condition, Contribute, Delete, Incre
 from columnar.regions import contributions
 from columnar.regions.change_record import Entry, Images, Kind
 from columnar.regions.column_draft import VERSIONS_SPACE, ColumnDraft, Growth
-from columnar.regions.family_view import FamilyView, Views, visible_value
+from columnar.regions.family_view import FamilyView, Views
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
     HEADER_BYTES,
@@ -138,7 +138,8 @@ class RowDraft:
         """
         for index, condition in enumerate(conditions):
             column = self.column(condition.family, condition.qualifier)
-            if not condition.holds(visible_value(column.newest, column.view, self._now)):
+            seen = self.seen(column)
+            if not condition.holds(seen[0] if seen is not None else None):
                 return index
             if column.newest is not None:
                 self.timestamp = max(self.timestamp, timestamp_of(column.newest))
@@ -275,7 +276,8 @@ class RowDraft:
         if column.newest is None:
             return None, self.timestamp
         at = timestamp_of(column.newest)
-        value = visible_value(column.newest, column.view, self._now)
+        seen = self.seen(column)
+        value = seen[0] if seen is not None else None
         return value, min(at + 1, TIMESTAMP_MAX) if at > self.timestamp else self.timestamp
 
     def _increment(self, operation: Increment) -> None:
@@ -392,10 +394,11 @@ class RowDraft:
         """What the touched columns of ``families`` held before."""
         found = []
         for (family, qualifier), column in self.columns.items():
-            if family in families and column.original is not None:
-                value = visible_value(column.original, column.view, self._now)
-                if value is not None:
-                    found.append(Entry(Kind.PUT, family, qualifier, timestamp_of(column.original), value))
+            if family not in families or column.original is None:
+                continue
+            seen = self.seen_before(column)
+            if seen is not None:
+                found.append(Entry(Kind.PUT, family, qualifier, seen[1], seen[0]))
         return tuple(found)
 
     def emit(self, batch: Batch) -> None:

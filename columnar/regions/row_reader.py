@@ -15,7 +15,7 @@ from itertools import islice
 from columnar.model.cell import Cell
 from columnar.model.read import ALL_TIME, Projection, ReadSpec
 from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.family_view import FamilyView, is_alive, kept_versions
+from columnar.regions.family_view import FamilyView, kept_versions
 from columnar.storage.api import Store
 from columnar.storage.layout import (
     CELL,
@@ -26,7 +26,6 @@ from columnar.storage.layout import (
     row_prefix,
     timestamp_of,
     unescape,
-    unpack,
     version_end,
     version_prefix,
 )
@@ -148,14 +147,28 @@ def read_column(
     return [(cell.value, cell.timestamp) for cell in islice(found, spec.max_versions)]
 
 
-def latest_timestamp(raw_row: RawRow, now_ms: int) -> int | None:
+def newest_seen(
+    store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes, now_ms: int
+) -> tuple[bytes, int] | None:
+    """Value and timestamp of the newest version of a column that a reader sees; ``raw``: the stored newest one.
+
+    A version whose own time to live is over hides none behind it.
+    """
+    if raw[0] == CELL and view.ttl_ms is None:
+        return raw[VALUE_AT:], timestamp_of(raw)
+    for stored in kept_versions(_stored_versions(store, view, row, qualifier, raw), view, now_ms):
+        return stored.value, stored.timestamp
+    return None
+
+
+def latest_timestamp(store: Store, row: bytes, raw_row: RawRow, now_ms: int) -> int | None:
     """The newest timestamp among a row's visible cells, or None where there are none."""
     found = None
     for view, group in raw_row:
-        for _, raw in group:
-            stored = unpack(raw)
-            if is_alive(stored, view, now_ms, 0) and (found is None or stored.timestamp > found):
-                found = stored.timestamp
+        for qualifier, raw in group:
+            seen = newest_seen(store, view, row, unescape(qualifier), raw, now_ms)
+            if seen is not None and (found is None or seen[1] > found):
+                found = seen[1]
     return found
 
 

@@ -180,7 +180,7 @@ class Burials:
         region = self._access.region_for(served, record.row)
         if not record.stamp:
             spec = ReadSpec(projection(region.table, ()))
-            newest = latest_timestamp(fetch(region, record.row, spec), region.now_ms)
+            newest = latest_timestamp(region.store, record.row, fetch(region, record.row, spec), region.now_ms)
             record = record.but(timestamp=newest or region.now_ms)
         return region.log_records([record], {})
 

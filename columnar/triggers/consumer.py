@@ -273,7 +273,7 @@ class Consumer(Follower):
         last = b""
         while len(records) < BACKFILL_ROWS and (found := cursor.next_row()) is not None:
             row, raw_row = found
-            newest = latest_timestamp(raw_row, region.now_ms)
+            newest = latest_timestamp(region.store, row, raw_row, region.now_ms)
             last = row
             if newest is not None:
                 records.append(ChangeRecord(row, newest, (), (), self.name.key))
