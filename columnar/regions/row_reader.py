@@ -119,14 +119,15 @@ def column_versions(
     Lazy: older versions are read only when the reader gets that far.
     """
     low, high = spec.range_of(view.name) if spec.family_ranges else spec.time_range
-    for stored in kept_versions(_stored_versions(store, view, row, qualifier, raw), view, now_ms):
+    for stored in kept_versions(stored_versions(store, view, row, qualifier, raw), view, now_ms):
         if stored.timestamp < low:
             return
         if stored.timestamp < high:
             yield Cell(view.name, qualifier, stored.timestamp, stored.value)
 
 
-def _stored_versions(store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes) -> Iterator[bytes]:
+def stored_versions(store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes) -> Iterator[bytes]:
+    """The versions of a column, newest first; ``raw``: the newest one.  Lazy."""
     yield raw
     if view.max_versions > 1:
         prefix = version_prefix(view.number, cell_key(row, qualifier))
@@ -156,7 +157,7 @@ def newest_seen(
     """
     if raw[0] == CELL and view.ttl_ms is None:
         return raw[VALUE_AT:], timestamp_of(raw)
-    for stored in kept_versions(_stored_versions(store, view, row, qualifier, raw), view, now_ms):
+    for stored in kept_versions(stored_versions(store, view, row, qualifier, raw), view, now_ms):
         return stored.value, stored.timestamp
     return None
 

@@ -8,9 +8,9 @@ from typing import Final
 from columnar.errors import NotAllowed, shown
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.change_record import Images, Sequence
-from columnar.regions.family_view import visible_value
+from columnar.regions.family_view import kept_versions
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RawRow, RowCursor, visible_cells
+from columnar.regions.row_reader import RawRow, RowCursor, stored_versions, visible_cells
 from columnar.storage.layout import CELL, MARKER, range_start, unescape
 from columnar.views.contributions import Rules, Share, contributions
 
@@ -80,10 +80,17 @@ class PieceReader:
         return Found(rows, count, end)
 
     def _check_lasting(self, row: bytes, raw_row: RawRow) -> None:
-        """NotAllowed: a cell will expire, of which no change tells."""
+        """NotAllowed: a cell will expire, of which no change tells.
+
+        Versions behind the newest count, too: a delete of that one brings them to light.
+        """
+        store, now_ms = self._region.store, self._region.now_ms
         for view, group in raw_row:
             for qualifier, raw in group:
-                if raw[0] not in (CELL, MARKER) and visible_value(raw, view, self._region.now_ms) is not None:
+                if raw[0] in (CELL, MARKER) and view.max_versions == 1:
+                    continue
+                versions = stored_versions(store, view, row, unescape(qualifier), raw)
+                if any(one.ttl_ms is not None for one in kept_versions(versions, view, now_ms)):
                     column = shown(view.column_prefix + unescape(qualifier))
                     raise NotAllowed(
                         f"row {shown(row)} of {self._region.info.table} has a time to live in {column}, whose end no "
