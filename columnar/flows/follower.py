@@ -177,8 +177,8 @@ class Follower(ABC):
 
     def save(self) -> None:
         if self.dirty:
-            self.dirty = False
             self.region.log.save_cursor(self.name.key, self._cursor())
+            self.dirty = False  # not where that failed: what the cursor passed is trimmed next
 
     def save_durably(self) -> Future[None]:
         """Resolves after the fsync."""

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from columnar.errors import HostError
 from columnar.flows.backpressure import LogBounds
-from columnar.flows.delivery_state import DeliveryState
+from columnar.flows.delivery_state import DeliveryState, unpack_cursor
 from columnar.flows.follower import Follower, Kind, Subscription
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.log_upkeep import LogUpkeep
@@ -261,3 +262,27 @@ async def test_followers_find_the_images_that_they_asked_for_from_their_beginnin
         "narrow": [(one, one), (one, one), (one, four)],
         "whole": [({**one, b"f:x": b"2"}, {**one, b"f:x": b"2", b"f:y": b"3"})],
     }
+
+
+@on_bench()
+async def test_a_cursor_that_could_not_be_saved_is_saved_before_its_log_is_trimmed(bench: Bench) -> None:
+    """Else a restart would begin before records that are gone (``log_upkeep`` I1)."""
+    collecting = Collecting(bench)
+    await collecting.add("c")
+    region, upkeep = bench.region(b"a"), bench.hub.upkeep
+    upkeep.save(region)
+    await bench.put(b"a", b"b")
+    await collecting.drain()
+    save_cursor = region.log.save_cursor
+
+    def refuses(_consumer: str, _state: bytes) -> None:
+        raise HostError("the disk is full")
+
+    region.log.save_cursor = refuses  # type: ignore[method-assign]
+    upkeep.save(region)
+    region.log.save_cursor = save_cursor  # type: ignore[method-assign]
+    upkeep.save(region)
+    assert region.log.count_after(None, 9) == 1, "the others are trimmed"
+    saved = region.log.cursor("collector:c")
+    assert saved is not None
+    assert unpack_cursor(saved).read_to == region.log.last_to_wait_for
