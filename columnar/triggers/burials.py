@@ -31,6 +31,10 @@ _log = logging.getLogger(__name__)
 LETTERS_PER_CALL: Final = 10_000
 COUNTED_ROWS: Final = 50  # in one step, of some 10 us each
 SHOWN_LETTERS: Final = 10  # with their changes, which may be large
+_LACKING: Final = (
+    f"hold no change: it was over {dead_letters.CHANGE_BYTES} bytes, or they are of an earlier version; retry these as "
+    "their rows are now"
+)
 LogElsewhere: TypeAlias = Callable[[str, ChangeRecord], Awaitable[None]]  # table, what to log
 
 
@@ -122,33 +126,35 @@ class Burials:
 
     # --- what becomes of them ------------------------------------------------------------------------
 
-    async def retry(self, name: str, row: bytes, *, as_it_was: bool = False) -> int:
-        """Deliver dead rows again, as they are now or as the change left them; how many.
+    async def retry(self, name: str, table: str, row: bytes, *, as_it_was: bool = False) -> int:
+        """Deliver dead rows again, as they are now or as the change left them; how many.  ``table``: the trigger's.
 
-        A letter goes once its change is in the log again.  TriggerError: letters that hold no change stay.
+        A letter goes once its change is in the log again.  TriggerError: letters that cannot be delivered stay.
         """
-        taken = lacking = 0
+        taken, stay = 0, Counter[str]()
         async with self._one_retry_at_a_time:
             async for letter in self._whole(name, row):
                 record = _again(letter) if as_it_was else ChangeRecord(letter.row, 0, (), (), name)
-                if record is None:
-                    lacking += 1
-                    continue
-                try:
-                    await self.log_again(letter.table, record)
-                except RegionElsewhere:
-                    if self.log_again_elsewhere is None:
-                        raise
-                    await self.log_again_elsewhere(letter.table, record)
-                await self._forget(letter)
-                taken += 1
-        if lacking:
-            raise TriggerError(
-                f"{lacking} dead letters of trigger {name} hold no change: it was over {dead_letters.CHANGE_BYTES} "
-                f"bytes, or they are of an earlier version; {taken} others are tried again. "
-                "Retry these as their rows are now"
-            )
+                if letter.table != table:  # an earlier trigger of the name followed it
+                    stay[f"are of another table, {letter.table}; skip them"] += 1
+                elif record is None:
+                    stay[_LACKING] += 1
+                else:
+                    await self._log_wherever(table, record)
+                    await self._forget(letter)
+                    taken += 1
+        if stay:
+            left = ", and ".join(f"{count} dead letters of trigger {name} {why}" for why, count in stay.items())
+            raise TriggerError(f"{left}; {taken} others are tried again")
         return taken
+
+    async def _log_wherever(self, table: str, record: ChangeRecord) -> None:
+        try:
+            await self.log_again(table, record)
+        except RegionElsewhere:
+            if self.log_again_elsewhere is None:
+                raise
+            await self.log_again_elsewhere(table, record)
 
     async def skip(self, name: str, row: bytes) -> int:
         """Remove the letters of one row, or of all rows, undelivered; how many."""

@@ -256,8 +256,8 @@ class TriggerKeeper:
         return await self.burials.found(name, limit)
 
     async def retry(self, name: str, row: bytes, *, as_it_was: bool = False) -> int:
-        self.triggers.known(name)
-        return await self.burials.retry(name, row, as_it_was=as_it_was)
+        table = self.triggers.known(name).registration.table
+        return await self.burials.retry(name, table, row, as_it_was=as_it_was)
 
 
 def _resting(one: Trigger) -> Summary:

@@ -109,3 +109,17 @@ def test_a_letter_is_a_put_of_two_cells() -> None:
     mutation = dead_letters.writing(DeadLetter("t", "t", b"r", "5-1-1", 1, "", "", 1))
     assert isinstance(mutation, RowMutation)
     assert all(isinstance(one, Put) and one.family == INFO for one in mutation.operations)
+
+
+@on_bench()
+async def test_a_letter_of_a_table_that_the_trigger_does_not_follow_any_more_stays(bench: Bench) -> None:
+    """Logged there for a trigger that reads another table it would be delivered to nobody, and be gone."""
+    await bench.add("t", attempts=1)
+    await die(bench, b"a")
+    await bench.triggers.remove("t")
+    await bench.add("t", table="out", attempts=1)
+    for as_it_was in (False, True):
+        with pytest.raises(TriggerError, match="1 dead letters of trigger t are of another table, t"):
+            await bench.keeper.retry("t", b"", as_it_was=as_it_was)
+    assert [letter.row for letter in await bench.keeper.dead_letters("t", 10)] == [b"a"]
+    assert bench.keeper.burials.count_of("t") == 1
