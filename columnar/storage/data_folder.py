@@ -139,7 +139,16 @@ def _has_ended(owner: str) -> bool:
         return True
     except (PermissionError, OverflowError):  # it is another user's, or no number of a process at all
         return False
-    return False
+    return _is_zombie(int(number))
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether it only waits for its parent to reap it.  Linux tells; elsewhere it counts as alive."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False
 
 
 def _known_format(path: str) -> int:

@@ -132,6 +132,18 @@ def test_a_start_waits_for_the_servers_of_a_supervisor_that_has_ended(
     assert (tmp_path / "LOCK").read_text() == f"process {os.getpid()}\n"
 
 
+def test_a_supervisor_that_nobody_has_reaped_has_ended_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-c", SUPERVISOR, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdin is not None
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == b"held\n"
+        os.waitid(os.P_PID, supervisor.pid, os.WEXITED | os.WNOWAIT)
+        pauses = looking(monkeypatch, supervisor.stdin.close)
+        DataFolder.locked(str(tmp_path)).close()
+        assert pauses, "the server had the lock"
+
+
 @pytest.mark.usefixtures("server")
 def test_a_server_that_outlives_its_supervisor_is_named_and_does_not_hold_a_start_up_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
