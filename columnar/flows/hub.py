@@ -169,7 +169,7 @@ class Hub:
         self._apply_policy(subscription.table)
         for region in self._server.open_regions_of(subscription.table):
             if region.is_open and region.log_policy is not None:
-                self.listener.follow(subscription, region)
+                self.listener.begin(subscription, region)
                 await asyncio.sleep(0)
         self._openings.open_soon(subscription.table)
 

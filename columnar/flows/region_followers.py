@@ -64,7 +64,7 @@ class RegionFollowers:
 
     # --- followers -----------------------------------------------------------------------------------
 
-    def follow(self, subscription: Subscription, region: Region) -> None:
+    def _follow(self, subscription: Subscription, region: Region) -> None:
         follower = self._followers.find((subscription.name, region.info.region_id))
         if follower is None:
             if subscription.prepare is not None:
@@ -75,12 +75,12 @@ class RegionFollowers:
         self.go_on(follower)
         self._miss_no_more((subscription.name, region.info.region_id))
 
-    def _begin(self, subscription: Subscription, region: Region, tries: int = 1) -> None:
-        """``follow``, again after a growing pause where that fails (I2)."""
+    def begin(self, subscription: Subscription, region: Region, tries: int = 1) -> None:
+        """Have a follower on the region, if it has none; again after a growing pause where that fails (I2)."""
         key = (subscription.name, region.info.region_id)
         self._miss_no_more(key)
         try:
-            self.follow(subscription, region)
+            self._follow(subscription, region)
         except Exception as fault:  # noqa: BLE001 - whatever it is, the region serves, and its other followers go on
             is_expected, after_s = isinstance(fault, ColumnarError), pause_s(tries)
             cause = fault.text if isinstance(fault, ColumnarError) else repr(fault)
@@ -93,7 +93,7 @@ class RegionFollowers:
     def _begin_again(self, subscription: Subscription, region: Region, tries: int) -> None:
         is_there = any(one is subscription for one in self._subscriptions.of_table(subscription.table))
         if is_there and region.is_open:
-            self._begin(subscription, region, tries)
+            self.begin(subscription, region, tries)
         else:
             self._miss_no_more((subscription.name, region.info.region_id))
 
@@ -141,7 +141,7 @@ class RegionFollowers:
         for beginning in self._subscriptions.beginning(region.info.table):
             self._mark(beginning, region)
         for subscription in self._subscriptions.of_table(region.info.table):
-            self._begin(subscription, region)
+            self.begin(subscription, region)
         try:
             self._upkeep.opened(region)
         except ColumnarError as error:

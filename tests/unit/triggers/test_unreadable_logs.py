@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import ColumnarError, DamagedData, HostError
+from columnar.flows import region_followers
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.follower import AT_HAND_BYTES
 from columnar.model.mutation import Put
@@ -159,3 +160,21 @@ async def test_the_cursor_of_a_removed_trigger_that_cannot_go_keeps_no_region_ba
     assert set(bench.region(b"00").log.cursors()) == {"t", "other"}
     bench.server.evict(bench.region(b"00"))
     assert set(bench.region(b"00").log.cursors()) == {"other"}
+
+
+@on_bench(regions=2)
+async def test_a_trigger_that_is_added_while_a_region_cannot_be_read_begins_there_later(bench: Bench) -> None:
+    """Regions behind it begin at once, and the next change of a trigger finds nothing half done."""
+    for row in (b"00", b"01"):  # in the order in which they are begun with
+        bench.region(row)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(region_followers, "restored", failing(1, HostError("the disk is full"), region_followers.restored))
+        await bench.add("t")
+    await bench.put(b"00", b"01")
+    (status,) = bench.keeper.summaries()
+    assert "the disk is full" in status.error
+    assert [row for _, _, row in bench.main.take()] == [b"01"], "its neighbour goes on"
+    await bench.main.until(lambda: bench.main.sent)
+    assert [row for _, _, row in bench.main.take()] == [b"00"], "it was tried again"
+    (status,) = bench.keeper.summaries()
+    assert status.error == ""
