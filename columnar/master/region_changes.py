@@ -250,8 +250,14 @@ class RegionChanges:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._look_now.wait(), LOOK_S)
             self._look_now.clear()
+            await self._split_the_large()
+
+    async def _split_the_large(self) -> None:
+        try:
             while await self.split_the_largest():  # noqa: ASYNC110 - each is a split
                 await asyncio.sleep(0)
+        except (OSError, ColumnarError) as error:  # of an owner, or the disk: the next look may be better
+            _log.warning("regions that have grown too large are looked for again later: %s", error)
 
     async def split_the_largest(self) -> bool:
         """Split the region that is most over its limit; False: there is none."""

@@ -388,3 +388,21 @@ def test_a_server_stops_in_the_moment_in_which_a_look_was_asked_for(turns: int) 
         assert done, "it stops"
 
     run()
+
+
+@housed(region_bytes=100)
+async def test_a_look_that_fails_is_not_the_last(house: House) -> None:
+    free_bytes, refused = house.folders.free_bytes, asyncio.Event()
+
+    def refuses() -> int:
+        house.folders.free_bytes = free_bytes  # type: ignore[method-assign]
+        refused.set()
+        raise OSError(5, "Input/output error")
+
+    await house.put(*(b"%02d" % n for n in range(0, 100, 5)))
+    house.folders.free_bytes = refuses  # type: ignore[method-assign]
+    house.regions.start()
+    house.regions._look_now.set()
+    await refused.wait()
+    house.regions._look_now.set()
+    await house.until(lambda: len(house.infos) > 1)
