@@ -167,8 +167,9 @@ async def test_a_trigger_that_is_added_while_a_region_cannot_be_read_begins_ther
     """Regions behind it begin at once, and the next change of a trigger finds nothing half done."""
     for row in (b"00", b"01"):  # in the order in which they are begun with
         bench.region(row)
+    once = failing(1, HostError("the disk is full"), region_followers.restored)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(region_followers, "restored", failing(1, HostError("the disk is full"), region_followers.restored))
+        patch.setattr(region_followers, "restored", once)
         await bench.add("t")
     await bench.put(b"00", b"01")
     (status,) = bench.keeper.summaries()
