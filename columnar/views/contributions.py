@@ -26,13 +26,15 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.errors import IllegalArgument
+from columnar.errors import IllegalArgument, shown
+from columnar.limits import CELL_BYTES, MIB
 from columnar.model.column_text import bytes_of, column_of, family_of
 from columnar.model.condition_text import RowCondition, column_tested, condition_of
 from columnar.model.extract import Extractor, Image, extractor_of, keys_of
 from columnar.model.number_cells import Number, Order, Unreadable, number_of, order_of
 from columnar.model.view_definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
 
+CARRIED_BYTES: Final = CELL_BYTES - MIB  # a member is one cell, of this and of names, amounts and its order
 _NOTHING: Final[Image] = {}
 
 
@@ -171,6 +173,9 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
     if order is not None:
         order = rules.side + order
     carry = tuple([(column, seen[column]) for column in rules.include if column in seen]) if rules.include else ()
+    carried_bytes = sum([len(column) + len(value) for column, value in carry]) if carry else 0
+    if carried_bytes > CARRIED_BYTES:
+        return Given({}, f"row {shown(row)} would carry {carried_bytes} bytes, over {CARRIED_BYTES}: include less")
     member = rules.side + row
     return Given({group: Share(group, member, amounts, order, carry) for group in groups})
 
