@@ -7,8 +7,10 @@ coming before it begins, and takes that back when all are in:
 
 Invariants:
     I1. Rows come only into a range that holds nothing.
-    I2. Where ``ingesting`` is found at an opening, the range is emptied: a crash came in between.
-    I3. Between the first file and the last nothing else runs on the loop.
+    I2. Where ``ingesting`` is found at an opening, the range is emptied: a crash came in between.  A write into the
+        range before the first file takes the mark back in its own batch (``Region.coming``), and no file comes.
+    I3. A region has one ingestion at a time, for it has one mark.
+    I4. Between the first file and the last nothing else runs on the loop.
 """
 
 from __future__ import annotations
@@ -54,19 +56,20 @@ def obstacles_of(region: Region) -> list[str]:
 
 async def ingest(region: Region, incoming: IncomingRows) -> bool:
     """False: the rows are not all of this region, or something stands among them.  Returns after the fsync."""
-    region.check_writable()
-    if not _may_come(region, incoming):
-        return False
     with region.kept_up():  # a split or merge would take the mark along
-        return await _ingest(region, incoming)
+        async with region.ingestion:
+            region.check_writable()
+            return _may_come(region, incoming) and await _ingest(region, incoming)
 
 
 async def _ingest(region: Region, incoming: IncomingRows) -> bool:
     mark = _LENGTH.pack(len(incoming.first)) + incoming.first + incoming.last
+    region.coming = (incoming.first, incoming.last)
     await region.note(INGESTING, mark, incoming.highest_timestamp)
     if not region.is_open:
         raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
-    came = _may_come(region, incoming)  # others wrote while the mark was synced
+    came = not _is_called_off(region) and _may_come(region, incoming)
+    region.coming = None
     if came:
         try:
             region.store.ingest(incoming.files)
@@ -76,6 +79,11 @@ async def _ingest(region: Region, incoming: IncomingRows) -> bool:
         region.writes += incoming.rows
     await region.note(INGESTING, None, 0)
     return came
+
+
+def _is_called_off(region: Region) -> bool:
+    """Others wrote while the mark was synced, and may have deleted that again."""
+    return region.coming is None
 
 
 def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:

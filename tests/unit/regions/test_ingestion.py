@@ -94,6 +94,41 @@ def test_a_row_written_meanwhile_keeps_them_out(tmp_path: Path) -> None:
     in_loop(work)
 
 
+def test_a_row_written_meanwhile_is_there_after_a_crash(tmp_path: Path) -> None:
+    """The range of an ingestion that was cut off is emptied; what was acknowledged in it was lost."""
+
+    async def work() -> None:
+        house = house_at(tmp_path)
+        region = house.region(b"b")
+        await house.put(b"z", Put(b"b", b"q", b"the other region"))
+        marks, note = list[bytes | None](), region.note
+
+        async def noted(key: bytes, value: bytes | None, highest: int) -> None:
+            marks.append(value)
+            if value is None:
+                raise HostError("killed")  # before the mark is taken back
+            await note(key, value, highest)
+
+        region.note = noted  # type: ignore[method-assign]
+        house.gate.hold()
+        coming = asyncio.ensure_future(ingest(region, incoming(tmp_path, b"a", b"c")))
+        await asyncio.sleep(0)
+        assert len(marks) == 1
+        acknowledged = [house.apply(row, Put(b"b", b"q", b"meanwhile")).durable for row in (b"d", b"b")]
+        house.gate.release()
+        with pytest.raises(HostError, match="killed"):
+            await coming
+        for durable in acknowledged:
+            assert durable is not None
+            await durable
+        await house.server.close_regions([region.info])
+        assert [row for row in (b"a", b"b", b"c", b"d") if house.row(row)] == [b"b", b"d"]
+        assert house.region(b"b").mark(INGESTING) is None
+        await house.close()
+
+    in_loop(work)
+
+
 @pytest.mark.parametrize("spaces", [(), (0,), (1,), (2,), (0, 1), (0, 1, 2)])
 def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, spaces: tuple[int, ...]) -> None:
     async def work() -> None:
@@ -117,6 +152,30 @@ def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, spaces: tuple[i
         await house.close()
 
     in_loop(work)
+
+
+def test_two_ingestions_go_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one mark: of what the engine takes now."""
+    marked: list[tuple[bytes | None, bytes]] = []
+
+    async def work() -> None:
+        house = house_at(tmp_path)
+        region, whole = house.region(b"b"), RocksStore.ingest
+        files = [incoming(tmp_path, b"b", b"c"), incoming(tmp_path, b"d", b"e")]
+
+        def looked(self: RocksStore, paths: Any) -> None:
+            (one,) = [one for one in files if one.files == paths]
+            marked.append((region.mark(INGESTING), one.first + one.last))
+            whole(self, paths)
+
+        monkeypatch.setattr(RocksStore, "ingest", looked)
+        assert await asyncio.gather(*(ingest(region, one) for one in files)) == [True, True]
+        assert [row for row in (b"b", b"c", b"d", b"e") if house.row(row)] == [b"b", b"c", b"d", b"e"]
+        await house.close()
+
+    in_loop(work)
+    assert [mark for mark, _ in marked] == [b"\x00\x00\x00\x01" + rows for _, rows in marked]
+    assert len(marked) == 2
 
 
 def test_an_ingestion_that_the_engine_refuses_half_way_is_undone(
