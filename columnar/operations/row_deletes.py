@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
-from columnar.errors import RegionElsewhere
+from columnar.errors import NotServingRegion, RegionElsewhere
 from columnar.model.mutation import Delete, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.operations.access import TableAccess
+from columnar.regions.applied import Applied
 from columnar.regions.patience import STALL_PATIENCE_S, patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
@@ -72,25 +72,40 @@ async def delete_owned(
         try:
             region = await access.opened(served, info)
             if region.can_delete_at_once(region.now_ms):
-                await _delete_at_once(region, row, stop)
-                row = _after(info, stop)
+                if await _delete_at_once(access, served, info, row, stop):
+                    row = _after(info, stop)
                 continue
             await _room_in_log(access, served, region, row)
-            gone, row = await _delete_step(region, row, stop)
+            gone, row = await _delete_step(access, served, info, row, stop)
         except StoreClosed:  # it was closed meanwhile, to be opened anew: go on with the one that is open
             continue
         except RegionElsewhere as elsewhere:
             return Deleted(counted, row), elsewhere
+        except NotServingRegion:
+            if info in access.table(table).regions:
+                raise
+            continue  # it was split or merged meanwhile
         counted = (counted or 0) + gone
         if row is not None and counted >= max_rows:
             break
     return Deleted(counted, row), None
 
 
-async def _delete_at_once(region: Region, row: bytes, stop: bytes) -> None:
-    end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
-    synced = await patiently(partial(region.delete_at_once, max(row, region.info.start), end))
+async def _delete_at_once(access: TableAccess, served: ServedTable, info: RegionInfo, row: bytes, stop: bytes) -> bool:
+    """False: by now its changes are logged, or it is split or merged; nothing was done."""
+
+    def step() -> asyncio.Future[None] | None:
+        region = access.open_region(served, info)  # as it is now: the engine may have been waited for
+        if not region.can_delete_at_once(region.now_ms):
+            return None
+        end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
+        return region.delete_at_once(max(row, region.info.start), end)
+
+    synced = await patiently(step)
+    if synced is None:
+        return False
     await asyncio.shield(synced)
+    return True
 
 
 async def _room_in_log(access: TableAccess, served: ServedTable, region: Region, row: bytes) -> None:
@@ -106,19 +121,28 @@ async def _room_in_log(access: TableAccess, served: ServedTable, region: Region,
         await asyncio.sleep(FULL_LOG_PAUSE_S)
 
 
-async def _delete_step(region: Region, row: bytes, stop: bytes) -> tuple[int, bytes | None]:
+async def _delete_step(
+    access: TableAccess, served: ServedTable, info: RegionInfo, row: bytes, stop: bytes
+) -> tuple[int, bytes | None]:
     """Delete one batch; the number of its rows, and where the next begins."""
-    doomed, after = _visible_rows(region, row, stop)
-    if doomed:
+
+    def step() -> tuple[int, bytes | None, Region, Applied | None]:
+        region = access.open_region(served, info)  # never one that is held, as for a split
+        doomed, after = _visible_rows(region, row, stop)
+        if not doomed:
+            return 0, after, region, None
         families = [family.bytes_name for family in region.table.families]
         mutations = [RowMutation(one, tuple(Delete(family, None) for family in families)) for one in doomed]
-        applied = await patiently(partial(region.apply_many, mutations))
+        return len(doomed), after, region, region.apply_many(mutations)
+
+    count, after, region, applied = await patiently(step)
+    if applied is not None:
         if applied.durable is not None:
             await asyncio.shield(applied.durable)
         if region.write_delay_s > 0:
             await asyncio.sleep(region.write_delay_s)
     await asyncio.sleep(0)
-    return len(doomed), after
+    return count, after
 
 
 def _visible_rows(region: Region, row: bytes, stop: bytes) -> tuple[list[bytes], bytes | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,17 @@ from columnar.errors import RegionTooBusy
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import row_deletes
+from columnar.operations.access import TableAccess
 from columnar.operations.asked import AskedOperations
 from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.hosting_state import Event
+from columnar.regions.patience import STALL_POLL_S
 from columnar.routing.asks import DeleteRows
+from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
+from tests.support.memory_house import House as ChangedHouse
+from tests.support.memory_house import housed
 from tests.support.region_house import House, names_of
 
 TABLE = make_table("t", [Family("a"), Family("b", max_versions=3)])
@@ -181,3 +188,83 @@ def test_a_log_that_has_room_again_is_waited_for(monkeypatch: pytest.MonkeyPatch
         await house.close()
 
     asyncio.run(main())
+
+
+def busy_once(house: House, method: str) -> asyncio.Event:
+    """The region's engine is behind when ``method`` is called first; set by that."""
+    region, was_called = house.region(), asyncio.Event()
+    whole = getattr(region, method)
+
+    def refuses(*given: Any) -> Any:
+        if was_called.is_set():
+            return whole(*given)
+        was_called.set()
+        raise StoreBusy("it is behind")
+
+    setattr(region, method, refuses)
+    return was_called
+
+
+def test_a_range_that_waited_for_the_engine_goes_row_by_row_where_its_changes_are_logged_by_then() -> None:
+    async def main() -> None:
+        house = House(TABLE)
+        await filled(house)
+        house.clock.now_ms += 1
+        was_called = busy_once(house, "delete_at_once")
+        deleting = asyncio.ensure_future(delete_rows(house.operations.access, b"t", b"b", b"n"))
+        await was_called.wait()
+        house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
+        assert await deleting == Deleted(4, None)
+        assert [record.row for _, record in house.region().log.read(None)] == [b"b", b"c", b"m", b"m\x00"]
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_step_that_waited_for_the_engine_deletes_nothing_in_a_region_that_is_held() -> None:
+    """What takes its place would not hear of that: the rows would be there again."""
+
+    async def main() -> None:
+        house = House(TABLE)
+        house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
+        await filled(house)
+        house.clock.now_ms += 1
+        region, hosting = house.region(), house.server.hosting
+        was_called = busy_once(house, "apply_many")
+        deleting = asyncio.ensure_future(delete_rows(house.operations.access, b"t", b"", b""))
+        await was_called.wait()
+        for event in (Event.REPLACEMENT_BEGINS, Event.HELD):
+            hosting.tell(region, event)
+        done, _ = await asyncio.wait([deleting], timeout=10 * STALL_POLL_S)
+        assert not done
+        assert region.writes == 2 * len(NAMES), "nothing is deleted meanwhile"
+        for event in (Event.LET_IN, Event.CALLED_OFF):
+            hosting.tell(region, event)
+        assert await deleting == Deleted(len(NAMES), None)
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_step_that_waited_for_the_engine_goes_on_in_the_halves_of_a_split() -> None:
+    @housed()
+    async def run(house: ChangedHouse) -> None:
+        await house.put(b"10", b"60", b"90")
+        region = house.server.all_open()[0]
+        whole, was_called = region.delete_at_once, asyncio.Event()
+
+        def refuses(start: bytes, stop: bytes) -> asyncio.Future[None]:
+            if was_called.is_set():
+                return whole(start, stop)
+            was_called.set()
+            raise StoreBusy("it is behind")
+
+        region.delete_at_once = refuses  # type: ignore[method-assign]
+        access = TableAccess(house.server)
+        deleting = asyncio.ensure_future(delete_rows(access, b"t", b"", b""))
+        await was_called.wait()
+        await house.regions.split(house.infos[0], b"50")
+        assert (await deleting).next_row is None
+        assert house.rows_held() == []
+
+    run()
