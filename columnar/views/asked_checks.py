@@ -131,6 +131,8 @@ class AskedChecks:
         return self._is_open(region)
 
     def _while_open(self, region: Region, work: Iterator[None]) -> Iterator[None]:
+        if not self._is_open(region):  # by the first step it may be held
+            return
         for _ in work:
             yield
             if not self._is_open(region):

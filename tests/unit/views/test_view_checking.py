@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
-from columnar.model.view_definition import Source, View
+from columnar.model.view_definition import TOTALS, Source, View
+from columnar.regions.hosting_state import Event
+from columnar.routing.view_asks import MendGroup
 from columnar.views.checking import TRIES
 from tests.support.checked_house import CheckedHouse
 
@@ -66,5 +68,26 @@ def test_a_lag_that_does_not_end_is_no_finding() -> None:
         house.owners._wait = not_in_time
         report = await house.check()
         assert (report.wrong, report.unsure) == (0, 1)
+
+    checked(work)
+
+
+def test_nothing_is_repaired_in_a_region_that_is_about_to_be_replaced() -> None:
+    """What takes its place has its cells already, or would not hear of a write."""
+
+    async def work(house: CheckedHouse) -> None:
+        house.drain()
+        house.damage(b"first", Put(TOTALS, b"count", (7).to_bytes(8, "big")))
+        region, hosting = house.region("v", b"first"), house.server.hosting
+        mending = asyncio.ensure_future(house.asked.mend_group(MendGroup("v", b"first")))
+        while not region.upkeep:  # noqa: ASYNC110 - until its work is planned
+            await asyncio.sleep(0)
+        hosting.tell(region, Event.REPLACEMENT_BEGINS)
+        writes = region.writes
+        assert (await mending).is_elsewhere, "it is asked for again"
+        assert region.writes == writes
+        hosting.tell(region, Event.CALLED_OFF)
+        assert (await house.asked.mend_group(MendGroup("v", b"first"))).totals == 1
+        assert house.differences() == []
 
     checked(work)
