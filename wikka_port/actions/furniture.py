@@ -56,7 +56,7 @@ def lastedit(call: ActionCall) -> str:
     said = f"Last edited {iso_time(page.time_ms)[:16].replace('T', ' ')} UTC"
     said += f" by {page.author}" if depth > 0 else ""
     said += f": {page.note}" if depth > 1 and page.note else ""
-    diff = page_path(page.name, "diff", a=page.number - 1, b=page.number)
+    diff = page_path(page.name, "diff", b=page.number)
     return escape(said) + (f" {_link(diff, 'what was changed')}" if depth > 2 and page.number > 1 else "")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import Row, rows
@@ -18,11 +20,11 @@ SHARE_EACH = 0.2  # of what a whole difference may cost
 
 def handle(site: Site, request: Request, name: str) -> Response:
     below = number(request, "below")
-    found, more = page_of(site.wiki.revisions(name, below=below, limit=STEPS + 1, bodies=True), STEPS)
+    read = site.wiki.revisions(name, below=below, limit=STEPS + 1, bodies=True)
+    found, more = page_of(read, STEPS)
     if not found and below is None:
         return missing(site, name)
-    older = [*found[1:], site.wiki.revision(name, found[-1].number - 1) if more else None] if found else []
-    steps = [(new, old, _rows(new, old)) for new, old in zip(found, older, strict=True)]
+    steps = [(new, old, _rows(new, old)) for new, old in zip_longest(found, read[1 : len(found) + 1])]
     onward = page_path(name, "history", below=found[-1].number) if more else ""
     return site.html("history.html", page_name=name, steps=steps, onward=onward)
 

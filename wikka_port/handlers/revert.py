@@ -11,6 +11,7 @@ from wikka_port.drafts import draft_of
 from wikka_port.forms import form_page
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.show import missing, no_revision
+from wikka_port.pages import Page, Revision
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number
 
@@ -23,7 +24,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.method != "POST":  # what is posted is checked with the save
         site.wiki.require(name, Privilege.WRITE)
     asked = number(request, "revision")
-    old = site.wiki.revision(name, page.number - 1 if asked is None else asked)
+    old = _last_but_one(site, page) if asked is None else site.wiki.revision(name, asked)
     if old is None or old.body is None:
         return no_revision(site, name)
     note = f"Back to revision {old.number}"
@@ -41,3 +42,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
         note=note,
         rows=rows(page.body, old.body),
     )
+
+
+def _last_but_one(site: Site, page: Page) -> Revision | None:
+    """The newest one before the page as it is that is shown."""
+    found = site.wiki.revisions(page.name, below=page.number, limit=1, bodies=True)
+    return found[0] if found else None
