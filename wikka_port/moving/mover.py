@@ -34,11 +34,8 @@ from columnar.client import Connection, Expect
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
-from wikka_port.accounts.tables import NETWORKS
 from wikka_port.application_indexes import run_indexes
-from wikka_port.editing.rows import DRAFTS
-from wikka_port.editing.suggestions import SUGGESTIONS
-from wikka_port.moving import places
+from wikka_port.moving import beside, places
 from wikka_port.moving.journal import (
     ABANDONED,
     DELETE,
@@ -65,7 +62,6 @@ from wikka_port.store import Store
 ATTEMPTS: Final = 6
 SETTLE_S: Final = 10.0  # for the triggers, before the texts of a deleted page are removed
 _STEP: Final = 200  # rows in one call
-_KEPT_BESIDE: Final = (DRAFTS, SUGGESTIONS, NETWORKS)  # rows begin with the key of the page's name
 Allow = Callable[[PageRights], None]  # raises for a page of these rights
 
 
@@ -309,8 +305,7 @@ class Mover:
         self._store.run(lambda c: places.settle_down(c, move, plain=plain))
         self.reached("settle")
         if move.kind != DELETE and move.source != move.target:
-            for table in _KEPT_BESIDE:
-                self._store.run(lambda c, t=table: _follow(c, t, move))  # type: ignore[misc]
+            self._store.run(lambda c: beside.follow(c, move))
 
     def _settled(self) -> bool:
         if self._indexes() == "application":
@@ -318,12 +313,12 @@ class Mover:
         return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
 
     def _remove_for_good(self, move: Move, plain: bool) -> None:
-        """Take away the revisions of a page in the trash, what is kept beside them, then its row."""
+        """Take away what is kept beside a page in the trash, its revisions, then its row."""
+        self._store.run(lambda c: beside.remove(c, move))
+        self.reached("beside")
         begin = move.head.place(page_key(move.source))
         self._store.run(lambda c: _remove_rows(c, schema.REVISIONS, begin))
         self.reached("texts")
-        for table in _KEPT_BESIDE:
-            self._store.run(lambda c, t=table: _remove_rows(c, t, page_key(move.source)))  # type: ignore[misc]
         self._store.run(lambda c: places.leave(c, move, plain=plain))
 
 
@@ -352,16 +347,6 @@ def _index(connection: Connection, move: Move) -> None:
 def _change(key: bytes, now: Cells, before: Cells, at_ms: int, put: Cells | None = None) -> Change:
     steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in (now if put is None else put).items())
     return Change(schema.PAGES, key, at_ms, "", steps, dict(now), dict(before), attempt=2)
-
-
-def _follow(connection: Connection, name: bytes, move: Move) -> None:
-    """Rows that begin with the key of the page's name, with their timestamps."""
-    table, old, new = connection.table(name), page_key(move.source), page_key(move.target)
-    while rows := list(table.scan(row_prefix=old, include_timestamp=True, limit=_STEP, batch_size=_STEP)):
-        for row, cells in rows:
-            for column, (value, stamp) in cells.items():
-                table.put(new + row[len(old) :], {column: value}, timestamp=stamp)
-            table.delete(row)
 
 
 def _remove_rows(connection: Connection, name: bytes, begin: bytes) -> None:

@@ -1,0 +1,124 @@
+"""Rows beside a page: drafts, suggestions and networks of edits, under the key of the name of the page.
+
+Several pages may have a name one after the other, and the deleted ones of them may come back.  A row is of one page:
+
+    draft, suggestion    of the page that has the revision from which the text began; a text that names no revision,
+                         such as that of a page to come, is of the page that had the name then, if that was gone later
+    network of an edit   of the page that has the number of the edit; of two, of the one that is there
+
+A page that is renamed, or brought back under another name, takes its own rows along.  A purge removes its own rows,
+and before the revisions: these tell which rows they are.
+
+Cost: a few calls for each of the tables and each _STEP of the rows, however long the history is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port import schema
+from wikka_port.accounts.tables import NETWORKS
+from wikka_port.editing.rows import BASE, DRAFTS, TIME, TOKEN
+from wikka_port.editing.suggestions import SUGGESTIONS
+from wikka_port.moving.journal import RENAME, Move
+from wikka_port.names import page_key
+from wikka_port.page_rows import head_of, number_in
+from wikka_port.schema import Head
+
+_STEP: Final = 200  # rows in one call
+Stamped = dict[bytes, tuple[bytes, int]]
+
+
+def follow(connection: Connection, move: Move) -> None:
+    """Take the rows of a page that has another name now to that name, with their timestamps."""
+    old, new = page_key(move.source), page_key(move.target)
+    for name, row, cells in _rows_of_page(connection, move):
+        table = connection.table(name)
+        for column, (value, stamp) in cells.items():
+            table.put(new + row[len(old) :], {column: value}, timestamp=stamp)
+        table.delete(row)
+
+
+def remove(connection: Connection, move: Move) -> None:
+    """Remove the rows of a page that is purged."""
+    for name, row, _ in _rows_of_page(connection, move):
+        connection.table(name).delete(row)
+
+
+def _rows_of_page(connection: Connection, move: Move) -> Iterator[tuple[bytes, bytes, Stamped]]:
+    """Table, row and cells."""
+    key = page_key(move.source)
+    for name in (DRAFTS, SUGGESTIONS):
+        for step in _steps(connection, name, key):
+            own = _texts_of_page(connection, move, step)
+            yield from ((name, row, cells) for row, cells in step.items() if row in own)
+    numbers = _numbers_of_page(connection, move)
+    for step in _steps(connection, NETWORKS, key):
+        yield from ((NETWORKS, row, cells) for row, cells in step.items() if _number_of(row) in numbers)
+
+
+def _steps(connection: Connection, name: bytes, key: bytes) -> Iterator[dict[bytes, Stamped]]:
+    """The rows of a table that begin with ``key``; those that were given out may be deleted meanwhile."""
+    table, start, stop = connection.table(name), key, key + b"g"  # behind every hexadecimal digit
+    while rows := list(
+        table.scan(row_start=start, row_stop=stop, include_timestamp=True, limit=_STEP, batch_size=_STEP)
+    ):
+        yield dict(rows)
+        start = rows[-1][0] + b"\x00"
+
+
+def _texts_of_page(connection: Connection, move: Move, step: dict[bytes, Stamped]) -> set[bytes]:
+    """The rows of drafts or suggestions that are of the page."""
+    own, began = set[bytes](), dict[bytes, bytes]()
+    for row, cells in step.items():
+        values = {column: value for column, (value, _) in cells.items()}
+        base, token = number_in(values, BASE), values.get(TOKEN, b"")
+        if base and token:
+            began[row] = schema.revision_row(page_key(move.source), Head(base, token, move.head.history))
+        elif number_in(values, TIME) <= _left_ms(move):
+            own.add(row)
+    asked = list(set(began.values()))
+    found = dict(connection.table(schema.REVISIONS).rows(asked, columns=[schema.TIME])) if asked else {}
+    return own | {row for row, revision in began.items() if revision in found}
+
+
+def _left_ms(move: Move) -> int:
+    """The moment at which the page was at its name no more."""
+    inverted = move.row[schema.KEY_BYTES :][:13]
+    return schema.TIME_MAX_MS - int(inverted) if inverted.isdigit() else move.at_ms
+
+
+def _numbers_of_page(connection: Connection, move: Move) -> set[int]:
+    key = page_key(move.source)
+    numbers = _numbers(connection, key, move.head)
+    if move.kind != RENAME:  # behind a rename the name has what came later, with higher numbers
+        there = connection.table(schema.PAGES).row(key, columns=[schema.VERSIONCOUNT])
+        numbers -= _numbers(connection, key, head_of(there))
+    return numbers
+
+
+def _numbers(connection: Connection, key: bytes, newest: Head) -> set[int]:
+    """The numbers of the revisions of a history: they have no gaps, so the first one is found by halving."""
+    low, high = 1, newest.number + 1
+    while low < high:
+        middle = (low + high) // 2
+        if _has(connection, newest.place(key), middle):
+            high = middle
+        else:
+            low = middle + 1
+    return set(range(low, newest.number + 1))
+
+
+def _has(connection: Connection, place: bytes, number: int) -> bool:
+    start = schema.revisions_from(place, number)
+    rows = connection.table(schema.REVISIONS).scan(
+        row_start=start, row_stop=start + b";", columns=[schema.TIME], limit=1, batch_size=2
+    )
+    return next(iter(rows), None) is not None
+
+
+def _number_of(row: bytes) -> int:
+    """The number of the edit in a row of networks."""
+    return schema.parse_revision_row(row + b":")[1].number
