@@ -20,7 +20,7 @@ from wikka_port.markup.links import links
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.mover import By
 from wikka_port.moving.runner import resume
-from wikka_port.pages import Wiki, clock_ms
+from wikka_port.pages import Page, Wiki, clock_ms
 from wikka_port.rights.rules import PageRights, Privilege
 
 
@@ -48,6 +48,12 @@ def save(web: WikiClient, name: str, body: str, author: str = "Ann", owner: str 
 def text(web: WikiClient, name: str) -> str | None:
     page = web.wiki.page(name)
     return None if page is None else page.body
+
+
+def page_of(web: WikiClient, name: str) -> Page:
+    page = web.wiki.page(name)
+    assert page is not None
+    return page
 
 
 def test_a_rename_leads_the_links_that_its_author_may_edit_and_one_undo_takes_all_back(web: WikiClient) -> None:
@@ -183,6 +189,20 @@ def test_all_edits_of_somebody_are_looked_at_and_taken_back(web: WikiClient) -> 
     wait_for_jobs()
     assert (text(web, "Good"), text(web, "Bad"), text(web, "Edited since")) == ("more spam", "spam", "fine again")
     assert web.wiki.mover.journal.opened() == {}
+
+
+def test_a_text_that_is_taken_back_has_its_own_format_again(web: WikiClient) -> None:
+    root = web.signed_in("Root", admin=True)
+    save(web, "Page", "==Wikka== //slanted//")
+    web.wiki.save("Page", "# Markdown *spam*", author="Spammer", base=1, markup="markdown")
+    path = "/-/massrevert?author=Spammer&since=yesterday"
+    where = root.post("/-/massrevert", root.form(path)).headers["Location"]
+    wait_for_jobs()
+    assert (page_of(web, "Page").body, page_of(web, "Page").markup) == ("==Wikka== //slanted//", "wikka")
+    assert root.post(where, {**root.form(where), "undo": "1"}).status_code == 303
+    wait_for_jobs()
+    assert (page_of(web, "Page").body, page_of(web, "Page").markup) == ("# Markdown *spam*", "markdown")
+    assert check(web.wiki).differences == ()
 
 
 def test_pages_whose_names_begin_alike_are_deleted(web: WikiClient) -> None:

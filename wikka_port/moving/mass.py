@@ -35,7 +35,7 @@ EDITED: Final = "somebody else has edited it since"
 class Hands(Protocol):
     """Writes in the visitor's name (``rights.moving.GuardedMoves``), or a command's."""
 
-    def save(self, page: Page, body: str, note: str) -> Saved: ...
+    def save(self, page: Page, body: str, note: str, markup: str) -> Saved: ...
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None: ...
 
@@ -96,7 +96,7 @@ def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
         if body == page.body:
             return Item(name, why="its link cannot be changed by itself")
         try:
-            return _saved(name, hands.save(page, body, f"Links to {old} lead to {new}"))
+            return _saved(name, hands.save(page, body, f"Links to {old} lead to {new}", page.markup))
         except Conflict:
             continue
     return Item(name, why="it was edited again and again")
@@ -165,7 +165,8 @@ def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
         if old is None or old.body is None:
             return Item(name, why="the revision before is not there")
         try:
-            return _saved(name, hands.save(page, old.body, f"Back to revision {plan.to}: {job.reason}".strip(": ")))
+            note = f"Back to revision {plan.to}: {job.reason}".strip(": ")
+            return _saved(name, hands.save(page, old.body, note, old.markup))
         except Conflict:
             continue
     return Item(name, why="it was edited again and again")
@@ -188,7 +189,7 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if page is not None and item.number and is_revision(page, item.number, item.token):
         before = wiki.revision(name, item.number - 1)
         if before is not None and before.body is not None:
-            return _saved(name, hands.save(page, before.body, f"Back to revision {before.number}"))
+            return _saved(name, hands.save(page, before.body, f"Back to revision {before.number}", before.markup))
     if undone.job.kind != LINKS:
         return Item(name, why=EDITED if page is not None else "it is no page any more")
     return _lead(wiki, undone.job.target, undone.job.source, name, hands)

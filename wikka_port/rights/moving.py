@@ -120,7 +120,7 @@ class GuardedMoves:
 
     # --- one page of a job -------------------------------------------------------------------------
 
-    def save(self, page: Page, body: str, note: str) -> Saved:
+    def save(self, page: Page, body: str, note: str, markup: str) -> Saved:
         """An edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
 
         def allow(rights: PageRights, exists: bool) -> None:
@@ -135,6 +135,7 @@ class GuardedMoves:
             base=page.number,
             base_token=page.token,
             signed=by.signed,
+            markup=markup,
             allow=allow,
         )
 
