@@ -85,6 +85,8 @@ class Application:
             code = problem.code or 500
             title, message = _PROBLEMS.get(code, (problem.name, problem.description or ""))
             response = _error(self._site, code, title, message)
+            if isinstance(problem, MethodNotAllowed):
+                response.allow.update(problem.valid_methods or ())
         except Exception:
             log.exception("%s %s", request.method, request.path)
             response = _error(self._site, 500, "Something went wrong", "The mistake is ours, and it has been logged.")
@@ -96,7 +98,7 @@ class Application:
         site = self._site
         where = route(request.path, site.config.root_page)
         if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
-            raise MethodNotAllowed
+            raise MethodNotAllowed(["GET", "HEAD", "POST"] if where.handler in POSTABLE else ["GET", "HEAD"])
         if where.kind in ("page", "site"):
             hashes = request.method == "POST" and where.handler in _HASHING
             quick_bytes = _DEAR_DRAFT_BYTES if where.handler == "draft" else _DEAR_FORM_BYTES

@@ -8,6 +8,7 @@ texts are one place.  A form that is wrong still is an edit from ``base``, which
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,6 +29,7 @@ from wikka_port.site import Site
 CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
 TO_CHOOSE: Final = "Nothing is saved yet: please choose for each place."
 CHOSEN: Final = "Nothing is saved yet: this is the text with what you chose. Look it over, then save."
+_PLACE: Final = re.compile("[0-9]{1,4}")
 _CONTEXT: Final = 2  # lines shown before and behind a place
 
 
@@ -98,7 +100,7 @@ def _met(site: Site, name: str, number: int, token: str) -> Page | None:
 def _chosen(request: Request) -> dict[int, Side]:
     fields = [(key[len("place-") :], value) for key, value in request.form.items() if key.startswith("place-")]
     given = {number: side for number, value in fields for side in SIDES if side == value}
-    return {int(number): side for number, side in given.items() if number.isascii() and number.isdigit()}
+    return {int(number): side for number, side in given.items() if _PLACE.fullmatch(number)}
 
 
 def _began(site: Site, name: str, draft: FormDraft) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.entering import enter
@@ -56,5 +54,4 @@ def within(address: str) -> str:
     """A path of this wiki; "/" for what leads elsewhere, or is no path in ASCII."""
     if not (address.isascii() and address.isprintable()) or "\\" in address or not address.startswith("/"):
         return "/"
-    parts = urlsplit(address)
-    return "/" if parts.scheme or parts.netloc or address.startswith("//") else address
+    return "/" if address.startswith("//") else address

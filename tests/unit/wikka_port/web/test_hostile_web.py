@@ -152,3 +152,35 @@ def test_broken_requests_are_answered() -> None:
         answer = web.client.post("/P/edit", data=data, content_type=kind)
         assert answer.status_code in (400, 403, 413), kind
         assert answer.status_code < 500
+
+
+@pytest.mark.parametrize("place", ["//[", "//[::1", "/[", "//]x", "/\u2029", "//\u2100.example"])
+def test_a_place_to_go_on_at_that_is_no_address_leads_home(place: str) -> None:
+    answer = WikiClient().get("/-/login", query_string={"next": place})
+    assert answer.status_code == 200
+    assert WikiClient.form_of(answer)["next"] in ("/", "/[")
+
+
+def test_places_of_a_conflict_that_no_form_has_are_left_alone() -> None:
+    web = WikiClient()
+    web.save("/P", "text")
+    fields = {**web.form("/P/edit"), "body": "MINE", "choose": "save", "now": "1"}
+    answer = web.post(
+        "/P/edit", {**fields, **{f"place-{number}": "mine" for number in ("9" * 5_000, "", "-1", "\u0663")}}
+    )
+    assert answer.status_code == 303
+    assert web.get("/P/raw").text == "MINE"
+
+
+def test_a_method_that_is_not_taken_is_told_which_are() -> None:
+    web = WikiClient()
+    for path, allowed in {
+        "/P": {"GET", "HEAD"},
+        "/P/raw": {"GET", "HEAD"},
+        "/P/edit": {"GET", "HEAD", "POST"},
+        "/-/search": {"GET", "HEAD"},
+        "/health": {"GET", "HEAD"},
+    }.items():
+        answer = web.client.delete(path)
+        assert (answer.status_code, set(answer.allow)) == (405, allowed), path
+    assert set(web.get("/-/preview").allow) == {"POST"}
