@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,15 @@ KEY = b"0123456789abcdef0123456789abcdef"
 )
 def test_stems(text: str, expected: list[str]) -> None:
     assert stems(text) == expected
+
+
+@pytest.mark.parametrize("text", ["대한민국", "x 한y", "がぎぐげご", "か\u3099", "Tiếng Việt", "Å ǖ"])
+def test_a_word_is_the_same_however_its_letters_are_composed(text: str) -> None:
+    """Names of files on a Mac, and what is copied from them, have their letters in parts."""
+    apart = normalize("NFD", text)
+    assert stems(apart) == stems(normalize("NFC", text))
+    assert [word.stem for word in words(apart)] == stems(apart)
+    assert all(0 <= word.start < word.end <= len(apart) for word in words(apart))
 
 
 @given(st.text(max_size=200))
