@@ -4,8 +4,11 @@
 
 Waitress reads requests whole before a thread works on them and keeps answers for slow readers, so a client
 that dawdles holds memory but no thread.  Dear requests have a lane of their own (``lanes``); one whose client has
-gone before its turn is not begun.  While draining nothing new is accepted; a connection is closed once
-it has no request under way and its answers are sent.
+gone before its turn is not begun.  A body over the bound is read to its end and thrown away, and the application
+refuses the request with a page: a browser shows none where the connection is closed while it sends.
+
+While draining nothing new is accepted; a connection is closed once it has no request under way and its answers are
+sent.
 
 Knows nothing of other processes.
 """
@@ -20,7 +23,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from waitress import wasyncore
+from waitress.parser import HTTPRequestParser
 from waitress.server import create_server
+from waitress.utilities import RequestEntityTooLarge
 
 from wikka_port.config import WikiConfig
 from wikka_port.lanes import LaneChannel, Lanes
@@ -33,6 +38,30 @@ MAX_CONNECTIONS: Final = 1_000  # of a process; the next ones wait in the kernel
 IDLE_S: Final = 60  # a connection on which nothing happens is closed
 BACKLOG: Final = 1_024
 _LOOK_S: Final = 1.0
+_THROWN_AWAY: Final = 8  # times the bound of a body; a longer one is refused before it is sent
+
+
+class _Parser(HTTPRequestParser):  # type: ignore[misc]
+    """A request; of a body over the bound its length alone is left, by which the application knows it."""
+
+    error: Any
+    _surplus = 0  # bytes of such a body that are still to come
+
+    def received(self, data: bytes) -> int:
+        if self._surplus:
+            taken = min(len(data), self._surplus)
+            self._surplus -= taken
+            self.completed = self._surplus == 0
+            return taken
+        taken = int(super().received(data))
+        most = _THROWN_AWAY * self.adj.max_request_body_size
+        if isinstance(self.error, RequestEntityTooLarge) and not self.chunked and self.content_length <= most:
+            self._surplus, self.error, self.completed = self.content_length, None, False
+        return taken
+
+
+class _Channel(LaneChannel):
+    parser_class = _Parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +109,11 @@ def make_worker(application: WSGIApplication, listening: socket.socket, config: 
         backlog=BACKLOG,
         connection_limit=MAX_CONNECTIONS,
         channel_timeout=IDLE_S,
-        max_request_body_size=config.max_request_bytes,
+        max_request_body_size=config.max_request_bytes + 1,  # the first size that is refused
         max_request_header_size=32_768,
         asyncore_use_poll=True,
         ident="",
         clear_untrusted_proxy_headers=False,
     )
-    server.channel_class = LaneChannel
+    server.channel_class = _Channel
     return Worker(server, [])

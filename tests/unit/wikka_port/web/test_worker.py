@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
 from wikka_port.lanes import TooManyDear, be_dear
 from wikka_port.secret_file import secret_from
@@ -152,12 +153,14 @@ def test_dear_requests_of_clients_that_have_gone_are_not_begun() -> None:
     with serving(application, threads=2) as (worker, port, _):
         first = connect(port)
         ask(first, "/dear/first")
+        while not application.began:
+            threading.Event().wait(0.01)
         gone = [connect(port) for _ in range(5)]
         for connection in gone:
             ask(connection, "/dear/gone")
         last = connect(port)
         ask(last, "/dear/last")
-        while not application.began or worker.server.task_dispatcher.dear_waiting < 6:
+        while worker.server.task_dispatcher.dear_waiting < 6:
             threading.Event().wait(0.01)
         for connection in gone:
             connection.close()
@@ -200,6 +203,19 @@ def test_a_body_over_the_bound_is_refused_before_it_is_sent() -> None:
     with serving(hello) as (_, port, _), connect(port) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+def test_whoever_sends_too_much_is_told_so_on_a_page() -> None:
+    """A browser shows none where the connection is closed while it sends; Cyrillic is 6 bytes a letter on its way."""
+    body = b"body=" + b"%D0%B0" * 1_200_000
+    with running_wiki() as server, connect(int(server.url.rpartition(":")[2])) as connection:
+        head = f"POST /P/edit HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        connection.sendall(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\n".encode() + body)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        told, _, rest = read_all(connection).decode().partition("</html>")
+    assert told.startswith("HTTP/1.1 413 ")
+    assert "back button leads to your text" in told
+    assert "HTTP/1.1 200 OK" in rest, "the next request of the connection"
 
 
 def test_a_port_in_use_is_said() -> None:
