@@ -14,7 +14,7 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import schema
-from wikka_port.names import page_key
+from wikka_port.names import MAX_NAME_BYTES, page_key
 from wikka_port.page_rows import Cells, is_minor, time_of
 from wikka_port.rights.rules import FAMILY, OWN_OWNER, REVISION, page_rights
 from wikka_port.schema import parse_head
@@ -64,8 +64,8 @@ class Listings:
 
         ``prefix`` is compared without case and accents.
         """
-        first = schema.name_row(start) if start else b""
-        low = schema.name_prefix(prefix)
+        first = schema.name_row(_cut(start)) if start else b""
+        low = schema.name_prefix(_cut(prefix))
         stop = _after_prefix(low)
         return self.store.run(lambda c: list(islice(_names(c, max(first, low), stop, limit), limit)))
 
@@ -157,8 +157,13 @@ class Listings:
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
         """Pages that no other page links to; alphabetical."""
-        start = schema.name_row(after) + b"\x00" if after else b""
+        start = schema.name_row(_cut(after)) + b"\x00" if after else b""
         return self.store.run(lambda connection: list(islice(_orphaned(connection, start), limit)))
+
+
+def _cut(typed: str) -> str:
+    """``typed`` without what no name has: a row has a bound, and an address has none."""
+    return typed[: MAX_NAME_BYTES + 1]
 
 
 def _from_cells(connection: Connection, key: bytes, after: str, limit: int) -> Cells:

@@ -92,6 +92,24 @@ def test_a_rename_leads_the_links_that_its_author_may_edit_and_one_undo_takes_al
     ]
 
 
+def test_subpages_that_cannot_be_renamed_are_named_with_the_reason(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    for name in ("Old", "Old/Help: editing", "Old/Help: this: that one", f"Old/{'x' * 30}", "N/Help: editing"):
+        save(web, name, "text")
+    new = "N" * 1_000
+    web.wiki.mover.rename("N/Help: editing", f"{new}/Help: editing", By("Ann", "account"))
+    answer = mia.post("/Old/rename", {**mia.form("/Old/rename"), "new": new, "subpages": "1"})
+    wait_for_jobs()
+    progress = Jobs(web.wiki.rows, clock_ms).progress(answer.headers["Location"].partition("job=")[2].encode())
+    assert progress is not None
+    assert progress.state == b"ended", "no page holds up the others for ever"
+    left = {one.name: one.why for one in progress.left}
+    assert left.keys() == {"Old/Help: editing", "Old/Help: this: that one", f"Old/{'x' * 30}"}
+    assert left["Old/Help: editing"].startswith("There is a page N")
+    assert left["Old/Help: this: that one"].startswith("This cannot be the name of a page")
+    assert "Old/Help: editing</a>: There is a page" in mia.get(answer.headers["Location"]).text
+
+
 def test_a_page_is_not_published_by_a_name_under_another_list(web: WikiClient) -> None:
     rights = web.wiki.rights
     rights.change_rules("vault/", {Privilege.READ: "Mia\nOlga"}, rights.rules())

@@ -326,6 +326,9 @@ def test_lists(wiki: Wiki, clock: Clock) -> None:
     start = wiki.backlinks("Missing", limit=1)
     assert sorted(start + wiki.backlinks("Missing", after=start[0])) == ["Zebra", "Ārija"]
     assert wiki.backlinks("Nothing") == []
+    typed = "x" * 30_000  # longer than any name, and than a row may be
+    assert wiki.names(start=typed) == ["Zebra"]
+    assert wiki.names(prefix=f"{typed}{typed}") == wiki.orphaned(after=typed) == []
 
 
 def test_recent_changes_newest_first_page_by_page(wiki: Wiki, clock: Clock) -> None:

@@ -14,6 +14,7 @@ A page is looked at when its turn comes: what was edited meanwhile is judged as 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from typing import Final
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
 from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, new_id
-from wikka_port.names import page_key
+from wikka_port.names import MAX_NAME_BYTES, InvalidName, page_key
 
 LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
 JOB_KINDS: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO)
@@ -211,11 +212,24 @@ def _items(cells: Cells) -> Iterator[tuple[bytes, Item]]:
         kind, _, made = kind.partition(b"@")
         said = rest.decode(errors="replace")
         if kind == _LEFT:
-            name, _, why = said.rpartition(": ")
-            yield kind, Item(name, why=why)
+            yield kind, _left(column, said)
         else:
             number = int(kind) if kind.isdigit() else 0
             yield kind, Item(said, number, token=made.decode()) if number else Item(said, row=made)
+
+
+def _is_of(column: bytes, name: str) -> bool:
+    try:
+        return _column(name) == column
+    except InvalidName:
+        return False
+
+
+def _left(column: bytes, said: str) -> Item:
+    """A name and why the page was left; both may have the mark in them that parts them."""
+    places = (found.start() for found in re.finditer(": ", said[: MAX_NAME_BYTES + 2]))
+    end = next((place for place in places if _is_of(column, said[:place])), said.rfind(": "))
+    return Item(said[:end], why=said[end + 2 :])
 
 
 def new_job(kind: str, by: str, signed: str, reason: str = "", **given: object) -> Job:

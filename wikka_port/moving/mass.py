@@ -21,6 +21,7 @@ from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, A
 from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
+from wikka_port.names import InvalidName
 from wikka_port.page_rows import Page, Revision, is_revision
 from wikka_port.pages import Conflict, PageTooBig, Saved, Wiki
 from wikka_port.rights.judging import NotAllowed
@@ -71,7 +72,7 @@ def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
             return act(name)
         except NotAllowed:
             return Item(name, why=MAY_NOT)
-        except (NotMoved, PageTooBig) as refused:
+        except (NotMoved, PageTooBig, InvalidName) as refused:
             return Item(name, why=str(refused))
 
     return one
