@@ -42,6 +42,15 @@ class IncomingRows:
     files: Mapping[str, Sequence[str]]  # paths by key space
 
 
+@dataclass(slots=True)
+class Coming:
+    """An ingestion that is announced in ``meta`` and has not begun."""
+
+    first: bytes
+    last: bytes
+    is_called_off: bool = False  # others wrote among its rows, and may have deleted that again
+
+
 def obstacles_of(region: Region) -> list[str]:
     """Why rows cannot come by ingestion; ordinary writes can."""
     found = []
@@ -64,12 +73,14 @@ async def ingest(region: Region, incoming: IncomingRows) -> bool:
 
 async def _ingest(region: Region, incoming: IncomingRows) -> bool:
     mark = _LENGTH.pack(len(incoming.first)) + incoming.first + incoming.last
-    region.coming = (incoming.first, incoming.last)
-    await region.note(INGESTING, mark, incoming.highest_timestamp)
+    coming = region.coming = Coming(incoming.first, incoming.last)
+    try:
+        await region.note(INGESTING, mark, incoming.highest_timestamp)
+    finally:
+        region.coming = None
     if not region.is_open:
         raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
-    came = not _is_called_off(region) and _may_come(region, incoming)
-    region.coming = None
+    came = not coming.is_called_off and _may_come(region, incoming)
     if came:
         try:
             region.store.ingest(incoming.files)
@@ -79,11 +90,6 @@ async def _ingest(region: Region, incoming: IncomingRows) -> bool:
         region.writes += incoming.rows
     await region.note(INGESTING, None, 0)
     return came
-
-
-def _is_called_off(region: Region) -> bool:
-    """Others wrote while the mark was synced, and may have deleted that again."""
-    return region.coming is None
 
 
 def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:

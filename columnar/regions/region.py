@@ -40,7 +40,7 @@ from columnar.regions.drafting import FUTURE, Drafting
 from columnar.regions.family_view import Views, views_of
 from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.ingestion import INGESTING
+from columnar.regions.ingestion import INGESTING, Coming
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.reached import REACHED, Reached
 from columnar.regions.row_range import delete_spans, row_spans
@@ -95,7 +95,7 @@ class Region:
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
         self.touched: set[bytes] | None = None  # rows written while a merge copies the region, and somebody counts them
         self.ingestion = asyncio.Lock()  # held by the one that has its mark in ``meta``
-        self.coming: tuple[bytes, bytes] | None = None  # first and last row of an ingestion that has not begun
+        self.coming: Coming | None = None  # what an ingestion announced, until its first file
         self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
         self.reads = self.writes = self.deliveries = 0
         self._committer = committer
@@ -178,12 +178,17 @@ class Region:
         return self._applied(steps[-1], rows, synced)
 
     def _call_off(self, batch: Batch, rows: list[bytes]) -> None:
-        """The ingestion of rows that come now by themselves: a crash would empty its range, were the mark left."""
-        assert self.coming is not None, "looked at before"
-        first, last = self.coming
-        if any(first <= row <= last for row in rows):
-            batch.delete(META_SPACE, INGESTING)
-            self.coming = None
+        """The ingestion of rows that come now by themselves: a crash would empty its range, were the mark left.
+
+        Each such write takes the mark back: the engine may refuse the batch of an earlier one.
+        """
+        coming = self.coming
+        assert coming is not None, "looked at before"
+        for row in rows:
+            if coming.first <= row <= coming.last:
+                batch.delete(META_SPACE, INGESTING)
+                coming.is_called_off = True
+                return
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool, now_ms: int) -> None:
         bound_ms = self._reached.covering(batch, now_ms)

@@ -17,6 +17,7 @@ from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.ingestion import INGESTING, IncomingRows, ingest
 from columnar.regions.region_reads import get_column
+from columnar.storage.api import Batch, StoreBusy
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House
@@ -94,8 +95,14 @@ def test_a_row_written_meanwhile_keeps_them_out(tmp_path: Path) -> None:
     in_loop(work)
 
 
-def test_a_row_written_meanwhile_is_there_after_a_crash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_refused_first", [False, True])
+def test_a_row_written_meanwhile_is_there_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_refused_first: bool
+) -> None:
     """The range of an ingestion that was cut off is emptied; what was acknowledged in it was lost."""
+
+    def refuse(_batch: Batch) -> None:
+        raise StoreBusy("behind with flushing")
 
     async def work() -> None:
         house = house_at(tmp_path)
@@ -114,6 +121,11 @@ def test_a_row_written_meanwhile_is_there_after_a_crash(tmp_path: Path) -> None:
         coming = asyncio.ensure_future(ingest(region, incoming(tmp_path, b"a", b"c")))
         await asyncio.sleep(0)
         assert len(marks) == 1
+        if is_refused_first:
+            with monkeypatch.context() as patch:
+                patch.setattr(region.store, "gather", refuse)
+                with pytest.raises(StoreBusy):
+                    house.apply(b"b", Put(b"b", b"q", b"meanwhile"))
         acknowledged = [house.apply(row, Put(b"b", b"q", b"meanwhile")).durable for row in (b"d", b"b")]
         house.gate.release()
         with pytest.raises(HostError, match="killed"):
