@@ -48,6 +48,7 @@ class Site:
     limiter: RateLimiter  # of edits
     pace: EditingLimits
     page_count: BriefMemory[int]
+    rough_page_count: BriefMemory[int]  # for rankings
     edit_count: BriefMemory[int]
     initials: BriefMemory[list[str]]
     most_wanted: BriefMemory[list[tuple[str, int]]]
@@ -101,6 +102,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
         pace=make_editing_limits(buckets, clock),
         page_count=public_memory(public.count_pages, config.count_age_s),
+        rough_page_count=public_memory(public.count_pages_roughly, config.count_age_s, times=MEMORY_TIMES),
         edit_count=public_memory(public.count_changes, config.count_age_s, times=MEMORY_TIMES),
         initials=public_memory(public.initials, times=MEMORY_TIMES),
         most_wanted=public_memory(lambda: public.most_wanted(limit=WANTED_MAX), times=MEMORY_TIMES),

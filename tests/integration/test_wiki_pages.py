@@ -13,7 +13,7 @@ import pytest
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from tests.support.store_thread import StoreThread
-from wikka_port import consistency, schema
+from wikka_port import consistency, listings, schema
 from wikka_port.next_revision import BODY_BYTES_MAX, draft_after
 from wikka_port.pages import Conflict, PageTooBig, StoreAway, Wiki
 from wikka_port.store import check_and_put
@@ -295,6 +295,15 @@ def test_one_that_listens_and_never_answers_is_away_too() -> None:
         wiki.store._timeout_ms = 50
         with pytest.raises(StoreAway):
             wiki.page("Page")
+
+
+def test_the_number_of_pages_is_guessed_from_a_few(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(60):
+        assert wiki.count_pages_roughly() == number
+        wiki.save(f"Page {number}", "text", author="Ann", note="", base=0)
+    monkeypatch.setattr(listings, "ROUGHLY", 20)
+    assert wiki.count_pages() == 60
+    assert 40 <= wiki.count_pages_roughly() <= 90
 
 
 def test_lists(wiki: Wiki, clock: Clock) -> None:

@@ -307,3 +307,7 @@ class MemoryWiki:
     def count_pages(self) -> int:
         self._asked("count_pages")
         return len(self._pages)
+
+    def count_pages_roughly(self) -> int:
+        self._asked("count_pages_roughly")
+        return len(self._pages)

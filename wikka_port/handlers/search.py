@@ -32,7 +32,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if exact and exact not in site.wiki.readable([exact]):
         exact, exists = "", False  # not a word about it
     query = parse(typed)
-    found = site.wiki.search(query, page=page, pages=site.page_count.get())
+    found = site.wiki.search(query, page=page, pages=site.rough_page_count.get())
     names: Sequence[str] = ()
     if is_name and not found.hits and not query.is_empty:
         names, _ = page_of(site.wiki.search_titles(typed, limit=NAMES + 1), NAMES)

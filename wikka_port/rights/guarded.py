@@ -353,6 +353,10 @@ class GuardedWiki:
             return self._wiki.count_pages()
         return sum(map(len, self._all_names()))
 
+    def count_pages_roughly(self) -> int:
+        """Of all pages, for the ranking of what is found; not to be shown."""
+        return self._wiki.count_pages_roughly()
+
     def count_changes(self) -> int:
         if self._is_open():
             return self._wiki.count_changes()

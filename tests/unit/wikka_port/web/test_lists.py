@@ -219,6 +219,13 @@ def test_pages_are_counted_now_and_then(web: WikiClient) -> None:
     assert "3 pages" in web.get("/Page").text
 
 
+def test_a_search_does_not_count_the_pages(web: WikiClient) -> None:
+    """That takes the longer, the more there are: 3 s for 45,000 pages on a busy store."""
+    web.wiki.save("Page", "some text", author="a", base=0)
+    assert 'href="/Page"' in web.get("/-/search?q=text").text
+    assert "count_pages" not in web.wiki.calls
+
+
 def test_an_action_that_fails_does_not_take_the_page_along(web: WikiClient) -> None:
     from wikka_port.pages import StoreAway
 
