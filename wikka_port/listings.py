@@ -134,7 +134,7 @@ class Listings:
         keys = self.store.run(work)
         if len(keys) <= ROUGHLY:
             return len(keys)
-        return round(ROUGHLY * 16**schema.KEY_BYTES / int(keys[ROUGHLY], 16))
+        return ROUGHLY * (1 << 4 * schema.KEY_BYTES) // int(keys[ROUGHLY], 16)
 
     def count_changes(self) -> int:
         """Looks at every change."""

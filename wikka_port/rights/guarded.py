@@ -354,7 +354,7 @@ class GuardedWiki:
         return sum(map(len, self._all_names()))
 
     def count_pages_roughly(self) -> int:
-        """Of all pages, for the ranking of what is found; not to be shown."""
+        """Count hidden pages, too: it serves the ranking of what is found, and is not shown."""
         return self._wiki.count_pages_roughly()
 
     def count_changes(self) -> int:
