@@ -258,7 +258,10 @@ class Current:
     def _find_home(self, place: Place) -> None:
         if place.ideal is not None:
             index = self.at_home if place.server == place.ideal else self.astray
-            index.setdefault(place.ideal, {})[place.info.region_id] = None
+            held = index.get(place.ideal)
+            if held is None:
+                held = index[place.ideal] = {}
+            held[place.info.region_id] = None
 
     def set_load(self, place: Place, load: float) -> None:
         if place.server is not None:

@@ -115,6 +115,8 @@ class Draft:
             regions = self.current.servers[name].tables.get(table, 0) + self._tables.get((name, table), 0)
             if best is None or regions < best[0]:
                 best = (regions, entry)
+                if not regions:
+                    break  # none has fewer
         for entry in passed:
             heappush(heap, entry if best is None or entry is not best[1] else self._after(entry, place))
         return best[1][2] if best is not None else None

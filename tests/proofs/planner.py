@@ -112,6 +112,7 @@ class Trial:
         self._chosen: set[int] = set()  # by balance, not moved yet
         self._left: set[tuple[int, str]] = set()  # region and server: moved away by balance in the quiet minutes
         self._digest = 0
+        self._made: list[object] = []  # decisions of this event; they are summed up outside the time that it takes
         self._quiet_from_ms = 1 << 60
         self._names = [f"s{n}" for n in range(size.servers)]
 
@@ -126,7 +127,7 @@ class Trial:
 
     def decided(self, decision: Decision) -> None:
         what, now_ms = decision.what, decision.at_ms
-        self._digest = hash((self._digest, now_ms, what))
+        self._made.append((now_ms, what))
         if isinstance(what, Prefer):
             self._chosen.add(what.region)
         if not isinstance(what, Give):
@@ -155,6 +156,8 @@ class Trial:
             self._left.add((give.region, source))
 
     def _look(self, outputs: list[Output]) -> None:
+        self._digest = hash((self._digest, *self._made))
+        self._made.clear()
         current, now_ms = self.cluster.state.current, self.cluster.now_ms
         for output in outputs:
             if isinstance(output, Tell) and isinstance(output.ask, Open | Renumber) and self._lost:
