@@ -246,6 +246,7 @@ class RowWrites:
     def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:
         """The first batch of ``left``, or as much of it as one region holds: it may have been split meanwhile."""
         served, mutations = left[0]
+        served = self._access.again(served)  # it may be published anew, and only the newer one is told of splits
         info = served.holding(mutations[0].row)
         here = [mutation for mutation in mutations if info.holds(mutation.row)]
         applied = self._apply((served, here), waits)
