@@ -109,7 +109,10 @@ class Committer:
         except ColumnarError:
             return  # whoever is told of the end meets that again
         self._running -= 1
+        over = line.syncing
         self.begin_by_itself(store, line)
+        if over is not None and line.syncing is not over:
+            line.overtaken.append(over)
 
     def begin_by_itself(self, store: Store, line: Line) -> None:
         """Hand over what was gathered, then sync it; while the engine is busy, wait on the loop (design D3d)."""
@@ -149,8 +152,10 @@ class Committer:
         self._loop.call_soon_threadsafe(self._synced, store, line, done, failure)
 
     def _synced(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError | None) -> None:
-        if line.syncing is not done:
-            done.resolve()  # it went well, and the next one was begun early
+        # Those overtaken first: a thread that was interrupted may tell of its sync after that of a later one has.
+        while line.overtaken and not done.done():
+            line.overtaken.popleft().resolve()
+        if done.done():
             return
         self._running -= 1
         self.ended(store, line, failure)

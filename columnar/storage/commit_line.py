@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from time import perf_counter
 from typing import Final
 
@@ -30,6 +31,7 @@ class Line:
         "gathering",
         "in_sync",
         "over_s",
+        "overtaken",
         "syncing",
         "until_s",
     )
@@ -42,6 +44,7 @@ class Line:
         self.until_s = 0.0  # how long those of the last one are waited for
         self.gathering: PromptFuture | None = None  # resolved by the sync that has not begun
         self.syncing: PromptFuture | None = None  # resolved by the sync that runs
+        self.overtaken: deque[PromptFuture] = deque()  # of syncs that went well: the loop hears of them later
         self.broken: ColumnarError | None = None
         self.capture: Capture | None = None  # of a store that has been in a round of the server's log
         self.by_itself = False  # the next sync is one of the store, whatever others do

@@ -264,3 +264,42 @@ def test_one_that_fails_after_an_early_begin_breaks_the_store_once(monkeypatch: 
         assert house.committer.is_idle(house.store)
 
     run(monkeypatch, check)
+
+
+def test_an_end_whose_thread_is_interrupted_comes_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop sees that it is over, begins the next one, and is told of the end of that first."""
+    monkeypatch.setattr(commit_line, "BUSY_S", -1.0)
+
+    async def main() -> None:
+        loop, engine, is_over = asyncio.get_running_loop(), HeldEngine(MemoryEngine()), threading.Event()
+        tell, interrupted = loop.call_soon_threadsafe, list[tuple[Any, ...]]()
+
+        def told(*arguments: Any) -> None:
+            if interrupted:
+                tell(*arguments)
+                tell(*interrupted[0])
+            else:
+                interrupted.append(arguments)
+                is_over.set()
+
+        committer, ended = Committer(loop), list[str]()
+        store = engine.open("s", frozenset({"a"}))
+        engine.gate.hold()
+        first = committer.durable(store)
+        await asyncio.to_thread(engine.gate.entered.wait, 10)
+        second = committer.durable(store)
+        monkeypatch.setattr(loop, "call_soon_threadsafe", told)
+        engine.gate.release()
+        assert is_over.wait(10)
+        assert committer.durable(store) is second, "it is begun now"
+        first.tell(lambda _: ended.append("first"))
+        second.tell(lambda _: ended.append("second"))
+        await second
+        await first
+        assert ended == ["first", "second"]
+        assert committer.is_idle(store)
+        monkeypatch.undo()
+        await committer.durable(store)
+        committer.close()
+
+    asyncio.run(main())
