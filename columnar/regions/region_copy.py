@@ -14,7 +14,9 @@ from columnar.errors import RegionElsewhere, TableNotFound
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE
+from columnar.regions.family_view import views_of
 from columnar.regions.guards import GUARDS
+from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region, spaces_of
@@ -65,9 +67,13 @@ async def copy_open_region(region: Region, path: str) -> None:
 
 
 def forget_log_at(engine: Engine, path: str, table: Table) -> None:
-    """Take change log and cursors out of the copy at ``path``.  Blocks."""
+    """Take change log and cursors out of the copy at ``path``.  Blocks.
+
+    Its region may not have been opened since a crash: what every opening undoes is undone here, too.
+    """
     store = engine.open(path, spaces_of(table), options_of_spaces(table))
     try:
+        undo_cut_off(store, views_of(table))
         forget_log(store)
     finally:
         store.close()

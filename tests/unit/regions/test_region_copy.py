@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from columnar.backup.cell_blocks import ExportedCell
+from columnar.backup.region_builder import SortedFiles
 from columnar.model.schema import Family, make_table
 from columnar.regions import region_copy
-from columnar.regions.region import Region
+from columnar.regions.ingestion import INGESTING
+from columnar.regions.region import Region, spaces_of
 from columnar.storage.ownership import LogPart, Ownership
+from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House
 
 
@@ -38,4 +43,32 @@ def test_a_closed_region_that_a_log_has_more_of_is_opened_to_be_copied(
 
     monkeypatch.setattr(region_copy, "link_closed", lambda folder, _path: linked.append(folder))
     monkeypatch.setattr(region_copy, "copy_open_region", noted)
+    asyncio.run(main())
+
+
+def test_an_ingestion_that_was_cut_off_is_undone_in_a_copy_of_a_region_that_nobody_has_opened_since(
+    tmp_path: Path,
+) -> None:
+    """The copy forgets the mark with the log: what was half in would stay."""
+    table = make_table("t", [Family("a"), Family("b")])
+
+    async def main() -> None:
+        house = House(table, engine=RocksEngine(), folder=str(tmp_path / "regions"))
+        await house.put_value(b"z")
+        region = house.region()
+        files = SortedFiles(RocksEngine(), str(tmp_path), table)
+        for family in (b"a", b"b"):
+            files.add(ExportedCell(b"r", family, b"q", 5, None, b"v"))
+        files.finish()
+        await region.note(INGESTING, b"\x00\x00\x00\x01rr", 5)
+        region.store.ingest({"f:a": files.paths()["f:a"]})
+        await house.server.close_regions([region.info])  # as after a crash: the mark stands
+        copy = str(tmp_path / "copy")
+        await region_copy.copy_region(house.server, region.info, copy)
+        region_copy.forget_log_at(RocksEngine(), copy, table)
+        store = RocksEngine().open(copy, spaces_of(table))
+        assert [key[:1] for key, _ in store.scan("f:a", b"", None)] == [b"z"]
+        store.close()
+        await house.close()
+
     asyncio.run(main())
