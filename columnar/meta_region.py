@@ -111,7 +111,10 @@ class MetaRegion:
         self.on_sound()
         _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
         for repaired in self.on_repaired:
-            await repaired()
+            try:
+                await repaired()
+            except ColumnarError as error:  # the others have their own to undo
+                _log.error("the catalogue is whole, but what waited for that goes on later: %s", error.text)
 
     async def _written_anew(self, region: Region) -> None:
         mutations = self.repairs_wanted(self._rows_of(region))

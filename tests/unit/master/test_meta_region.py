@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from columnar import meta_region
-from columnar.errors import HostError, OutcomeUnknown
+from columnar.errors import HostError, OutcomeUnknown, RetryLater
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
@@ -290,3 +290,19 @@ def test_it_is_closed_with_a_change_under_way(kept: Run) -> None:
         await change
 
     assert kept(test) == ["held", "last"]
+
+
+def test_who_cannot_be_told_of_a_repair_keeps_no_other_from_it(kept: Run) -> None:
+    """Tables out of service, shut regions and half made triggers wait for it."""
+
+    async def test(house: Kept) -> None:
+        async def refuses() -> None:
+            raise RetryLater("a server is stopping")
+
+        house.meta.on_repaired.insert(0, refuses)
+        await house.break_it()
+        house.gate.release()
+        await house.until_mended()
+        assert house.told == [True]
+
+    assert kept(test) == ["held"]
