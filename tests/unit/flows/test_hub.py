@@ -11,7 +11,7 @@ from columnar.flows.backpressure import LogBounds
 from columnar.flows.delivery_state import DeliveryState, unpack_cursor
 from columnar.flows.follower import Follower, Kind, Subscription
 from columnar.flows.follower_name import FollowerName
-from columnar.flows.log_upkeep import LogUpkeep
+from columnar.flows.log_upkeep import SAVED_AT_ONCE, LogUpkeep
 from columnar.model.mutation import Put
 from columnar.regions.change_record import Images
 from columnar.regions.hooks import LogPolicy
@@ -286,3 +286,30 @@ async def test_a_cursor_that_could_not_be_saved_is_saved_before_its_log_is_trimm
     saved = region.log.cursor("collector:c")
     assert saved is not None
     assert unpack_cursor(saved).read_to == region.log.last_to_wait_for
+
+
+@on_bench(regions=40)
+async def test_cursors_of_many_regions_are_saved_in_steps(bench: Bench) -> None:
+    """Else a thousand regions would hold up every request for the time that all of them take."""
+    collecting = Collecting(bench)
+    await collecting.add("c")
+    await bench.put(*(info.start or b"0" for info in bench.table.regions))
+    await collecting.drain()
+    upkeep, saved = bench.hub.upkeep, list[Region]()
+    save = upkeep.save
+
+    def noted(region: Region) -> None:
+        saved.append(region)
+        save(region)
+
+    upkeep.save = noted  # type: ignore[method-assign]
+    upkeep.save_all()
+    assert len(saved) == SAVED_AT_ONCE
+    gone = next(region for region in bench.server.all_open() if region not in saved and region.table.name == "t")
+    bench.server.evict(gone)
+    saved.clear()
+    await bench.put(b"0")
+    while upkeep._round:  # noqa: ASYNC110 - each step is an iteration of the loop
+        await asyncio.sleep(0)
+    assert len(saved) == 40 - SAVED_AT_ONCE - 1, "one is closed, and what was written meanwhile waits for its time"
+    assert len(set(saved)) == len(saved)
