@@ -34,6 +34,8 @@ _IMAGE_DEPTH: Final = 3  # of pictures in the description of pictures, which is 
 _LINK_CHARS: Final = 2_500  # between [[ and ]]
 _ACTION_CHARS: Final = 4_000  # between {{ and }}
 _BREAK: Final = re.compile(r"<br */?>", re.IGNORECASE)
+# The characters with which a rule in a line begins, or ends what it looks at.  The library stops at others as well.
+_MARK: Final = re.compile(r"[\n!&*<\[\\\]_`{~]")
 _LABEL: Final = re.compile(r"\[\^([^\s\]\[^]{1,80}+)\]")
 
 
@@ -56,6 +58,7 @@ def parser() -> MarkdownIt:
     made = _Parser("commonmark", {"html": False, "maxNesting": max(DEPTH_MAX + 2, _INLINE_DEPTH)})
     made.enable(["table", "strikethrough"])
     made.disable(["html_block", "html_inline", "text_join"])  # unjoined, an escaped letter is no part of a word
+    made.inline.ruler.at("text", _text)
     made.inline.ruler.before("link", "wiki_link", _wiki_link)
     made.inline.ruler.before("link", "note_mark", _note_mark)
     made.inline.ruler.before("link", "action", _action)
@@ -67,6 +70,18 @@ def parser() -> MarkdownIt:
 
 
 # --- in a line ---------------------------------------------------------------------------------
+
+
+def _text(state: StateInline, silent: bool) -> bool:
+    """Text up to the next mark: what stands before it would be tried by each of the rules, at ten calls a character."""
+    found = _MARK.search(state.src, state.pos, state.posMax)
+    end = found.start() if found else state.posMax
+    if end == state.pos:
+        return False
+    if not silent:
+        state.append_pending(state.src[state.pos : end])
+    state.pos = end
+    return True
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:

@@ -9,6 +9,7 @@ from types import FrameType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it.rules_inline.text import text as library_text
 
 from tests.support.well_nested import check
 from tests.unit.wikka_port.test_markup_hostile import EVIL
@@ -17,6 +18,7 @@ from wikka_port.markup.bounds import is_dear, over_bounds
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.formats import MARKDOWN, tokens
 from wikka_port.markup.links import links, redirect_target
+from wikka_port.markup.markdown_rules import parser
 from wikka_port.markup.sections import section_of, spliced, taken, unified
 from wikka_port.markup.tokens import Close, Open, Rest
 from wikka_port.search.page_text import page_text
@@ -289,3 +291,17 @@ def test_steps_grow_with_the_text(unit: str) -> None:
     assert steps(large) <= 6 * steps(small) + 2_000, (
         "four times the text must not take much more than four times the work"
     )
+
+
+@pytest.mark.parametrize("character", [*"}=:$%^#+-@.)", "} ", "a=", "a: "])
+def test_a_character_without_a_meaning_costs_nothing(character: str) -> None:
+    """Marks are counted and bounded; what is no mark is text, of which a page may have 2 MB."""
+    assert steps(f"x{character * 10_000}") < 5_000
+
+
+@given(st.text(st.sampled_from("ab \n!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\u00e9"), max_size=60))
+def test_text_is_read_as_by_the_library(text: str) -> None:
+    """The rule for text passes over what begins no other rule; nothing is read in another way for it."""
+    theirs = parser.__wrapped__()
+    theirs.inline.ruler.at("text", library_text)
+    assert [one.as_dict() for one in parser().parse(text, {})] == [one.as_dict() for one in theirs.parse(text, {})]
