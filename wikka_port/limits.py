@@ -15,8 +15,10 @@ CELLS_MAX: Final = 20_000  # of its tables
 # Actions run for each view, and some read much; those beyond are not run.
 ACTIONS_MAX: Final = 50
 INCLUDE_DEPTH_MAX: Final = 4  # pages within pages
-INCLUDE_CHARS_MAX: Final = 50_000  # of an included page
+INCLUDE_CHARS_MAX: Final = 50_000  # of an included page, as it is and with what the call gives
 INCLUDES_MAX: Final = 30  # of one view, in all pages that are included
+# Of HTML, wherever it is shown: the same call is run once, and may stand often on pages that are included often.
+INCLUDED_CHARS_MAX: Final = 3_000_000
 ACTIONS_S: Final = 2.0  # that they may take together; those behind it say so in their places
 # Rendering time: each mark that is looked at, each token made, and what dear tokens cost beside; about 5 µs each.
 STEPS_MAX: Final = 100_000

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request
 from wikka_port.actions import ACTIONS, ActionCall
 from wikka_port.actions.not_here import instead_of
 from wikka_port.lanes import be_dear
-from wikka_port.limits import ACTIONS_S, INCLUDES_MAX, QUICK_STEPS
+from wikka_port.limits import ACTIONS_S, INCLUDED_CHARS_MAX, INCLUDES_MAX, QUICK_STEPS
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.markup.fragments import ActionSlot, escape
@@ -78,6 +78,7 @@ class _runner:  # noqa: N801 - a function with a memory
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
         self._includes = [INCLUDES_MAX]  # left; of all pages of this view together
+        self._chars = [INCLUDED_CHARS_MAX]  # as well
         self._done: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
 
     def __call__(self, action: str, arguments: Mapping[str, str]) -> str | None:
@@ -86,7 +87,15 @@ class _runner:  # noqa: N801 - a function with a memory
         call = (action, tuple(sorted(arguments.items())))
         if call not in self._done:
             self._done[call] = self._run(action, arguments)
-        return self._done[call]
+        return self._shown(self._done[call]) if action == "include" else self._done[call]
+
+    def _shown(self, html: str) -> str:
+        """The HTML of a page that is included once more."""
+        self._chars[0] -= len(html)
+        if self._chars[0] >= 0:
+            return html
+        problem = f"all that is included would have more than {INCLUDED_CHARS_MAX:,} characters"
+        return self._site.fragment("notice.html", action="include", problem=problem)
 
     def _included(self, page: Page, text: str) -> str:
         """``text``, which is that of ``page`` with the parameters of a call, as HTML; it may include others."""

@@ -50,4 +50,17 @@ def _page(call: ActionCall, name: str) -> Page:
 
 
 def filled(text: str, given: Mapping[str, str]) -> str:
-    return _PARAMETER.sub(lambda found: given.get(found[1].lower(), found[2] or ""), text) if "{{{" in text else text
+    """``text`` with what a call gives.  Raises ValueError with a sentence for its author."""
+    if "{{{" not in text:
+        return text
+    left = INCLUDE_CHARS_MAX
+
+    def value(found: re.Match[str]) -> str:
+        nonlocal left
+        said = given.get(found[1].lower(), found[2] or "")
+        left -= len(said)
+        if left < 0:
+            raise ValueError(f"the page is longer than {INCLUDE_CHARS_MAX:,} characters with what the call gives")
+        return said
+
+    return _PARAMETER.sub(value, text)

@@ -12,6 +12,7 @@ from wikka_port.actions import ACTIONS
 from wikka_port.actions.not_here import LEFT_OUT, NOT_HERE, REPLACED, TO_COME
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
+from wikka_port.limits import INCLUDED_CHARS_MAX
 
 PAGES = Path(__file__).parents[4] / "docs" / "wiki.md"
 STYLE = Path(__file__).parents[4] / "wikka_port" / "static" / "wiki.css"
@@ -184,6 +185,27 @@ def test_includes_are_bounded_over_all_pages_of_a_view(web: WikiClient) -> None:
     before = len(web.wiki.calls)
     assert "30 pages are included at most" in web.get("/Fan0").text
     assert len(web.wiki.calls) - before < 200
+
+
+def test_pages_that_include_each_other_often_are_bounded_together(web: WikiClient) -> None:
+    """The same call is run once; shown fifty times on each of four pages it would be gigabytes."""
+    web.wiki.save("Fan3", "word " * 200, author="a", base=0)
+    for n in range(3):
+        web.wiki.save(f"Fan{n}", f"{{{{include page='Fan{n + 1}'}}}}\n" * 50, author="a", base=0)
+    assert web.get("/Fan2").text.count("word") == 50 * 200
+    answer = web.get("/Fan0")
+    assert "more than 3,000,000 characters" in answer.text
+    assert len(answer.data) < 2 * INCLUDED_CHARS_MAX
+
+
+def test_what_a_call_gives_to_an_included_page_is_bounded(web: WikiClient) -> None:
+    web.wiki.save("Part", "{{{a}}}{{{b|else}}}" * 1_000, author="a", base=1)
+    few = shown(web, "{{include page='Part' a='yyyyy'}}")
+    web.wiki.save("Page", f"{{{{include page='Part' a='{'y' * 1_000}'}}}}", author="Eve", base=1)
+    many = web.get("/Page").text
+    assert few.count("yyyyyelse") == 1_000
+    assert len(many) < 20_000
+    assert "with what the call gives" in many
 
 
 def test_an_included_page_brings_no_ids(web: WikiClient) -> None:
