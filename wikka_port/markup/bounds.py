@@ -12,6 +12,7 @@ from typing import Final
 
 from wikka_port.limits import (
     ACTIONS_MAX,
+    ADDRESSES_MAX,
     CELLS_MAX,
     LINK_STEPS,
     LINKS_MAX,
@@ -26,6 +27,7 @@ from wikka_port.markup.tokens import ActionCall, Bound, Rest
 _SAID: Final[Mapping[Bound, str]] = {
     "links": f"This page links to more than {LINKS_MAX:,} pages.",
     "cells": f"The tables of this page have more than {CELLS_MAX:,} cells.",
+    "addresses": f"The addresses of links and pictures have more than {ADDRESSES_MAX:,} characters, with references.",
     "steps": "This page has more markup than can be shown in good time (too many marks).",
 }
 REMEDY: Final = "Please divide it into several pages and save again; your text is below."
@@ -41,7 +43,8 @@ def said_of(over: Bound) -> str:
 
 def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
     """A sentence on the first bound that ``text`` goes over; None: it fits."""
-    if len(text) <= min(LINKS_MAX, CELLS_MAX, STEPS_MAX) * _CHARS_PER_LINK and text.count("{{") <= ACTIONS_MAX:
+    is_short = len(text) <= min(LINKS_MAX, CELLS_MAX, STEPS_MAX) * _CHARS_PER_LINK
+    if is_short and text.count("{{") <= ACTIONS_MAX and not (markup == MARKDOWN and "]:" in text):
         return None
     read = tokens(text, autolink=autolink, markup=markup)
     if read and isinstance(read[-1], Rest):

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from wikka_port.limits import CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX
+from wikka_port.limits import ADDRESSES_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX
 from wikka_port.markup import interwiki
 from wikka_port.markup.lexer import CAMEL_CASE, fit
 from wikka_port.markup.markdown_rules import parser
@@ -84,13 +84,26 @@ class _Full(Exception):
 class _Reader:
     """A pass over what the parser says of a text."""
 
-    __slots__ = ("_autolink", "_cells", "_line", "_linked", "_notes", "_numbers", "_out", "_task", "_text", "_times")
+    __slots__ = (
+        "_addresses",
+        "_autolink",
+        "_cells",
+        "_line",
+        "_linked",
+        "_notes",
+        "_numbers",
+        "_out",
+        "_task",
+        "_text",
+        "_times",
+    )
 
     def __init__(self, text: str, autolink: bool) -> None:
         self._text = text
         self._autolink = autolink
         self._out: list[Token] = []
         self._cells = CELLS_MAX  # left
+        self._addresses = ADDRESSES_MAX + len(text)  # characters that are left
         self._line = (0, 0)  # a line, and where it begins
         self._linked: set[str] = set()
         self._numbers: dict[str, int] = {}  # label of a footnote -> its number
@@ -255,7 +268,13 @@ class _Reader:
     def _newline(self, token: Parsed) -> None:
         self._out.append(BREAK if token.type == "hardbreak" else NEWLINE)
 
+    def _address(self, address: object) -> None:
+        self._addresses -= len(str(address or ""))
+        if self._addresses < 0:
+            raise _Full("addresses")
+
     def _image(self, token: Parsed) -> None:
+        self._address(token.attrGet("src"))
         made = _picture(token)
         if made:
             self._out.append(made)
@@ -266,6 +285,9 @@ class _Reader:
         self._out.append(NoteMark(self._numbers.setdefault(label, len(self._numbers) + 1), self._times[label]))
 
     def _link(self, address: str, children: Sequence[Parsed]) -> None:
+        self._address(address)
+        for child in children:
+            self._address(child.attrGet("src"))
         inside = _inside(children)
         label = " ".join("".join(part for part in inside if isinstance(part, str)).split())
         plain = all(isinstance(part, str) for part in inside)

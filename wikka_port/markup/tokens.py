@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Bound = Literal["links", "cells", "steps"]  # of ``limits``: LINKS_MAX, CELLS_MAX, STEPS_MAX
+Bound = Literal["links", "cells", "steps", "addresses"]  # of ``limits``: LINKS_MAX, CELLS_MAX, STEPS_MAX, ADDRESSES_MAX
 
 
 @dataclass(frozen=True, slots=True)

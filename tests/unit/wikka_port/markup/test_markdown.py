@@ -180,6 +180,18 @@ def test_so_many_marks_and_the_rest_as_it_was_typed() -> None:
     assert not is_dear("*a* b\n" * 200, markup=MARKDOWN)
 
 
+@pytest.mark.parametrize("reference", ["[a]", "![a]", "[![a]](/x)", "[**b**][a]"])
+def test_a_long_address_is_not_shown_by_every_reference_to_it(reference: str) -> None:
+    """A reference of three characters stands for an address of two thousand."""
+    text = f"[a]: http://x/{'y' * 1_900}\n\n" + f"{reference}\n\n" * 3_000
+    rest = rest_of(text)
+    assert (rest.over, rest.source.startswith(reference)) == ("addresses", True)
+    assert len(shown(text)) < 400_000
+    assert "references" in (over_bounds(text[:19_000], markup=MARKDOWN) or "")
+    few = text[:2_100]
+    assert not isinstance(tokens(few, markup=MARKDOWN)[-1], Rest)
+
+
 def test_actions_beyond_the_bound_are_not_run() -> None:
     text = "\n\n".join(["{{list}}"] * (ACTIONS_MAX + 5))
     assert shown(text, action=lambda *_: "<hr>").count("<hr>") == ACTIONS_MAX
