@@ -68,7 +68,8 @@ class LoggedPuts:
             if self._views[operation.family].max_versions != 1 or operation.family not in families:
                 return None
             seen.add((operation.family, operation.qualifier))
-        return mutation if len(seen) == len(mutation.operations) else None  # a later put of a column sees the first
+        is_for_here = bool(seen) and len(seen) == len(mutation.operations)  # a later put of a column sees the first
+        return mutation if is_for_here else None
 
     def read(self, store: Store, mutations: list[RowMutation | None]) -> Values:
         """Read what stands where they put, and in what is wanted of their rows."""

@@ -28,6 +28,7 @@ SEEDS: Final = 200
 QUALIFIERS: Final = (b"p", b"q", b"r\0")
 FAMILIES: Final = (b"a", b"b", b"c")
 ROWS: Final = tuple(b"row%d" % number for number in range(6))
+COUNTS: Final = (0, 1, 1, 2, 2, 2, 2, 3)  # of operations
 
 
 def some_policy(rng: random.Random) -> LogPolicy:
@@ -54,9 +55,7 @@ def some_operation(rng: random.Random, now_ms: int) -> Operation:
 
 def some_rows(rng: random.Random, now_ms: int) -> list[RowMutation]:
     return [
-        RowMutation(
-            row, tuple(some_operation(rng, now_ms) for _ in range(rng.choice((1, 2, 2, 3)))), hops=rng.randrange(3)
-        )
+        RowMutation(row, tuple(some_operation(rng, now_ms) for _ in range(rng.choice(COUNTS))), hops=rng.randrange(3))
         for row in rng.sample(ROWS, rng.randrange(1, len(ROWS) + 1))
     ]
 
