@@ -16,8 +16,9 @@ from asyncio import Future
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
+from columnar.errors import ColumnarError
 from columnar.flows.backpressure import LONGEST_DELAY_S
-from columnar.flows.delivery_state import Delivery, DeliveryState
+from columnar.flows.delivery_state import Delivery, DeliveryState, pause_s
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import trigger
 from columnar.model.read import Projection, ReadSpec
@@ -247,12 +248,22 @@ class Consumer(Follower):
             self._backfill = None
 
     async def _log_all(self) -> None:
-        while True:
-            waiting = await patiently(self.backfill_step)
-            if waiting is None:
-                _log.info("%s: backfill of %s is logged", self.name, self.region.info.encoded)
-                return
-            await asyncio.shield(waiting)
+        """Again after a growing pause where the region cannot be read or written: nobody else would begin anew."""
+        tries = 0
+        while self.region.is_open:
+            try:
+                waiting = await patiently(self.backfill_step)
+                if waiting is None:
+                    _log.info("%s: backfill of %s is logged", self.name, self.region.info.encoded)
+                    return
+                await asyncio.shield(waiting)
+                tries = 0
+            except ColumnarError as error:
+                tries += 1
+                self.state.last_error = error.wire_message
+                why = f"{self.name}: backfill of {self.region.info.encoded} goes on in {pause_s(tries):.1f} s"
+                _log.warning("%s: %s", why, error.text)
+                await asyncio.sleep(pause_s(tries))
             await self._feel_backpressure()
 
     async def _feel_backpressure(self) -> None:

@@ -13,6 +13,7 @@ from columnar.flows.backpressure import LogBounds
 from columnar.flows.follower import AT_HAND_BYTES
 from columnar.model.mutation import Put
 from columnar.regions.change_log import ChangeLog
+from columnar.triggers.consumer import Consumer
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 
@@ -179,3 +180,27 @@ async def test_a_trigger_that_is_added_while_a_region_cannot_be_read_begins_ther
     assert [row for _, _, row in bench.main.take()] == [b"00"], "it was tried again"
     (status,) = bench.keeper.summaries()
     assert status.error == ""
+
+
+@on_bench()
+async def test_a_backfill_that_fails_for_a_while_goes_on(bench: Bench) -> None:
+    """As where the engine is behind for longer than a write waits; the region stays open, and nobody writes."""
+    await bench.put(b"00")
+    with pytest.MonkeyPatch.context() as patch:
+        step, failed = Consumer.backfill_step, list[int]()
+
+        def fails(self: Consumer) -> Any:
+            if len(failed) < 2:
+                failed.append(1)
+                raise HostError("the disk is full")
+            return step(self)
+
+        patch.setattr(Consumer, "backfill_step", fails)
+        await bench.add("t", from_where="beginning")
+        await bench.main.until(lambda: bench.main.sent)
+    ((call_id, _, row),) = bench.main.take()
+    assert (row, len(failed)) == (b"00", 2)
+    (status,) = bench.keeper.summaries()
+    assert "the disk is full" in status.error
+    bench.main.answer(call_id)
+    assert await bench.keeper.wait("t", "", 5.0)
