@@ -32,5 +32,5 @@ class AsyncWrites:
 
     def _sync(self) -> None:
         self._timer = None
-        for region in self._hosting.serving.values():
+        for region in list(self._hosting.serving.values()):  # one whose disk fails leaves them
             region.sync_async_writes()
