@@ -97,6 +97,17 @@ def test_a_search_finds_exactly_the_pages_of_a_look_at_every_page(wiki: Wiki, mo
             assert per_bucket == 1 or not result.is_cut, asked
 
 
+def test_so_many_texts_are_looked_at_for_a_phrase_and_no_more(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their size: five hundred texts of 2 MB would take minutes."""
+    for n in range(30):
+        save(wiki, f"Large {n}", f"moon landing {'and so on ' * 100}")
+    assert len(found(wiki, '"moon landing"')) == 30
+    monkeypatch.setattr(searching, "PHRASES_CHARS", 10_500)
+    result = wiki.search(parse('"moon landing"'), pages=30)
+    assert (result.count, result.is_cut) == (10, True)
+    assert (len(found(wiki, "moon landing")), len(found(wiki, "moon in:Large"))) == (30, 30), "without a phrase all"
+
+
 def test_an_edit_is_found_by_the_next_request_and_what_went_is_not(wiki: Wiki) -> None:
     for n in range(20):
         save(wiki, "Diary", f"today was day number{n}")

@@ -44,7 +44,8 @@ PER_BUCKET: Final = POSTINGS // len(BUCKETS)
 COUNTED: Final = 1_000  # pages found; where there are more, the answer says so
 PER_PAGE: Final = 20
 PHRASES_READ: Final = 500  # pages whose text is looked at for words one behind the other
-_STEP: Final = 50  # rows with their texts, read together
+PHRASES_CHARS: Final = 4_000_000  # of these texts together: some three seconds, where many pages are large
+_STEP: Final = 10  # rows with their texts, read together: a text has up to 4 MB
 _SHOWN: Final = (b"meta", b"user:latest")
 _NAMES: Final = (schema.VERSIONCOUNT, schema.NAME, schema.TIME, schema.USER)
 
@@ -231,12 +232,17 @@ class _Search:
             order = order[:PHRASES_READ]
         columns = [*_NAMES, schema.BODY, schema.AUTOLINK] if has_phrases else list(_NAMES)
         kept: list[bytes] = []
+        left = PHRASES_CHARS
         for rows in self._rows(order, columns, _STEP if has_phrases else 500):
             names = {_text(cells, schema.NAME) for _, cells in rows}
             may_read = names if self._readable is None else set(self._readable(names))
             for key, cells in rows:
                 if _text(cells, schema.NAME) not in may_read or not self._is_wanted(cells):
                     continue
+                left -= len(cells.get(schema.BODY, b""))
+                if left < 0:
+                    self._is_cut = True
+                    return kept
                 if not has_phrases or self._has_phrases(cells):
                     kept.append(key)
             if len(kept) > COUNTED:
@@ -273,7 +279,7 @@ class _Search:
     def _hits(self, keys: Sequence[bytes]) -> list[Hit]:
         wanted = self._query.stems()
         hits = []
-        for rows in self._rows(keys, [*_NAMES, schema.BODY], _STEP):
+        for rows in self._rows(keys, [*_NAMES, schema.BODY], PER_PAGE):
             for _, cells in rows:
                 name, body = _text(cells, schema.NAME), _text(cells, schema.BODY)
                 author = _text(cells, schema.USER)
