@@ -110,6 +110,23 @@ def test_subpages_that_cannot_be_renamed_are_named_with_the_reason(web: WikiClie
     assert "Old/Help: editing</a>: There is a page" in mia.get(answer.headers["Location"]).text
 
 
+def test_no_page_comes_to_a_name_that_looks_like_another_one(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    for name in ("Mine", "Home", "Bank"):
+        save(web, name, "text", owner="Mia")
+    form = mia.form("/Mine/rename")
+    for like in ("Home.", "В\u0430nk", "Ho\u200bme"):
+        answer = mia.post("/Mine/rename", {**form, "new": like})
+        assert (answer.status_code, "No new page can have this name" in answer.text) == (400, True), like
+    assert mia.post("/Mine/delete", mia.form("/Mine/delete")).status_code == 303
+    form = mia.form("/Mine/undelete")
+    for like in ("Home.", "Ho\u200bme"):
+        answer = mia.post("/Mine/undelete", {**form, "new": like})
+        assert (answer.status_code, "No new page can have this name" in answer.text) == (400, True), like
+    assert mia.post("/Mine/undelete", {**form, "new": "Mine"}).status_code == 303
+    assert mia.post("/Mine/rename", {**mia.form("/Mine/rename"), "new": "Mine."}).status_code == 303, "it leaves Mine"
+
+
 def test_a_page_is_not_published_by_a_name_under_another_list(web: WikiClient) -> None:
     rights = web.wiki.rights
     rights.change_rules("vault/", {Privilege.READ: "Mia\nOlga"}, rights.rules())

@@ -7,10 +7,10 @@ from itertools import islice
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.editing.new_names import refusal
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.show import missing
 from wikka_port.limits import JOB_PAGES_MAX, REASON_CHARS_MAX
-from wikka_port.look_alikes import look_alike
 from wikka_port.moving.jobs import LINKS, SUBPAGES, Jobs, new_job
 from wikka_port.moving.mass import linking
 from wikka_port.moving.refusals import NotMoved
@@ -38,9 +38,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
     moves, form = site.wiki.moves, request.form
     try:
         new = normalise(form.get("new", ""))
-        odd = look_alike(new)
-        if odd is not None:
-            return _form(site, request, name, status=400, problem=f"No page can have this name. {odd}")
+        odd = refusal(site, new, leaving=page.name)
+        if odd:
+            return _form(site, request, name, status=400, problem=odd)
         leaves = "redirect" in form
         moves.rename(name, new, redirect=leaves, reason=form.get("reason", "")[:REASON_CHARS_MAX])
     except InvalidName as invalid:

@@ -11,9 +11,9 @@ from werkzeug.wrappers import Request
 from wikka_port.accounts.entering import client_of
 from wikka_port.accounts.networks import note_network
 from wikka_port.drafts import FormDraft, complaint
+from wikka_port.editing.new_names import refusal
 from wikka_port.editing.owners import owners_of
 from wikka_port.editing.splicing import whole
-from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.markup.sections import unified
 from wikka_port.merges import merged
@@ -129,8 +129,9 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         and (is_revision(page, draft.base, draft.base_token) or page.author == author)
     ):
         return None
-    if page is None:
-        _check_name(site, name)
+    refused = refusal(site, name) if page is None else ""
+    if refused:
+        raise NotSaved(400, refused)
     if not was_stored:
         _check_bounds(page, draft.body, markup)
     return site.wiki.save(
@@ -144,20 +145,6 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         markup=markup,
         minor=draft.minor and page is not None and site.visitor.name is not None,
     )
-
-
-def _check_name(site: Site, name: str) -> None:
-    """Raises NotSaved where a new page would look like another one."""
-    like = look_alike(name)
-    others = [] if like is not None else twins(name)
-    found = sorted(site.wiki.existing(others)) if others else []
-    if like is None and found:
-        shown = [other for other in found if other in site.wiki.readable(found)]
-        if not shown:
-            raise NotSaved(400, "No new page can have this name: it looks like the name of another page.")
-        like = LookAlike(shown[0], "that is another page")
-    if like is not None:
-        raise NotSaved(400, f"No new page can have this name. {like}")
 
 
 def _check_bounds(page: Page | None, body: str, markup: str) -> None:

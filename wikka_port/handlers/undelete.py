@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.editing.new_names import refusal
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.show import missing
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.trash import Deleted
-from wikka_port.names import InvalidName
+from wikka_port.names import InvalidName, normalise
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
@@ -35,7 +36,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
     try:
         if "purge" in request.form:
             return _purged(site, request, name, found, one)
-        move = site.wiki.moves.undelete(one, request.form.get("new", "").strip())
+        new = request.form.get("new", "").strip()
+        odd = refusal(site, normalise(new)) if new and normalise(new) != one.name else ""
+        if odd:
+            return _form(site, request, name, found, status=400, problem=odd)
+        move = site.wiki.moves.undelete(one, new)
     except InvalidName as invalid:
         return _form(site, request, name, found, status=400, problem=str(invalid))
     except NotAllowed:

@@ -1,0 +1,22 @@
+"""Names at which no page may begin, or come by a rename: readers would take it for another page."""
+
+from __future__ import annotations
+
+from wikka_port.look_alikes import LookAlike, look_alike, twins
+from wikka_port.site import Site
+
+
+def refusal(site: Site, name: str, *, leaving: str = "") -> str:
+    """A sentence for who wants the name; "": nothing is against it.
+
+    ``leaving`` is the name that the page has now.  The sentence says nothing of a page that the visitor may not read.
+    """
+    like = look_alike(name)
+    others = [one for one in twins(name) if one != leaving] if like is None else []
+    found = sorted(site.wiki.existing(others)) if others else []
+    if like is None and found:
+        shown = [other for other in found if other in site.wiki.readable(found)]
+        if not shown:
+            return "No new page can have this name: it looks like the name of another page."
+        like = LookAlike(shown[0], "that is another page")
+    return "" if like is None else f"No new page can have this name. {like}"
