@@ -252,6 +252,19 @@ def test_pages_whose_names_begin_alike_are_deleted(web: WikiClient) -> None:
     assert web.wiki.names() == []
 
 
+def test_long_names_are_taken_as_they_were_typed(web: WikiClient) -> None:
+    root = web.signed_in("Root", admin=True)
+    name = "L" * 400
+    for one in (name, f"{name} two", "L" * 300):
+        save(web, one, "text")
+    form = root.form(f"/{name}/rename")
+    answer = root.post(f"/{name}/rename", {**form, "csrf": "old", "new": f"{name} three"})
+    assert answer.status_code == 403
+    assert f'value="{name} three"' in answer.text
+    shown = root.get("/-/massdelete", query_string={"prefix": f"{name} t"})
+    assert (f">{name} two<" in shown.text, f">{'L' * 300}<" in shown.text) == (True, False)
+
+
 def test_work_that_fell_is_gone_on_with_at_the_next_start_unless_it_was_stopped(web: WikiClient) -> None:
     web.signed_in("Mia")
     for number in range(4):

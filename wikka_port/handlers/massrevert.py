@@ -11,6 +11,7 @@ from wikka_port.limits import LISTED_QUICK, REASON_CHARS_MAX
 from wikka_port.moving.jobs import MASS_DELETE, REVERT, Jobs, new_job
 from wikka_port.moving.mass import edited_by, planned
 from wikka_port.moving.runner import start
+from wikka_port.names import MAX_NAME_BYTES
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.site import Site, redirect
 from wikka_port.urls import site_path
@@ -67,7 +68,7 @@ def handle_delete(site: Site, request: Request, _name: str) -> Response:
     moves = site.wiki.moves
     moves.require_site()
     given = request.form if request.method == "POST" else request.args
-    prefix = given.get("prefix", "").strip()[:255]
+    prefix = given.get("prefix", "").strip()[:MAX_NAME_BYTES]
     names = site.wiki.names(prefix=prefix, limit=LISTED_QUICK) if prefix else []
     problem, status = "", 200
     if request.method == "POST" and not is_genuine(site, request):

@@ -15,7 +15,7 @@ from wikka_port.moving.jobs import LINKS, SUBPAGES, Jobs, new_job
 from wikka_port.moving.mass import linking
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.runner import start
-from wikka_port.names import InvalidName, normalise
+from wikka_port.names import MAX_NAME_BYTES, InvalidName, normalise
 from wikka_port.pages import StoreAway, clock_ms
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
@@ -82,7 +82,7 @@ def _begin_jobs(site: Site, request: Request, old: str, new: str, leaves: bool) 
 def _form(site: Site, request: Request, name: str, *, status: int = 200, problem: str = "") -> Response:
     given = request.form if request.method == "POST" else None
     values = {
-        "new": given.get("new", "")[:255] if given else name,
+        "new": given.get("new", "")[:MAX_NAME_BYTES] if given else name,
         "reason": given.get("reason", "")[:REASON_CHARS_MAX] if given else "",
         "leaves": given is None or "redirect" in given,
         "links": given is None or "links" in given,
