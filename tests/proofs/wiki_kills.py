@@ -315,7 +315,7 @@ class Ground:
                 self.found.wrong.append(f"a search for {word} finds {hits}, not {name}")
 
     def _check(self) -> None:
-        """No derived table differs; a repair removes what is left of saves that were cut off, and nothing else is left."""
+        """No derived table differs; what saves left that were cut off is removed by a repair, and nothing else is."""
         found = self._differences()
         staged = [one for one in found if (one["table"], one["kind"]) == (schema.REVISIONS.decode(), "stale")]
         self.found.counts["saves cut off, whose texts are left"] = len(staged)
