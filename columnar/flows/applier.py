@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 STEP_OPERATIONS: Final = 64  # some 0.5 ms, but for a mutation of more
+STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch, but for a mutation of more: large ones count as several operations
 WAITING_BYTES: Final = 64 * 1024 * 1024
 PATIENCE_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
 
@@ -55,7 +56,7 @@ Told = Callable[[ColumnarError | None], None]
 class Job:
     """The effects of one slice of one call: queued, then perhaps aside, then over."""
 
-    __slots__ = ("at", "is_aside", "is_over", "keeper", "name", "size_bytes", "tell", "waits", "writes")
+    __slots__ = ("at", "extra", "is_aside", "is_over", "keeper", "name", "size_bytes", "tell", "waits", "writes")
 
     def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: Told, keeper: str = "") -> None:
         """``keeper``: the view that writes its table; empty: a trigger, which writes none of those."""
@@ -65,6 +66,8 @@ class Job:
         self.size_bytes = size_bytes
         self.tell = tell
         self.at = 0  # so many are in batches
+        # operations that each write counts as beside its own, for the bytes that it has on average
+        self.extra = size_bytes * STEP_OPERATIONS // (STEP_BYTES * len(writes)) if writes else 0
         self.waits: list[asyncio.Future[None]] = []  # distinct fsyncs
         self.is_aside = False
         self.is_over = False  # told, or given up
@@ -171,7 +174,7 @@ class Applier:
             except ColumnarError as error:
                 self._failed(job, error)
             job.at += 1
-            taken += len(mutation.operations)
+            taken += len(mutation.operations) + job.extra
         return max(taken, 1)
 
     def _put(self, job: Job, table: bytes, mutation: RowMutation, batches: dict[int, _Batch]) -> None:

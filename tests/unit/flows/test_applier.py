@@ -10,7 +10,7 @@ import pytest
 
 from columnar.errors import ColumnarError, RegionTooBusy
 from columnar.flows import applier as module
-from columnar.flows.applier import STEP_OPERATIONS, Applier, Job
+from columnar.flows.applier import STEP_BYTES, STEP_OPERATIONS, Applier, Job
 from columnar.flows.background import Background
 from columnar.flows.effects import size_of, writes_of
 from columnar.flows.governor import Governor
@@ -94,6 +94,29 @@ async def test_many_jobs_share_batches_and_fsyncs(bench: Bench) -> None:
         await bench.until_told(3 * STEP_OPERATIONS)
     assert batches == [STEP_OPERATIONS] * 3
     assert [error for _, error in bench.told] == [None] * 3 * STEP_OPERATIONS
+
+
+@on_bench
+async def test_a_step_has_so_many_bytes_however_few_operations_they_are_of(bench: Bench) -> None:
+    bench.region(b"a")
+    batches: list[int] = []
+    apply_many = Region.apply_many
+
+    def counted(region: Region, mutations: Any) -> Any:
+        listed = list(mutations)
+        batches.append(sum(len(operation.value) for one in listed for operation in one.operations))
+        return apply_many(region, listed)
+
+    large = b"v" * (STEP_BYTES // 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Region, "apply_many", counted)
+        for number in range(3):
+            bench.apply("large", put(b"a%d" % number, large))
+        bench.apply("many", *(put(b"b%d" % number, large) for number in range(24)))
+        await bench.until_told(4)
+    assert sum(batches) == 27 * len(large)
+    assert max(batches) <= STEP_BYTES
+    assert len(batches) < 27
 
 
 @on_bench
