@@ -28,6 +28,7 @@ from typing import Final
 
 HOT: Final = (
     "columnar.flows.applier",
+    "columnar.flows.at_hand",
     "columnar.flows.delivery_state",
     "columnar.flows.effects",
     "columnar.flows.fair_share",

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Final
 
+from columnar.flows.at_hand import AtHand
 from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
 from columnar.model.flow_graph import Flow
@@ -31,8 +32,6 @@ FILL_RECORDS: Final = 256
 LAG_MARKS: Final = 512  # moments remembered for the lag in seconds
 LAG_MARK_S: Final = 0.2
 LAG_COUNTED: Final = 10_000
-AT_HAND: Final = 1_024  # records that a follower keeps between reading them and their delivery
-AT_HAND_BYTES: Final = 1024 * 1024  # of their values
 
 
 def _runs(_name: str) -> tuple[str, int]:
@@ -82,8 +81,7 @@ class Follower(ABC):
         self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS
         self._since = time.monotonic()
         self.state = state
-        self._at_hand: dict[Sequence, ChangeRecord] = {}  # read, and not delivered yet; at most AT_HAND
-        self._at_hand_bytes = 0
+        self.at_hand = AtHand()
 
     @property
     def key(self) -> tuple[FollowerName, int]:
@@ -132,7 +130,7 @@ class Follower(ABC):
             seen += 1
             if self.wants(record):
                 state.read(sequence, record.row if self.in_order else pack_key(sequence))
-                self._keep_at_hand(sequence, record)
+                self.at_hand.keep(sequence, record)
             else:
                 state.passed(sequence)
         if seen:
@@ -141,23 +139,13 @@ class Follower(ABC):
             self._reached_end()
         return seen == count and state.room > 0
 
-    def _keep_at_hand(self, sequence: Sequence, record: ChangeRecord) -> None:
-        if len(self._at_hand) < AT_HAND:
-            size = value_bytes(record)
-            if self._at_hand_bytes + size <= AT_HAND_BYTES:
-                self._at_hand[sequence] = record
-                self._at_hand_bytes += size
-
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
         """The record of a change that is delivered now; None: it is gone.  DamagedData.
 
         The first delivery need not read the log again.
         """
-        record = self._at_hand.pop(sequence, None)
-        if record is None:
-            return self.region.log.record_at(sequence)
-        self._at_hand_bytes -= value_bytes(record)
-        return record
+        record = self.at_hand.take(sequence)
+        return self.region.log.record_at(sequence) if record is None else record
 
     def _reached_end(self) -> None:
         """Nothing more is durable: what lies between is no change of the log."""
@@ -255,14 +243,6 @@ class Follower(ABC):
     def has_passed(self, target: Sequence) -> bool:
         """Everything up to ``target`` is delivered, rows that it begins with among it."""
         return self.is_prepared and self.state.is_past(target)
-
-
-def value_bytes(record: ChangeRecord) -> int:
-    size = 0
-    for entries in (record.entries, record.before, record.after):
-        for entry in entries:
-            size += len(entry.value)
-    return size
 
 
 def restored(region: Region, subscription: Subscription) -> DeliveryState:

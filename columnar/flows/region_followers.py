@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from columnar.errors import ColumnarError
+from columnar.flows.at_hand import AllAtHand
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.follower import Follower, Subscription, mark_beginning, restored
@@ -58,6 +59,7 @@ class RegionFollowers:
         self._background = background
         self._handover = Handover(followers, upkeep)
         self._tails = LogTails()
+        self._all_at_hand = AllAtHand()
         self._steps: dict[Follower, asyncio.TimerHandle] = {}
         self._tries: dict[Key, asyncio.TimerHandle] = {}  # of the missing
         self.lock = asyncio.Lock()  # whoever holds it knows that nobody begins or ends to follow a table
@@ -70,6 +72,7 @@ class RegionFollowers:
             if subscription.prepare is not None:
                 subscription.prepare(region)
             follower = subscription.follow(region, restored(region, subscription))
+            follower.at_hand.share(self._all_at_hand)
             region.log.begin_tail(self._tails)  # ``drop`` ends it: a follower that cannot begin has none
             self._followers.add(follower)
         self.go_on(follower)
@@ -110,6 +113,7 @@ class RegionFollowers:
                 follower.region.log.end_tail()
             self._end_step(follower)
             follower.dropped()
+            follower.at_hand.clear()
             self._followers.notify(follower.key)
 
     def go_on(self, follower: Follower) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from columnar.flows import at_hand
 from columnar.flows import follower as followers
-from columnar.flows.follower import value_bytes
+from columnar.flows.at_hand import AllAtHand, AtHand, value_bytes
+from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.triggers import consumer as consumers
 from columnar.triggers.consumer import Consumer
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -25,10 +27,10 @@ async def test_a_first_delivery_reads_the_log_once_and_a_repeated_one_again(benc
     await bench.put(b"a")
     consumer = paused(bench)
     consumer.fill()
-    (sequence,) = consumer._at_hand
-    held = consumer._at_hand[sequence]
+    (sequence,) = consumer.at_hand._records
+    held = consumer.at_hand._records[sequence]
     assert consumer.record_at(sequence) is held
-    assert (consumer._at_hand, consumer._at_hand_bytes) == ({}, 0)
+    assert (consumer.at_hand._records, consumer.at_hand._size_bytes) == ({}, 0)
     assert consumer.record_at(sequence) == held, "from the log"
     bench.feeder.resume("t")
     ((number, _, row),) = bench.main.take()
@@ -39,19 +41,20 @@ async def test_a_first_delivery_reads_the_log_once_and_a_repeated_one_again(benc
 @on_bench()
 async def test_records_at_hand_are_bounded_in_number_and_bytes(bench: Bench) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(followers, "AT_HAND", 5)
+        patch.setattr(at_hand, "AT_HAND", 5)
         await bench.add("t")
         bench.feeder.pause("t")
         await bench.put(*ROWS)
         consumer = paused(bench)
         consumer.fill()
-        assert len(consumer._at_hand) == 5
-        assert consumer._at_hand_bytes == sum(map(value_bytes, consumer._at_hand.values())) == 5
-        patch.setattr(followers, "AT_HAND", 100)
-        patch.setattr(followers, "AT_HAND_BYTES", 7)
+        kept = consumer.at_hand
+        assert len(kept._records) == 5
+        assert kept._size_bytes == kept._all.size_bytes == sum(map(value_bytes, kept._records.values())) == 5
+        patch.setattr(at_hand, "AT_HAND", 100)
+        patch.setattr(at_hand, "AT_HAND_BYTES", 7)
         await bench.put(*ROWS)
         consumer.fill()
-        assert consumer._at_hand_bytes == 7
+        assert kept._size_bytes == 7
         bench.feeder.resume("t")
         seen = []
         while calls := bench.main.take():
@@ -59,6 +62,39 @@ async def test_records_at_hand_are_bounded_in_number_and_bytes(bench: Bench) -> 
             for number, _, _ in calls:
                 bench.main.answer(number)
         assert sorted(seen) == sorted(ROWS * 2)
+
+
+def test_all_followers_share_a_bound_and_give_back() -> None:
+    def record(size: int) -> ChangeRecord:
+        return ChangeRecord(b"row", 1, (Entry(Kind.PUT, b"f", b"q", 1, bytes(size)),), ())
+
+    together = AllAtHand(10)
+    one, other = AtHand(), AtHand()
+    one.share(together)
+    other.share(together)
+    one.keep(Sequence(1, 1, 1), record(6))
+    other.keep(Sequence(1, 1, 1), record(5))
+    assert other.take(Sequence(1, 1, 1)) is None, "no room: it is read from the log"
+    other.keep(Sequence(1, 1, 2), record(4))
+    assert together.size_bytes == 10
+    assert one.take(Sequence(1, 1, 1)) == record(6)
+    assert one.take(Sequence(1, 1, 1)) is None
+    one.keep(Sequence(1, 1, 3), record(5))
+    other.clear()
+    assert together.size_bytes == 5
+
+
+@on_bench()
+async def test_a_trigger_that_is_removed_gives_its_room_back(bench: Bench) -> None:
+    await bench.add("t")
+    bench.feeder.pause("t")
+    await bench.put(*ROWS)
+    consumer = paused(bench)
+    consumer.fill()
+    together = consumer.at_hand._all
+    assert together.size_bytes == len(ROWS)
+    await bench.triggers.remove("t")
+    assert together.size_bytes == 0
 
 
 @on_bench()

@@ -9,8 +9,8 @@ import pytest
 
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.flows import region_followers
+from columnar.flows.at_hand import AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
-from columnar.flows.follower import AT_HAND_BYTES
 from columnar.model.mutation import Put
 from columnar.regions.change_log import ChangeLog
 from columnar.triggers.consumer import Consumer

@@ -1,0 +1,78 @@
+"""Records that followers have read and not delivered yet: the first delivery of a change need not read the log again.
+
+Invariants:
+    I1. A follower keeps AT_HAND records of AT_HAND_BYTES at most, all followers of a server ALL_AT_HAND_BYTES together.
+        A record without room is read from the log when it is delivered.
+    I2. A follower that is dropped has given its room back.
+
+Owned by the loop's thread.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.regions.change_record import ChangeRecord, Sequence
+
+AT_HAND: Final = 1_024
+AT_HAND_BYTES: Final = 1024 * 1024  # of values
+ALL_AT_HAND_BYTES: Final = 64 * 1024 * 1024  # a thousand regions whose followers are all behind would have a gigabyte
+
+
+class AllAtHand:
+    """The bytes that all followers of a server keep."""
+
+    __slots__ = ("bound_bytes", "size_bytes")
+
+    def __init__(self, bound_bytes: int = ALL_AT_HAND_BYTES) -> None:
+        self.bound_bytes = bound_bytes
+        self.size_bytes = 0
+
+
+class AtHand:
+    """The records of one follower."""
+
+    __slots__ = ("_all", "_records", "_size_bytes")
+
+    def __init__(self) -> None:
+        self._all = AllAtHand()  # its own, until ``share``
+        self._records: dict[Sequence, ChangeRecord] = {}
+        self._size_bytes = 0
+
+    def share(self, all_at_hand: AllAtHand) -> None:
+        """Before anything is kept."""
+        assert not self._records, "what is kept is counted where it was"
+        self._all = all_at_hand
+
+    def keep(self, sequence: Sequence, record: ChangeRecord) -> None:
+        """If there is room."""
+        if len(self._records) >= AT_HAND:
+            return
+        size = value_bytes(record)
+        held, whole = self._size_bytes + size, self._all.size_bytes + size
+        if held <= AT_HAND_BYTES and whole <= self._all.bound_bytes:
+            self._records[sequence] = record
+            self._size_bytes, self._all.size_bytes = held, whole
+
+    def take(self, sequence: Sequence) -> ChangeRecord | None:
+        """The record, which is kept no longer; None: it is not kept."""
+        record = self._records.pop(sequence, None)
+        if record is not None:
+            self._give_back(value_bytes(record))
+        return record
+
+    def clear(self) -> None:
+        self._records.clear()
+        self._give_back(self._size_bytes)
+
+    def _give_back(self, size: int) -> None:
+        self._size_bytes -= size
+        self._all.size_bytes -= size
+
+
+def value_bytes(record: ChangeRecord) -> int:
+    size = 0
+    for entries in (record.entries, record.before, record.after):
+        for entry in entries:
+            size += len(entry.value)
+    return size
