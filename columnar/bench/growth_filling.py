@@ -1,13 +1,17 @@
 """Tables of many small rows, made and filled quickly.
 
-A batch of rows is packed once; for the next batches the row keys in its bytes are numbered on.  So the
+A batch of rows is packed once; for the next batches the row keys in its bytes are written anew.  So the
 values repeat every ``BATCH_ROWS`` rows, far more than a block of the engine holds.
+
+Rows are written in a scattered order, as rows of users are.  Written in the order of their keys the files of the engine
+lie side by side, are never merged, and stay small: what only large files cost would not be seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import gcd
 from typing import Any, Final
 
 from thriftpy2.thrift import TApplicationException
@@ -73,22 +77,32 @@ def fill(endpoint: Endpoint, table: bytes, rows: int, advance: Callable[[int], N
 
 
 def batches(table: bytes, rows: int) -> Iterator[Exchange]:
-    """The calls that write rows 0 to ``rows``."""
-    packed = _packed(table, min(rows, BATCH_ROWS))
-    whole = rows - rows % BATCH_ROWS
+    """The calls that write rows 0 to ``rows``, in a scattered order."""
+    size, step = min(rows, BATCH_ROWS), _stride(rows)
+    packed = _packed(table, range(size))
+    whole = rows - rows % BATCH_ROWS if rows > BATCH_ROWS else rows
     places = _places(packed)
-    for first in range(0, whole, BATCH_ROWS):  # packed is written and copied within one step
+    for first in range(0, whole, size):  # packed is written and copied within one step
         for number, place in enumerate(places, first):
-            packed[place : place + _KEY_BYTES] = dataset.row_key(number)
-        yield Exchange(bytes(packed), _GOOD, BATCH_ROWS, 0)
+            packed[place : place + _KEY_BYTES] = dataset.row_key(number * step % rows)
+        yield Exchange(bytes(packed), _GOOD, size, 0)
     if whole < rows:
-        yield Exchange(bytes(_packed(table, rows - whole, whole)), _GOOD, rows - whole, 0)
+        last = [number * step % rows for number in range(whole, rows)]
+        yield Exchange(bytes(_packed(table, last)), _GOOD, rows - whole, 0)
 
 
-def _packed(table: bytes, count: int, first: int = 0) -> bytearray:
+def _stride(rows: int) -> int:
+    """Multiples of it modulo ``rows`` are each row once, near ones far apart (the golden section)."""
+    step = max(1, round(rows * 0.618034))
+    while gcd(step, rows) > 1:
+        step += 1
+    return step
+
+
+def _packed(table: bytes, numbers: Sequence[int]) -> bytearray:
     rows = [
         (dataset.row_key(number), [(SMALL_COLUMN, dataset.text(b"small %d" % number, SMALL_BYTES))])
-        for number in range(first, first + count)
+        for number in numbers
     ]
     return bytearray(calls.call("mutateRows", table, calls.batch(rows)))
 
