@@ -39,7 +39,7 @@ from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesHeld
-from columnar.routing.peer_link import LinkBroke, NotSent
+from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.servers_past import Past
 
 _log = logging.getLogger(__name__)

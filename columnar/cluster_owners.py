@@ -29,7 +29,7 @@ from columnar.model import region_messages as messages
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, RegionChange
-from columnar.routing.peer_link import LinkBroke, NotSent
+from columnar.routing.link_errors import LinkBroke, NotSent
 
 R = TypeVar("R")
 

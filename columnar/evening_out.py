@@ -20,7 +20,7 @@ from typing import Final
 from columnar.coordination.open_connections import OpenConnections
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import GiveBack
-from columnar.routing.peer_link import LinkBroke, NotSent
+from columnar.routing.link_errors import LinkBroke, NotSent
 
 _log = logging.getLogger(__name__)
 

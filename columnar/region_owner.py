@@ -17,7 +17,7 @@ from columnar.regions.region_changes import ChangingRegions
 from columnar.regions.region_copy import copy_region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
-from columnar.routing.peer_link import LinkBroke, NotSent
+from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.views.here import ViewsHere
 

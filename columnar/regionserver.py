@@ -42,8 +42,9 @@ from columnar.routing import view_asks
 from columnar.routing.asks import OwnFigures, TriggerLooks, ViewLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
+from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.owners import RoutedOwners
-from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink
+from columnar.routing.peer_link import PeerLink
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, elsewhere

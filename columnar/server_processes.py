@@ -35,7 +35,8 @@ from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandedOver, HandOver
 from columnar.model.region_messages import Message
 from columnar.routing.hello import Hello, obstacle
-from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink
+from columnar.routing.link_errors import LinkBroke, NotSent
+from columnar.routing.peer_link import PeerLink
 from columnar.routing.peers import LinkEnds
 
 _log = logging.getLogger(__name__)

@@ -19,7 +19,8 @@ from columnar.model.region_messages import Message
 from columnar.model.route import Route
 from columnar.regions.patience import AWAY_PATIENCE_S
 from columnar.routing import refusals
-from columnar.routing.peer_link import LinkBroke, NotSent, Refused
+from columnar.routing.link_errors import LinkBroke, NotSent
+from columnar.routing.peer_link import Refused
 from columnar.routing.routes import Routes
 
 R = TypeVar("R")

@@ -29,6 +29,7 @@ from columnar.limits import PEER_QUEUED_BYTES
 from columnar.model.region_messages import Message
 from columnar.routing import message_codec, peer_frames, refusals
 from columnar.routing.hello import HELLO, Hello
+from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.peer_frames import BadFrame, Frame, FrameReader, FrameTooLong
 from columnar.routing.refusals import Refusal
 from columnar.routing.value_codec import BadValue
@@ -48,14 +49,6 @@ class State(Enum):
 
 _OPEN: Final = State.OPEN  # a member by its class costs a compiled method as much as a call
 _ENDED: Final = State.ENDED
-
-
-class NotSent(Exception):
-    """Nothing of the ask has left this process."""
-
-
-class LinkBroke(Exception):
-    """The link ended after the ask was written: the peer may have carried it out."""
 
 
 class Call(Protocol):

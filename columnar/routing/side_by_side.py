@@ -9,7 +9,8 @@ from typing import Final, Protocol, TypeVar
 from columnar.errors import ColumnarError
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
-from columnar.routing.peer_link import LinkBroke, NotSent, Refused
+from columnar.routing.link_errors import LinkBroke, NotSent
+from columnar.routing.peer_link import Refused
 from columnar.routing.refusals import PeerFault
 
 R = TypeVar("R")

@@ -26,7 +26,7 @@ from columnar.model.owner import Incarnation, Owner, Tenure, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes
 from columnar.model.schema import Family, make_table
-from columnar.routing.peer_link import LinkBroke, NotSent
+from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.routes import Routes
 from columnar.servers_past import Past
 

@@ -16,8 +16,9 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import CloseTable, Message, MiddleRow
 from columnar.routing import peer_frames, peer_link, row_forms
 from columnar.routing.hello import HELLO, Hello, obstacle
+from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.peer_frames import Frame
-from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink, Refused, State
+from columnar.routing.peer_link import PeerLink, Refused, State
 from columnar.routing.refusals import Moved, Unknown
 
 S1, S2 = Incarnation("s1", 4), Incarnation("s2", 17)

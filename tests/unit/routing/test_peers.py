@@ -16,8 +16,9 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_messages import CloseTable, Message
 from columnar.routing import peers as peers_module
 from columnar.routing.hello import Hello
+from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.peer_frames import Frame
-from columnar.routing.peer_link import LinkBroke, NotSent, PeerLink
+from columnar.routing.peer_link import PeerLink
 from columnar.routing.peers import LARGE_BYTES, Peers
 
 S1, S2 = Incarnation("s1", 4), Incarnation("s2", 17)
