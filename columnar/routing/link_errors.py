@@ -1,4 +1,4 @@
-"""What may become of an ask over a link, beside its answer.  Apart, for who has no links: one process."""
+"""Errors of an ask over a link.  They stand apart for who has no links: a store of one process."""
 
 
 class NotSent(Exception):
