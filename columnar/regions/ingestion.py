@@ -7,8 +7,9 @@ coming before it begins, and takes that back when all are in:
 
 Invariants:
     I1. Rows come only into a range that holds nothing.
-    I2. Where ``ingesting`` is found at an opening, the range is emptied: a crash came in between.  A write into the
-        range before the first file takes the mark back in its own batch (``Region.coming``), and no file comes.
+    I2. Where ``ingesting`` is found at an opening, the range is emptied: a crash came in between.  While the mark may
+        stand, a write into the range takes it back in its own batch (``Region.coming``), also after an ingestion that
+        failed or whose caller went; and no file comes after such a write.
     I3. A region has one ingestion at a time, for it has one mark.
     I4. Between the first file and the last nothing else runs on the loop.
 """
@@ -17,14 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.regions.family_view import FamilyView
 from columnar.regions.log_retention import META_SPACE
+from columnar.regions.patience import patiently
 from columnar.regions.row_range import delete_spans, row_after, row_spans
-from columnar.storage.api import Store
+from columnar.storage.api import Store, StoreBusy
 
 if TYPE_CHECKING:
     from columnar.regions.region import Region
@@ -44,7 +47,7 @@ class IncomingRows:
 
 @dataclass(slots=True)
 class Coming:
-    """An ingestion that is announced in ``meta`` and has not begun."""
+    """An ingestion whose mark may stand in ``meta``."""
 
     first: bytes
     last: bytes
@@ -74,22 +77,29 @@ async def ingest(region: Region, incoming: IncomingRows) -> bool:
 async def _ingest(region: Region, incoming: IncomingRows) -> bool:
     mark = _LENGTH.pack(len(incoming.first)) + incoming.first + incoming.last
     coming = region.coming = Coming(incoming.first, incoming.last)
-    try:
-        await region.note(INGESTING, mark, incoming.highest_timestamp)
-    finally:
-        region.coming = None
-    if not region.is_open:
-        raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
-    came = not coming.is_called_off and _may_come(region, incoming)
+    await region.note(INGESTING, mark, incoming.highest_timestamp)
+    came = await patiently(partial(_take_in, region, incoming, coming))
     if came:
-        try:
-            region.store.ingest(incoming.files)
-        except ColumnarError:  # some key spaces may have their files
-            undo_cut_off(region.store, region.views)
-            raise
         region.writes += incoming.rows
     await region.note(INGESTING, None, 0)
+    region.coming = None  # not where one of these waits failed: the mark may stand (I2)
     return came
+
+
+def _take_in(region: Region, incoming: IncomingRows, coming: Coming) -> bool:
+    """All files, or none: False.  StoreBusy: nothing has begun; NotServingRegion."""
+    if not region.is_open:
+        raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
+    if coming.is_called_off or not _may_come(region, incoming):
+        return False
+    try:
+        region.store.ingest(incoming.files)
+    except StoreBusy:
+        raise
+    except ColumnarError:  # some key spaces may have their files
+        undo_cut_off(region.store, region.views)
+        raise
+    return True
 
 
 def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
@@ -110,6 +120,8 @@ def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
 def _may_come(region: Region, incoming: IncomingRows) -> bool:
     if obstacles_of(region) or not (region.info.holds(incoming.first) and region.info.holds(incoming.last)):
         return False
+    if not region.store.spaces.issuperset(incoming.files):
+        return False  # a family was dropped meanwhile
     return all(
         next(iter(region.store.scan(space, start, stop)), None) is None
         for space, start, stop in row_spans(region.views, incoming.first, row_after(incoming.last))

@@ -95,7 +95,7 @@ class Region:
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
         self.touched: set[bytes] | None = None  # rows written while a merge copies the region, and somebody counts them
         self.ingestion = asyncio.Lock()  # held by the one that has its mark in ``meta``
-        self.coming: Coming | None = None  # what an ingestion announced, until its first file
+        self.coming: Coming | None = None  # what an ingestion announced, while its mark may stand
         self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
         self.reads = self.writes = self.deliveries = 0
         self._committer = committer

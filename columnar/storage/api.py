@@ -148,7 +148,10 @@ class Store(Protocol):
     def checkpoint(self, path: str) -> None: ...
 
     def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
-        """S6.  Finished files by space; those of one space must not overlap.  They are moved, not copied."""
+        """S7.  Finished files by space; those of one space must not overlap.  They are moved, not copied.
+
+        StoreBusy: nothing has begun, try again.
+        """
 
     def size_bytes(self) -> int:
         """Bytes on disk and in memory, roughly; cheap."""

@@ -15,6 +15,7 @@ from columnar.backup.region_builder import SortedFiles
 from columnar.errors import HostError
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
+from columnar.regions import patience
 from columnar.regions.ingestion import INGESTING, IncomingRows, ingest
 from columnar.regions.region_reads import get_column
 from columnar.storage.api import Batch, StoreBusy
@@ -208,6 +209,84 @@ def test_an_ingestion_that_the_engine_refuses_half_way_is_undone(
                 await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
         assert house.row(b"b") == []
         assert await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
+        await house.close()
+
+    in_loop(work)
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+def test_an_engine_that_is_behind_leaves_no_mark_that_later_rows_fall_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovers: bool
+) -> None:
+    """The next opening empties a range whose mark stands, with all that was acknowledged in it since."""
+    monkeypatch.setattr(patience, "STALL_PATIENCE_S", 9.0 if recovers else 0.0)
+    tries: list[Any] = []
+
+    async def work() -> None:
+        house = house_at(tmp_path)
+        region, whole = house.region(b"b"), RocksStore.ingest
+
+        def behind(self: RocksStore, files: Any) -> None:
+            tries.append(files)
+            if recovers and len(tries) == 3:
+                whole(self, files)
+                return
+            raise StoreBusy("behind with flushing")
+
+        def no_write(_self: RocksStore, _batch: Batch) -> None:
+            raise StoreBusy("behind with flushing")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RocksStore, "ingest", behind)
+            patch.setattr(RocksStore, "write", no_write)
+            if recovers:
+                assert await ingest(region, incoming(tmp_path, b"a", b"c"))
+            else:
+                with pytest.raises(StoreBusy):
+                    await ingest(region, incoming(tmp_path, b"a", b"c"))
+        await house.put(b"b", Put(b"b", b"q", b"later"))
+        await house.server.close_regions([region.info])
+        assert [row for row in (b"a", b"b", b"c") if house.row(row)] == ([b"a", b"b", b"c"] if recovers else [b"b"])
+        assert house.region(b"b").mark(INGESTING) is None
+        await house.close()
+
+    in_loop(work)
+    assert len(tries) == (3 if recovers else 1)
+
+
+def test_a_row_written_after_an_ingestion_whose_caller_went_is_there_at_the_next_opening(tmp_path: Path) -> None:
+    async def work() -> None:
+        house = house_at(tmp_path)
+        region = house.region(b"b")
+        house.gate.hold()
+        coming = asyncio.ensure_future(ingest(region, incoming(tmp_path, b"a", b"c")))
+        await asyncio.sleep(0)
+        coming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await coming
+        house.gate.release()
+        await house.put(b"b", Put(b"b", b"q", b"later"))
+        await house.server.close_regions([region.info])
+        assert [row for row in (b"a", b"b", b"c") if house.row(row)] == [b"b"]
+        await house.close()
+
+    in_loop(work)
+
+
+def test_files_of_a_family_that_was_dropped_meanwhile_keep_all_out(tmp_path: Path) -> None:
+    """The files before were in already, and the mark stood."""
+
+    async def work() -> None:
+        house = house_at(tmp_path)
+        region = house.region(b"b")
+        house.gate.hold()
+        coming = asyncio.ensure_future(ingest(region, incoming(tmp_path, b"a", b"c")))
+        await asyncio.sleep(0)
+        region.follow(make_table("t", [Family("a", max_versions=2)]))
+        house.gate.release()
+        assert not await coming
+        assert house.row(b"a") == []
+        assert region.mark(INGESTING) is None
         await house.close()
 
     in_loop(work)
