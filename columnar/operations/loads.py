@@ -5,6 +5,7 @@ from __future__ import annotations
 from columnar.errors import RegionElsewhere
 from columnar.operations.access import TableAccess
 from columnar.regions.ingestion import IncomingRows, ingest
+from columnar.regions.patience import patiently
 from columnar.regions.tables import ServedTable
 
 
@@ -12,7 +13,7 @@ async def ingest_rows(access: TableAccess, served: ServedTable, incoming: Incomi
     """As ``regions.ingestion.ingest``; OutcomeUnknown, after which the same load may be begun again."""
     served.schema.check_written_by()
     try:
-        region = await access.opened(served, served.holding(incoming.first))
+        region = await patiently(lambda: access.region_for(access.again(served), incoming.first))
     except RegionElsewhere as error:
         return await access.apart(error).ingest(served, incoming)
     return await ingest(region, incoming)

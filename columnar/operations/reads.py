@@ -216,6 +216,10 @@ class RowReads:
         finally:  # an answer that became too large was read all the same
             self._access.charge(served, reading.at - at, reading.size_bytes - size_bytes, writes=False)
 
+    def _step_again(self, served: ServedTable, reading: _Reading) -> bool:
+        """As ``_step``, of the table as it is by now."""
+        return self._step(self._access.again(served), reading, True)
+
     def _read_step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
         query = reading.query
         rows, specs, filters = query.rows, query.specs, query.filters
@@ -272,7 +276,7 @@ class RowReads:
                 served = access.again(served)
                 try:
                     if reading.next_filter is None:
-                        await patiently(partial(self._step, served, reading, True), has_gone)
+                        await patiently(partial(self._step_again, served, reading), has_gone)
                         continue
                     gathering.end(ticket)  # the scan has a ticket of its own: two in one call would wait for each other
                     try:

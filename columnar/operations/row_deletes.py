@@ -95,7 +95,7 @@ async def _delete_at_once(access: TableAccess, served: ServedTable, info: Region
     """False: by now its changes are logged, or it is split or merged; nothing was done."""
 
     def step() -> asyncio.Future[None] | None:
-        region = access.open_region(served, info)  # as it is now: the engine may have been waited for
+        region = access.open_region(access.again(served), info)  # as it is now: the engine may have been waited for
         if not region.can_delete_at_once(region.now_ms):
             return None
         end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
@@ -127,7 +127,7 @@ async def _delete_step(
     """Delete one batch; the number of its rows, and where the next begins."""
 
     def step() -> tuple[int, bytes | None, Region, Applied | None]:
-        region = access.open_region(served, info)  # never one that is held, as for a split
+        region = access.open_region(access.again(served), info)  # never one that is held, as for a split
         doomed, after = _visible_rows(region, row, stop)
         if not doomed:
             return 0, after, region, None

@@ -98,14 +98,14 @@ class RowPlan:
             held.add(mutation)
 
     def _place(self, ends: float) -> bool:
-        looked = 0
+        served, looked = self._access.again(self.served), 0  # only the newest is told of splits
         while self._left or self._parts:
             if not self._left:
                 self._left = list(self._parts.pop().values())
                 self._left.reverse()
                 self._open.clear()
             one = self._left[-1]
-            region = self._access.writable(self.served, one.row)
+            region = self._access.writable(served, one.row)
             self._left.pop()
             self._put(region.info.region_id, one.mutation() if isinstance(one, _Joined) else one)
             looked += 1

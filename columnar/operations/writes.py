@@ -148,10 +148,13 @@ class RowWrites:
     ) -> Any:
         try:
             for served, mutation in asked:
-                await patiently(partial(self._access.writable, served, mutation.row), has_gone)
+                await patiently(partial(self._writable_again, served, mutation.row), has_gone)
         except RegionElsewhere as error:
             return await self._access.apart(error).writes(has_gone, asked, answer)
         return await self._go_on_anywhere(has_gone, work, [], answer)
+
+    def _writable_again(self, served: ServedTable, row: bytes) -> None:
+        self._access.writable(self._access.again(served), row)
 
     async def write_owned(self, served: ServedTable, rows: Sequence[RowWrite]) -> tuple[Applied | None, list[RowWrite]]:
         """Write the rows of this server, each once and a step of its own; the rows that other servers own.
