@@ -59,7 +59,7 @@ async def test_it_does_nothing(house: House, call: Call) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hosting, "open_next", lambda: None)  # not its turn yet
         waiting = asyncio.ensure_future(call(house))
-        while hosting.state.state(info.region_id) is not State.OPENING:
+        while hosting.state.state(info.region_id) is not State.OPENING:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)
         for _ in range(9):  # until it waits for nothing but the region
             await asyncio.sleep(0)
