@@ -99,14 +99,18 @@ class SchemaChanges:
     async def make(self, table: Table, starts: list[bytes], views: ViewSet | None = None, *, system: bool) -> None:
         """Under ``lock``.  ``views``: the views from now on, where the table comes with one.  TableExists."""
         text = table.name
-        self.check_namespace(namespace_of(text), system=system)
-        if text in self._catalogue.tables or self._catalogue.views.swap_of(text) is not None:
-            raise TableExists(text)
+        self.check_free(text, system=system)
         async with self.announced(text, ranges_from(starts)) as regions:
             await self.make_folders(regions)
         await self._catalogue.adopt(table, regions, views)
         await self.publish(self._catalogue.tables[text])
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
+
+    def check_free(self, text: str, *, system: bool = False) -> None:
+        """TableExists, also where readers of a view see another table by the name; NamespaceNotFound."""
+        self.check_namespace(namespace_of(text), system=system)
+        if text in self._catalogue.tables or self._catalogue.views.swap_of(text) is not None:
+            raise TableExists(text)
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
         """NamespaceNotFound, where no table of a user (or of the system) may be."""

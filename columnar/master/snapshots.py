@@ -36,7 +36,6 @@ from columnar.errors import (
     NotServingRegion,
     SnapshotExists,
     SnapshotNotFound,
-    TableExists,
     TableNotFound,
     shown,
 )
@@ -233,9 +232,7 @@ class Snapshots:
         """A new table with the snapshot's schema and rows; nobody watches it.  TableExists, SnapshotNotFound."""
         text = checked_table_name(table)
         async with self._verified(name) as manifest, self._changes.lock:
-            self._changes.check_namespace(namespace_of(text))
-            if text in self._catalogue.tables:
-                raise TableExists(text)
+            self._changes.check_free(text)
             await self._adopt(self._path(name), manifest, replace(manifest.table, name=text, kept_by=""))
         _log.info("table %s cloned from snapshot %s", text, name)
 
@@ -255,14 +252,19 @@ class Snapshots:
                     "them again from the beginning"
                 )
             self._check_views(table)
+            self._changes.check_namespace(namespace_of(table))
             await self._adopt(self._path(name), manifest, replace(manifest.table, kept_by=""))
         _log.info("table %s restored from snapshot %s", table, name)
 
     def _check_views(self, table: str) -> None:
-        """NotAllowed: it is a view, or a view reads it."""
+        """NotAllowed: it is a view, readers of a view see another table by its name, or a view reads it."""
         entry = self._catalogue.tables.get(table)
         if entry is not None:
             check_not_kept(entry.schema, "restored")
+        if self._catalogue.views.swap_of(table) is not None:
+            raise NotAllowed(
+                f"{table} is a view and is not restored as a table: drop it with columnar view drop {table}"
+            )
         readers = self._catalogue.views.readers(table)
         if readers:
             view = readers[0].name
@@ -277,9 +279,7 @@ class Snapshots:
         path = self.staging.known(token)
         manifest = await self._in_thread(lambda: _read_manifest(path))
         async with self._changes.lock:
-            self._changes.check_namespace(namespace_of(text))
-            if text in self._catalogue.tables:
-                raise TableExists(text)
+            self._changes.check_free(text)
             await self._adopt(path, manifest, replace(manifest.table, name=text, kept_by=""))
         await self._in_thread(lambda: self.staging.remove(token))
         _log.info("table %s imported", text)

@@ -10,6 +10,8 @@ import pytest
 
 from columnar.client import Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError
+from columnar.master import view_generations
+from columnar.model.view_definition import Source, View
 from tests.support import trigger_functions
 from tests.support.serving import Serving
 
@@ -114,6 +116,57 @@ def test_what_is_refused(serving: Serving, connection: Connection) -> None:
     assert snapshots.list_snapshots() == []
     assert list((Path(serving.store.folder.path) / "snapshots").iterdir()) == []
     snapshots.take_snapshot("s1", b"t")
+
+
+def test_a_table_does_not_come_back_without_its_namespace(connection: Connection) -> None:
+    admin, snapshots = connection.admin, connection.snapshots
+    admin.create_namespace("n")
+    made(connection, b"n:t")
+    fill(connection, b"n:t", 10)
+    snapshots.take_snapshot("s1", b"n:t")
+    connection.disable_table(b"n:t")
+    connection.delete_table(b"n:t")
+    admin.drop_namespace("n")
+    with pytest.raises(IOError, match="NamespaceNotFoundException: n; make it first"):
+        snapshots.restore_snapshot("s1")
+    assert connection.tables() == []
+    admin.create_namespace("n")
+    snapshots.restore_snapshot("s1")
+    assert len(dump(connection, b"n:t")) == 10
+
+
+def test_no_table_comes_under_the_name_that_means_a_generation_of_a_view(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody could reach it: readers of the name see the view."""
+    monkeypatch.setattr(view_generations, "KEPT_MS", 0)
+    monkeypatch.setattr(view_generations, "SWEEP_S", 0.01)
+    store = Serving(tmp_path / "data").start()
+    try:
+        clones_and_restores_beside_a_view(store.connect())
+    finally:
+        store.stop()
+
+
+def clones_and_restores_beside_a_view(connection: Connection) -> None:
+    made(connection, b"by_x")
+    connection.snapshots.take_snapshot("s1", b"by_x")
+    connection.disable_table(b"by_x")
+    connection.delete_table(b"by_x")
+    made(connection)
+    connection.views.add(View("by_x", Source("t", ("a:x",))))
+    connection.views.rebuild("by_x")
+    while [one.state for one in connection.views.list()] != ["live", "live"]:
+        assert connection.views.wait("by_x@2")
+    connection.views.swap("by_x")
+    while [one.table for one in connection.views.list()] != ["by_x.2"]:
+        pass  # the first one is dropped soon
+    with pytest.raises(AlreadyExists):
+        connection.snapshots.clone_snapshot("s1", b"by_x")
+    with connection.snapshots.staged("copy", b"t") as staged, pytest.raises(AlreadyExists):
+        connection.snapshots.adopt_staged(staged, b"by_x")
+    with pytest.raises(IOError, match="by_x is a view"):
+        connection.snapshots.restore_snapshot("s1")
 
 
 def test_regions_that_were_staged_become_a_new_table_and_replace_none(connection: Connection) -> None:
