@@ -218,17 +218,18 @@ class Catalogue:
 
         ``kept``: the triggers from now on, written in the same batch; ``views``: the views, where they change.
         """
-        views = self.views if views is None else views
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
         mutations += trigger_rows.changes(self.triggers, kept)
-        mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        if views is not None:
+            mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         async with self._rows_change:
             await self._write(mutations)
             del self.tables[name]
             self.triggers = kept
-            self._hold_views(views)
+            if views is not None:  # else those who write views may have written others meanwhile
+                self._hold_views(views)
             self._forget_owners(regions)
         self.dropped += regions
         return regions
@@ -281,7 +282,6 @@ class Catalogue:
 
         ``views``: the views from now on, written in the same batch, where they change.
         """
-        views = self.views if views is None else views
         held = self.tables.get(table.name)
         old = held.regions if held is not None else []
         enabled = held.enabled if held is not None else True
@@ -291,11 +291,13 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in regions]
         mutations += [erase(region_row(info)) for info in old]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
-        mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        if views is not None:
+            mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         async with self._rows_change:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)
-            self._hold_views(views)
+            if views is not None:  # else those who write views may have written others meanwhile
+                self._hold_views(views)
             self._forget_owners(old)
         self.dropped += old
         return old

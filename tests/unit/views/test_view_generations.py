@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from columnar.errors import ColumnarError, IllegalArgument, TableExists, ViewError
 from columnar.master.catalogue import Catalogue
+from columnar.model.mutation import RowMutation
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
 from columnar.model.view_generations import KEPT_MS, LEFT_MS, role_of
@@ -198,5 +201,32 @@ def test_a_swap_that_the_disk_refuses_changes_nothing() -> None:
         assert meant(house, "by_a") == "by_a"
         await house.views.generations.swap("by_a")
         assert meant(house, "by_a") == "by_a.2"
+
+    run()
+
+
+def test_a_table_that_is_made_meanwhile_takes_no_swap_back() -> None:
+    """Tables are made without the lock of views: what the catalogue wrote of views since the making began stays."""
+
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await rebuilt(house)
+        write, is_being_made = house.catalogue._write, asyncio.Event()
+
+        async def in_turn(mutations: list[RowMutation]) -> None:
+            rows = [mutation.row for mutation in mutations]
+            if b"t/u" in rows:
+                is_being_made.set()
+                await asyncio.wait([swapping])
+            elif any(row.startswith(b"alias/") for row in rows):
+                await is_being_made.wait()
+            await write(mutations)
+
+        house.catalogue._write = in_turn
+        swapping = asyncio.ensure_future(house.views.generations.swap("by_a"))
+        await house.changes.create(b"u", [Family("f")])
+        assert await swapping == ("by_a.2", "by_a")
+        assert roles(house) == {"by_a": "kept", "by_a.2": "live"}
 
     run()
