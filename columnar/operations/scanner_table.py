@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from columnar.errors import ScannerNotFound, TooManyScanners
 from columnar.limits import (
@@ -15,7 +16,7 @@ from columnar.limits import (
     SCANNER_LEASE_S,
     SCANNERS_BYTES,
 )
-from columnar.operations.scanners import Scanner
+from columnar.operations.scanners import Scanner, nobody
 from columnar.routing.scanner_ids import id_of
 
 
@@ -71,7 +72,8 @@ class ScannerTable:
             )
         self._size_bytes += size
         opened = self._next_id()
-        self._leases[opened] = _Lease(scanner, connection, self._lease_s, self._now())
+        lease = self._leases[opened] = _Lease(scanner, connection, self._lease_s, self._now())
+        scanner.on_idle = partial(self._renew, lease)
         self._of_connection.setdefault(connection, set()).add(opened)
         return opened
 
@@ -92,6 +94,10 @@ class ScannerTable:
         self._leases.move_to_end(scanner_id)
         return lease.scanner
 
+    def _renew(self, lease: _Lease) -> None:
+        """A call has ended that may have taken longer than the lease."""
+        lease.used_at = self._now()
+
     def close(self, scanner_id: int) -> None:
         if not self._forget(scanner_id):
             raise ScannerNotFound(scanner_id)
@@ -100,6 +106,7 @@ class ScannerTable:
         lease = self._leases.pop(scanner_id, None)
         if lease is None:
             return False
+        lease.scanner.on_idle = nobody  # or the two would hold each other
         self._size_bytes -= lease.scanner.spec.size_bytes
         opened = self._of_connection.get(lease.connection)
         if opened is not None:

@@ -10,7 +10,7 @@ between two steps others are served (design D11).  A step of an unfiltered scan 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any, Final
 
@@ -52,6 +52,10 @@ from columnar.turns import HasGone, stays
 OWNED_S: Final = 0.1  # of steps for a gateway, which asks again
 
 
+def nobody() -> None:
+    pass
+
+
 class Scanner:
     """Owned by the loop; one call at a time."""
 
@@ -68,6 +72,7 @@ class Scanner:
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
         self.busy = False
+        self.on_idle: Callable[[], None] = nobody  # called when a call that took several steps has ended
         self._failed = False
         self._wants_versions = False
         self.form: ReplyForm | None = None  # of the call under way
@@ -128,6 +133,7 @@ class Scanner:
             return found
         finally:
             self.busy = False
+            self.on_idle()
             gathering.end(ticket)
 
     @property

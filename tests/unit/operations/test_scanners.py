@@ -23,6 +23,7 @@ from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import scanner_table, scanners
 from columnar.operations.scanner_table import ScannerTable
+from columnar.regions.found_rows import FoundRows
 from columnar.regions.gathering import Gathering
 from columnar.regions.tables import ServedTable
 from tests.support.region_house import House, counted_turns, names_of, rows_of
@@ -292,6 +293,34 @@ def test_leases_end_by_idling_and_use_renews_them() -> None:
         with pytest.raises(ScannerNotFound):
             table.get(first)
         assert len(table) == 0
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_lease_counts_from_the_end_of_a_call() -> None:
+    """A call through a filter that lets little through may take longer than the lease."""
+
+    async def main() -> None:
+        house, clock = House(TABLE), Seconds()
+        table = ScannerTable(clock, lease_s=10)
+        applied = house.apply(b"r", Put(b"a", b"q", b"v"))
+        scanner = house.scanner()
+        opened = table.open(scanner, 1)
+        house.gate.hold()
+        call = table.get(opened).next_rows(9)  # which waits for the fsync of the row
+        assert not isinstance(call, FoundRows)
+        waiting = asyncio.ensure_future(call)
+        await asyncio.sleep(0)
+        clock.now = 11
+        assert table.expire() == 0
+        house.gate.release()
+        assert (await waiting).count == 1
+        assert table.expire() == 0
+        assert table.get(opened) is scanner
+        clock.now = 22
+        assert table.expire() == 1
+        assert applied.durable is not None
         await house.close()
 
     asyncio.run(main())
