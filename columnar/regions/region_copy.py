@@ -16,6 +16,7 @@ from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE
 from columnar.regions.family_view import views_of
 from columnar.regions.guards import GUARDS
+from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.patience import patiently
@@ -38,7 +39,8 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
     folder, engine = server.folder_of(info), server.hosting.engine
     if not server.hosting.state.owns(info.region_id):
         raise RegionElsewhere(info.table, info.encoded)  # its owner may have the store open
-    if not server.is_open(info) and engine.exists(folder) and not server.hosting.ownership(info).behind:
+    is_closed = server.hosting.state.state(info.region_id) is State.NONE  # else a thread may still be closing it
+    if is_closed and engine.exists(folder) and not server.hosting.ownership(info).behind:
         try:
             link_closed(folder, path)
         except OSError as error:

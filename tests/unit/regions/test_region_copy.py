@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from columnar.backup.cell_blocks import ExportedCell
 from columnar.backup.region_builder import SortedFiles
 from columnar.model.schema import Family, make_table
 from columnar.regions import region_copy
+from columnar.regions.hosting_state import Event
 from columnar.regions.ingestion import INGESTING
 from columnar.regions.region import Region, spaces_of
 from columnar.storage.ownership import LogPart, Ownership
@@ -42,6 +44,42 @@ def test_a_closed_region_that_a_log_has_more_of_is_opened_to_be_copied(
         assert [region.info for region in opened] == ([info] if is_behind else [])
 
     monkeypatch.setattr(region_copy, "link_closed", lambda folder, _path: linked.append(folder))
+    monkeypatch.setattr(region_copy, "copy_open_region", noted)
+    asyncio.run(main())
+
+
+def test_files_of_a_store_that_a_thread_still_closes_are_not_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its disk refused an fsync: while it closes, its files come and go."""
+    seen: list[str] = []
+    closing, may_close = threading.Event(), threading.Event()
+
+    async def noted(region: Region, _path: str) -> None:
+        seen.append(f"opened {region.is_open}")
+
+    async def main() -> None:
+        house = House(make_table("t", [Family("a")]))
+        await house.put_value(b"r")
+        region, hosting = house.region(), house.server.hosting
+        close = region.store.close
+
+        def slowly() -> None:
+            closing.set()
+            may_close.wait(9)
+            close()
+
+        region.store.close = slowly  # type: ignore[method-assign]
+        hosting.tell(region, Event.FSYNC_FAILED)
+        copying = asyncio.ensure_future(region_copy.copy_region(house.server, region.info, "copies/r"))
+        while not closing.is_set():  # noqa: ASYNC110 - a thread tells
+            await asyncio.sleep(0.001)
+        assert not copying.done()
+        assert not seen
+        may_close.set()
+        await copying
+        assert seen == ["opened True"]
+        await house.close()
+
+    monkeypatch.setattr(region_copy, "link_closed", lambda _folder, _path: seen.append("linked"))
     monkeypatch.setattr(region_copy, "copy_open_region", noted)
     asyncio.run(main())
 
