@@ -295,6 +295,13 @@ class Hosting:
             finally:
                 self.tell(region, Event.STAYS)
 
+    async def closed_aside(self, is_meant: Callable[[RegionInfo], bool]) -> None:
+        """Return when no thread closes a store of these regions any more."""
+        broken = self.state.in_states(frozenset({State.BROKEN}))
+        gates = [self.gate(region_id) for region_id in broken if is_meant(self._regions[region_id].info)]
+        if gates:
+            await asyncio.wait(gates)
+
     async def all_there(self, timeout_s: float) -> bool:
         """Return when requests wait for no region any more; False: not in time."""
         gates = [self.gate(region_id) for region_id in self.state.in_states(WAITING)]

@@ -238,9 +238,10 @@ class RegionServer:
         self.hosting.call_off_openings(lambda info: info.table == name)
         for region in self.open_regions_of(name):
             await self.hosting.close(region)
+        await self.hosting.closed_aside(lambda info: info.table == name)
 
     async def close_regions(self, infos: list[RegionInfo]) -> None:
-        """Close those that are open; nobody may be led to them any more."""
+        """Close those that are open; nobody may be led to them any more.  No store of theirs is open then."""
         self.hosting.call_off_openings(infos.__contains__)
         for info in infos:
             region = self._open.get(info.region_id)
@@ -248,6 +249,7 @@ class RegionServer:
                 with suppress(StoreClosed):
                     await region.flush()  # closing it would do so on the loop
                 await self.hosting.close(region)
+        await self.hosting.closed_aside(infos.__contains__)
 
     async def close(self) -> None:
         """Sync and close every region."""
