@@ -183,7 +183,7 @@ class Burials:
         await asyncio.shield(logged)
 
     def _log_again(self, served: ServedTable, record: ChangeRecord) -> asyncio.Future[None]:
-        region = self._access.region_for(served, record.row)
+        region = self._access.region_for(self._access.again(served), record.row)
         if not record.stamp:
             spec = ReadSpec(projection(region.table, ()))
             newest = latest_timestamp(region.store, record.row, fetch(region, record.row, spec), region.now_ms)

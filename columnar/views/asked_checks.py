@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from asyncio import Future, shield
 from collections.abc import Awaitable, Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -145,7 +145,7 @@ class AskedChecks:
         """None: it is another server's."""
         served = self._access.table(table.encode())
         try:
-            return await patiently(partial(self._access.region_for, served, row))
+            return await patiently(lambda: self._access.region_for(self._access.again(served), row))
         except RegionElsewhere:
             return None
 

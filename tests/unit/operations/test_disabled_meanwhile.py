@@ -16,6 +16,7 @@ from columnar.operations.access import TableAccess
 from columnar.operations.loads import ingest_rows
 from columnar.operations.reads import RowQuery
 from columnar.operations.row_deletes import delete_rows
+from columnar.regions.change_record import ChangeRecord
 from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import IncomingRows
 from columnar.turns import stays
@@ -49,7 +50,14 @@ async def a_write_of_several_tables(house: House) -> Any:
     return await writes.write_each(_Caller(stays), [(house.table, put)], lambda applied: applied)
 
 
-@pytest.mark.parametrize("call", [a_delete, an_ingestion, a_read, a_write, a_write_of_several_tables])
+async def a_retry_of_a_dead_letter(house: House) -> Any:
+    await house.keeper.burials.log_again("t", ChangeRecord(b"20", 0, (), (), "trigger-0"))
+
+
+CALLS = [a_delete, an_ingestion, a_read, a_write, a_write_of_several_tables, a_retry_of_a_dead_letter]
+
+
+@pytest.mark.parametrize("call", CALLS)
 @housed()
 async def test_it_does_nothing(house: House, call: Call) -> None:
     await house.put(b"20")
