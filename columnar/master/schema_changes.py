@@ -223,9 +223,11 @@ class SchemaChanges:
 
     async def catalogue_repaired(self) -> None:
         """Its last change, of unknown outcome, is undone: tables are served as they were."""
-        unsure, self._unsure = self._unsure, []
-        for name in unsure:
-            await self.publish(self._catalogue.tables[name])
+        async with self._one_at_a_time:  # none of them is dropped meanwhile
+            unsure, self._unsure = self._unsure, []
+            for name in unsure:
+                if name in self._catalogue.tables:
+                    await self.publish(self._catalogue.tables[name])
 
     def _known(self, name: bytes | None) -> str:
         name = name or b""

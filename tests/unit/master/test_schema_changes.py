@@ -19,6 +19,7 @@ from columnar.master.schema_changes import SchemaChanges
 from columnar.model import region_info
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Publish
 from columnar.model.schema import Family
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
@@ -264,3 +265,34 @@ def lost_in_the_last_write(house: ChangingHouse, rows: SeenRows) -> Iterator[Non
     house.catalogue._write = unsure
     with pytest.raises(OutcomeUnknown):
         yield
+
+
+def test_a_table_that_serves_again_is_told_before_it_can_be_dropped(tmp_path: Path) -> None:
+    """Else servers would know a dropped table: they hear of it after its end."""
+
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        await house.changes.create(b"new", [Family("f")])
+        await house.changes.disable(b"new")
+        rows.failure = OutcomeUnknown("the disk refused")
+        with pytest.raises(OutcomeUnknown):
+            await house.changes.drop(b"new")
+        rows.failure = None
+        ask, told, may_answer = house.owner.ask, list[str](), asyncio.Event()
+
+        async def slowly(message: Any) -> Any:
+            if isinstance(message, Publish):
+                await may_answer.wait()
+            told.append(type(message).__name__)
+            return await ask(message)
+
+        house.owner.ask = slowly  # type: ignore[method-assign]
+        repaired = asyncio.ensure_future(house.changes.catalogue_repaired())
+        await asyncio.sleep(0)
+        dropping = asyncio.ensure_future(house.changes.drop(b"new"))
+        await asyncio.wait([dropping], timeout=0.05)
+        may_answer.set()
+        await asyncio.gather(repaired, dropping)
+        assert told.index("Publish") < told.index("Withdraw")
+        assert house.server.tables.named("new") is None
+
+    run(tmp_path, check)
