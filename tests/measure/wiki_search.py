@@ -152,9 +152,8 @@ def speed(wiki: Wiki, pages: Sequence[SearchedPage], searches: int, rate: float,
         wiki.search(parse(" ".join(rng.sample(fit, 2))), pages=wiki.count_pages_roughly())
         took.append((time.perf_counter() - started) * 1e3)
     p50, p95 = statistics.median(took), statistics.quantiles(took, n=20)[-1]
-    print(
-        f"two words on at most {frequent:.1%} of the pages, {rate:g} a second: p50 {p50:.0f} ms, p95 {p95:.0f} ms, longest {max(took):.0f} ms"
-    )
+    print(f"two words on at most {frequent:.1%} of the pages, {rate:g} a second:", end=" ")
+    print(f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, longest {max(took):.0f} ms")
 
 
 def edits(wiki: Wiki, many: int) -> int:
