@@ -50,9 +50,12 @@ def _make_tables(connection: Connection) -> None:
     for table in TABLES:
         if table.name in there:
             continue
-        attributes = table.attributes if connection.is_columnar else None
+        attributes, families = None, table.families
+        if connection.is_columnar:
+            attributes = table.attributes
+            families = {name: {**options, **table.family_attributes} for name, options in families.items()}
         with contextlib.suppress(AlreadyExists):  # another one prepares at the same time
-            connection.create_table(table.name, table.families, attributes=attributes)
+            connection.create_table(table.name, families, attributes=attributes)
 
 
 def _register(connection: Connection) -> None:

@@ -54,6 +54,12 @@ def found(wiki: Wiki, asked: str, readable: Readable | None = None) -> set[str]:
     return names
 
 
+def test_the_index_is_kept_dense(wiki: Wiki) -> None:
+    for table in (schema.TERMS, schema.DOCS):
+        (family,) = wiki.store.run(lambda c, name=table: c.admin.describe(name)).families  # type: ignore[misc]
+        assert (family.attributes["COMPRESSION"], family.attributes["VERSIONS"]) == ("ZSTD", "1")
+
+
 def random_body(rng: random.Random) -> str:
     words = rng.choices(VOCABULARY, k=rng.randrange(1, 30))
     if rng.random() < 0.3:
