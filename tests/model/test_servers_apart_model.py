@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from columnar.errors import ColumnarError
 from columnar.model.schema import Family, make_table
 from columnar.operations import apart_reads, apart_scans, apart_writes, scanners
+from columnar.operations.row_deletes import Deleted
 from columnar.wire.codec import ServiceCodec
 from columnar.wire.detect import Protocol
 from columnar.wire.idl import SERVICE, hbase
@@ -235,6 +237,9 @@ class Pair:
             assert isinstance(alone, int) == isinstance(apart, int), (alone, apart)
             if isinstance(alone, int):
                 return
+        if isinstance(alone, Deleted) and isinstance(apart, Deleted) and None in (alone.rows, apart.rows):
+            # A range goes whole, and uncounted, but from a region that is being split or merged.
+            alone, apart = replace(alone, rows=None), replace(apart, rows=None)
         assert apart == alone, (name, args)
         self.answered += not isinstance(alone, tuple)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from io import StringIO
 
@@ -10,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from columnar.bench.generator import Outcome
-from columnar.bench.processes import cpu_s_of
+from columnar.bench.processes import children_of, cpu_s_of
 from columnar.bench.report import Side, side_of
 from columnar.bench.scale_report import as_json, remarks_of_scale, scaled, table_of_scale
 
@@ -55,10 +58,17 @@ def test_remarks_name_what_was_the_limit() -> None:
     assert "3 servers and 1 generator share 2 cores" in cores
 
 
+BUSY = "n = 0\nfor one in range(4_000_000): n += one\nprint(n, flush=True)\nimport time\ntime.sleep(60)"
+PARENT = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])"
+
+
 def test_a_family_of_processes_counts_once() -> None:
     """The parent's children are those of the first that is named: a process is in one family only."""
-    parent, child = os.getppid(), os.getpid()
-    both = cpu_s_of((child, parent))
-    alone = cpu_s_of((parent,))
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline(), "the child has computed, and sleeps"
+        (child,) = children_of(parent.pid)
+        both, alone = cpu_s_of((child, parent.pid)), cpu_s_of((parent.pid,))
+        os.kill(child, signal.SIGKILL)
     assert both[0] > 0
-    assert sum(both) <= alone[0] + 0.5
+    assert abs(sum(both) - alone[0]) <= 0.05
