@@ -23,8 +23,8 @@ ACTIONS_S: Final = 2.0  # that they may take together; those behind it say so in
 # Rendering time: each mark that is looked at, each token made, and what dear tokens cost beside; about 5 µs each.
 STEPS_MAX: Final = 100_000
 MARKDOWN_MARKS_MAX: Final = 32_000  # of a page in Markdown: line ends and characters with a meaning
-# Of all links and pictures of a page in Markdown, beside as many as the text has characters: a reference of three
-# characters stands for an address of two thousand.
+# All links and pictures of a page in Markdown have so many, and as many more as the text has characters: a reference of
+# three characters stands for an address of two thousand.
 ADDRESSES_MAX: Final = 100_000
 MARKDOWN_STEPS: Final = 3  # of each of them: its parser is slower
 HTML_STEPS: Final = 5  # of each piece of embedded HTML, and of each "<" in it

@@ -152,7 +152,7 @@ class Committer:
         self._loop.call_soon_threadsafe(self._synced, store, line, done, failure)
 
     def _synced(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError | None) -> None:
-        # Those overtaken first: a thread that was interrupted may tell of its sync after that of a later one has.
+        # They come first: a thread that was interrupted may tell of its sync after that of a later one has.
         while line.overtaken and not done.done():
             line.overtaken.popleft().resolve()
         if done.done():

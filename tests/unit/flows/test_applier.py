@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from columnar.flows.applier import STEP_BYTES, STEP_OPERATIONS, Applier, Job
 from columnar.flows.background import Background
 from columnar.flows.effects import size_of, writes_of
 from columnar.flows.governor import Governor
+from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.region import Region
 from columnar.storage.api import StoreBusy
@@ -62,6 +64,22 @@ def put(row: bytes, value: bytes = b"1", table: bytes = b"t", column: bytes = b"
     return [1, table, row, {column: value}]
 
 
+@contextmanager
+def batches_by(size_of_batch: Callable[[list[RowMutation]], int]) -> Iterator[list[int]]:
+    """The sizes of all batches that come to a region meanwhile."""
+    sizes: list[int] = []
+    apply_many = Region.apply_many
+
+    def noted(region: Region, mutations: Any) -> Any:
+        listed = list(mutations)
+        sizes.append(size_of_batch(listed))
+        return apply_many(region, listed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Region, "apply_many", noted)
+        yield sizes
+
+
 @on_bench
 async def test_a_job_is_told_when_it_is_on_disk(bench: Bench) -> None:
     bench.gate.hold()
@@ -79,16 +97,7 @@ async def test_a_job_is_told_when_it_is_on_disk(bench: Bench) -> None:
 @on_bench
 async def test_many_jobs_share_batches_and_fsyncs(bench: Bench) -> None:
     bench.region(b"a")
-    batches: list[int] = []
-    apply_many = Region.apply_many
-
-    def counted(region: Region, mutations: Any) -> Any:
-        listed = list(mutations)
-        batches.append(len(listed))
-        return apply_many(region, listed)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Region, "apply_many", counted)
+    with batches_by(lambda listed: len(listed)) as batches:
         for number in range(3 * STEP_OPERATIONS):
             bench.apply(str(number), put(b"%03d" % number))
         await bench.until_told(3 * STEP_OPERATIONS)
@@ -99,17 +108,10 @@ async def test_many_jobs_share_batches_and_fsyncs(bench: Bench) -> None:
 @on_bench
 async def test_a_step_has_so_many_bytes_however_few_operations_they_are_of(bench: Bench) -> None:
     bench.region(b"a")
-    batches: list[int] = []
-    apply_many = Region.apply_many
-
-    def counted(region: Region, mutations: Any) -> Any:
-        listed = list(mutations)
-        batches.append(sum(len(operation.value) for one in listed for operation in one.operations))
-        return apply_many(region, listed)
-
     large = b"v" * (STEP_BYTES // 8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Region, "apply_many", counted)
+    with batches_by(
+        lambda listed: sum(len(put.value) for one in listed for put in one.operations if isinstance(put, Put))
+    ) as batches:
         for number in range(3):
             bench.apply("large", put(b"a%d" % number, large))
         bench.apply("many", *(put(b"b%d" % number, large) for number in range(24)))
@@ -122,17 +124,8 @@ async def test_a_step_has_so_many_bytes_however_few_operations_they_are_of(bench
 @on_bench
 async def test_a_step_has_so_many_operations_however_few_rows_they_are_of(bench: Bench) -> None:
     bench.region(b"a")
-    batches: list[int] = []
-    apply_many = Region.apply_many
-
-    def counted(region: Region, mutations: Any) -> Any:
-        listed = list(mutations)
-        batches.append(sum(len(one.operations) for one in listed))
-        return apply_many(region, listed)
-
     wide = {b"f:%02d" % number: b"1" for number in range(STEP_OPERATIONS // 4)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Region, "apply_many", counted)
+    with batches_by(lambda listed: sum(len(one.operations) for one in listed)) as batches:
         bench.apply("wide", *([1, b"t", b"a%d" % number, wide] for number in range(8)))
         await bench.until_told(1)
     assert batches == [STEP_OPERATIONS] * 2

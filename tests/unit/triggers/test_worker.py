@@ -15,88 +15,15 @@ from typing import Any
 import pytest
 import uvloop
 
-from columnar.model.effect import Barrier, Checkpoint, Effect, Put
 from columnar.triggers import slices, threads, worker_link
-from columnar.triggers.api import Change, Later
 from columnar.triggers.frames import Frames, pack
-from columnar.triggers.slices import EFFECT_BYTES, SLICE_EFFECTS
+from columnar.triggers.slices import SLICE_EFFECTS
 from columnar.triggers.worker import OUTPUT_BYTES, Worker
 from columnar.triggers.worker_link import WorkerLink
+from tests.support.yielding_functions import effects_of
 
 STEPS = [[1, b"f:a", 5, b"v"], [3, b"f", 5, b""]]
 CHANGE: list[Any] = [b"t", b"r", 7, "1-1-1", STEPS, {b"f:a": b"v"}, {}, 2, False, 5, 3, None, None, False]
-
-
-def effects_of(module: dict[str, Any]) -> dict[str, Any]:
-    """Functions that yield.  ``gate`` of the module holds those up that wait for it."""
-    module["gate"] = threading.Event()
-    module["entered"] = threading.Semaphore(0)
-    module["closed"] = closed = []
-
-    def one(change: Change) -> Iterator[Effect]:
-        yield Put("out", change.row, {b"f:a": b"1"})
-
-    def returns(change: Change) -> list[Effect]:
-        return [Put("out", change.row, {b"f:a": b"1"})]
-
-    def many(change: Change) -> Iterator[Effect]:
-        first = int(change.progress or b"0")
-        try:
-            for number in range(first, 3 * SLICE_EFFECTS):
-                if number % SLICE_EFFECTS == 7:
-                    yield Checkpoint(b"%d" % number)
-                yield Put("out", b"%d" % number, {b"f:a": b"1"})
-        finally:
-            closed.append(change.row)
-
-    def large(change: Change) -> Iterator[Effect]:
-        for _ in range(3):
-            yield Put("out", change.row, {b"f:a": bytes(EFFECT_BYTES)})
-
-    def in_steps(change: Change) -> Iterator[Effect]:
-        yield Barrier()
-        yield Put("out", change.row, {b"f:a": b"1"})
-        yield Barrier()
-        yield Put("out", b"after", {b"f:a": b"1"})
-
-    def wrong(change: Change) -> Iterator[Any]:
-        yield Put("out", change.row, {b"f:a": b"1"})
-        yield "text"
-
-    def later(_change: Change) -> None:
-        raise Later(2.5)
-
-    def looks(change: Change) -> None:
-        change.now.get(b"f:a")
-
-    def waits(_change: Change) -> None:
-        module["entered"].release()
-        module["gate"].wait(20)
-
-    def waits_with_client(_change: Change, _client: Any) -> None:
-        waits(_change)
-
-    def none_of_it() -> None: ...
-
-    return {name: value for name, value in locals().items() if callable(value)} | effects_behind_checkpoints()
-
-
-def effects_behind_checkpoints() -> dict[str, Any]:
-    """Functions that end otherwise than well behind a checkpoint."""
-
-    def checks_and_is_put_off(change: Change) -> Iterator[Effect]:
-        yield Put("out", change.row, {b"f:a": b"1"})
-        yield Checkpoint(b"half")
-        yield Put("out", b"after", {b"f:a": b"1"})
-        raise Later(2.5)
-
-    def checks_and_fails(change: Change) -> Iterator[Effect]:
-        yield Put("out", change.row, {b"f:a": b"1"})
-        yield Checkpoint(b"half")
-        yield Put("out", b"after", {b"f:a": b"1"})
-        raise ValueError("as told")
-
-    return dict(locals())
 
 
 class Store:
