@@ -16,6 +16,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies
+from wikka_port.assets import texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
@@ -29,8 +30,10 @@ from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import HEADERS
 from wikka_port.site import Site, make_site
+from wikka_port.texts import speak
+from wikka_port.texts.scripts import language_of
 from wikka_port.urls import Route, route
-from wikka_port.visitors import Visitor, unregistered
+from wikka_port.visitors import NOBODY, Visitor, unregistered
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -65,6 +68,7 @@ class Application:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
+        speak(self._site.language_of(NOBODY))
         request.max_content_length = self._site.config.max_request_bytes
         request.max_form_memory_size = self._site.config.max_request_bytes
         refusal = self._hosts.refusal(environ.get("HTTP_HOST"))
@@ -105,6 +109,7 @@ class Application:
             if hashes or where.handler in _DEAR or (request.content_length or 0) > quick_bytes:
                 be_dear(request.environ)
             site = site.for_visitor(_visitor(site, request), lambda: be_dear(request.environ))
+            speak(site.language_of(site.visitor))
             return _without_lapsed(site, request, _handled(site, request, where))
         if where.kind == "static":
             return _static(site, request, where.name)
@@ -153,7 +158,8 @@ def _error(site: Site, status: int, title: str, message: str) -> Response:
 
 
 def _static(site: Site, request: Request, name: str) -> Response:
-    asset = site.assets.get(name)
+    code = language_of(name)
+    asset = texts_asset(site.assets, site.languages.catalogue(code)) if code else site.assets.get(name)
     if asset is None:
         raise NotFound
     response = Response(asset.content, content_type=asset.mimetype)

@@ -27,6 +27,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "purge": ("wikka_port.commands.moves:purge", "Remove a deleted page for good."),
     "revert": ("wikka_port.commands.moves:revert", "Take back all edits of somebody."),
     "check": ("wikka_port.commands.check:check", "Compare every index with the pages; repair."),
+    "texts": ("wikka_port.commands.texts:texts", "Make the file of another language, or bring one up to date."),
     "synth": ("wikka_port.commands.synth:synth", "Make a synthetic wiki for measuring."),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from columnar.client import ClientTls
@@ -39,6 +40,8 @@ class WikiConfig:
     root_page: str = "HomePage"
     public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
     markup: Literal["wikka", "markdown"] = "wikka"  # the format of new pages; each page keeps its own
+    language: str = "en"  # what the wiki speaks; users may choose another one of those that there are
+    languages: Path | None = None  # files of languages beside those that the wiki brings
     edit_notes: Literal[0, 1, 2] = 0  # as in WikkaWiki: 0 a note may be given, 1 it must be, 2 there is none
     # accounts
     registration: Literal["open", "approval", "invitation", "closed"] = "open"

@@ -9,9 +9,9 @@ from werkzeug.wrappers import Response
 
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, page_url
+from wikka_port.site import Site
 from wikka_port.store import NotPrepared, StoreAway
-from wikka_port.urls import page_path
+from wikka_port.urls import page_path, page_url
 
 _SENTENCES: Final[Mapping[Privilege, str]] = {
     Privilege.READ: "You may not read this page.",

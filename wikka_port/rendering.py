@@ -19,7 +19,8 @@ from wikka_port.markup.fragments import ActionSlot, escape
 from wikka_port.pages import Page, StoreAway
 from wikka_port.refusals import unavailable
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.site import Site, page_url
+from wikka_port.site import Site
+from wikka_port.urls import page_url
 
 log = logging.getLogger(__name__)
 

@@ -9,15 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
-from jinja2.runtime import Context
-from markupsafe import Markup
 from werkzeug.wrappers import Request, Response
 
-from wikka_port import urls
 from wikka_port.accounts.making import Accounts, make_accounts
 from wikka_port.assets import Asset, load_assets
 from wikka_port.brief_memory import BriefMemory
@@ -25,23 +20,24 @@ from wikka_port.config import WikiConfig
 from wikka_port.documents import DocumentCache
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.editing.pace import EditingLimits, make_editing_limits
-from wikka_port.feeds import iso_time
 from wikka_port.limits import MEMORY_TIMES, WANTED_MAX
-from wikka_port.local_time import local_time
 from wikka_port.pages import Wiki
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.security import FormTokens, RateLimiter, new_visitor
+from wikka_port.templating import Templates
+from wikka_port.texts import speak_as_wiki, spoken
+from wikka_port.texts.catalogue import Catalogue, Languages
 from wikka_port.visitors import NOBODY, NetworkHashes, Visitor
 
 T = TypeVar("T")
-page_url: Final = lru_cache(maxsize=8192)(urls.page_path)  # the same few thousand links are on most pages
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
     wiki: GuardedWiki  # as ``visitor`` may see it
     config: WikiConfig
-    templates: Environment
+    templates: Templates
+    languages: Languages
     assets: Mapping[str, Asset]
     documents: DocumentCache
     tokens: FormTokens
@@ -65,11 +61,14 @@ class Site:
         """Forms that were open before are not taken any more."""
         return replace(self.for_visitor(visitor), browser=new_visitor())
 
+    def language_of(self, visitor: Visitor) -> Catalogue:
+        return self.languages.catalogue(visitor.settings.language or self.config.language)
+
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
-        """A page; only one that is ``indexed`` may be kept by search engines."""
-        text = self.templates.get_template(template).render(
+        """A page in the language that is spoken; only one that is ``indexed`` may be kept by search engines."""
+        text = self.templates.page(template, spoken()).render(
             values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.can
         )
         response = Response(text, status=status, mimetype="text/html")
@@ -80,12 +79,14 @@ class Site:
         return response
 
     def fragment(self, template: str, **values: Any) -> str:
-        return self.templates.get_template(template).render(values, visitor=self.visitor)
+        return self.templates.page(template, spoken()).render(values, visitor=self.visitor)
 
 
 def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None = None) -> Site:
     """``buckets``: those of all processes; without it this one has its own."""
     assets = load_assets()
+    languages = Languages.found(config.languages)
+    speak_as_wiki(languages.catalogue(config.language))
     public = GuardedWiki(wiki, NOBODY)  # what all may see: for answers that are kept for everybody
 
     def public_memory(find: Callable[[], T], age_s: float = 0.0, *, times: float = 0.0) -> BriefMemory[T]:
@@ -95,7 +96,8 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
     return Site(
         wiki=public,
         config=config,
-        templates=_templates(config, assets),
+        templates=Templates(config, assets),
+        languages=languages,
         assets=assets,
         documents=DocumentCache(config.document_cache_chars),
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
@@ -109,46 +111,6 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         networks=NetworkHashes(config.secret, clock),
         accounts=make_accounts(wiki.rows, config, clock, buckets),
     )
-
-
-def _templates(config: WikiConfig, assets: Mapping[str, Asset]) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("wikka_port"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-        cache_size=-1,
-    )
-    environment.globals.update(
-        site_name=config.site_name,
-        root_page=config.root_page,
-        page_path=page_url,
-        site_path=urls.site_path,
-        assets={name: asset.url for name, asset in assets.items()},
-        max_note_chars=config.max_note_chars,
-        edit_notes=config.edit_notes,
-    )
-    environment.filters["when"] = when
-    environment.filters["clock"] = clock_time
-    return environment
-
-
-@pass_context
-def when(context: Context, time_ms: int) -> Markup:
-    """A moment for people, in the visitor's time zone, and for machines."""
-    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms))
-
-
-@pass_context
-def clock_time(context: Context, time_ms: int) -> Markup:
-    """The time of day alone, where the day stands above."""
-    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms)[11:])
-
-
-def _shown(context: Context, time_ms: int) -> str:
-    return local_time(time_ms, context["visitor"].settings.zone_info)
 
 
 def redirect(path: str, status: int = 303) -> Response:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import urlencode
 
@@ -85,6 +86,9 @@ def page_path(name: str, handler: str = "show", **query: str | int) -> str:
         segment = f"~{ord(segment[0]):02X}{segment[1:]}"
     path = f"/{segment}" if handler == "show" else f"/{segment}/{handler}"
     return with_query(path, query)
+
+
+page_url: Final = lru_cache(maxsize=8192)(page_path)  # the same few thousand links are on most pages
 
 
 def site_path(handler: str, **query: str | int) -> str:

@@ -4,6 +4,7 @@
     settings:theme      auto, light or dark
     settings:changes    rows of a list of changes
     settings:revisions  rows of a list of revisions
+    settings:language   code of a language, "" for the wiki's
     settings:dblclick   1: a double click on a page opens its editor
 
 A cell that is absent, or holds what an older or newer wiki wrote and this one does not know, counts as the default.
@@ -18,6 +19,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from wikka_port.accounts.tables import SETTINGS
+from wikka_port.texts.catalogue import is_language
 
 THEMES: Final = ("auto", "light", "dark")
 ROWS_MIN: Final = 10
@@ -31,6 +33,7 @@ class Settings:
     changes: int = 100
     revisions: int = 50
     dblclick: bool = False
+    language: str = ""
 
     @property
     def zone_info(self) -> ZoneInfo | None:
@@ -44,9 +47,11 @@ DEFAULT: Final = Settings()
 def settings_of(given: Mapping[str, str], base: Settings = DEFAULT) -> Settings:
     """From a form or from cells: what is not given, or is nothing that can be set, stays as in ``base``."""
     zone, theme = given.get("zone", base.zone), given.get("theme", base.theme)
+    language = given.get("language", base.language)
     return Settings(
         zone=zone if zone == "" or zone in zones() else base.zone,
         theme=theme if theme in THEMES else base.theme,
+        language=language if language == "" or is_language(language) else base.language,
         changes=_rows(given.get("changes", ""), base.changes),
         revisions=_rows(given.get("revisions", ""), base.revisions),
         dblclick=given.get("dblclick", "1" if base.dblclick else "") == "1",
@@ -66,6 +71,7 @@ def settings_cells(settings: Settings) -> dict[bytes, bytes]:
     values = {
         "zone": settings.zone,
         "theme": settings.theme,
+        "language": settings.language,
         "changes": str(settings.changes),
         "revisions": str(settings.revisions),
         "dblclick": "1" if settings.dblclick else "",

@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from wikka_port.commands.admin_link import first_admin_link
-from wikka_port.commands.serving_options import as_arguments, serving_options
+from wikka_port.commands.serving_options import as_arguments, check_language, serving_options
 from wikka_port.commands.store_options import errors, open_wiki
 from wikka_port.first_pages import write_first_pages
 from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
@@ -80,6 +80,7 @@ def run(
 
     The secret of the forms is kept in DIR where no --secret-file is given: open forms outlive a restart.
     """
+    check_language(serving)
     serving["secret_file"] = serving["secret_file"] or os.path.join(data, "wiki-secret")
     if interwiki is not None:
         try:

@@ -12,6 +12,7 @@ from wikka_port.commands.account_options import ACCOUNT_OPTIONS
 from wikka_port.config import WikiConfig
 from wikka_port.hosts import checked_name
 from wikka_port.markup.formats import FORMATS
+from wikka_port.texts.catalogue import Languages, UnreadableTexts
 
 _DEFAULTS: Final = WikiConfig()
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +40,18 @@ _OPTIONS: Final = (
         show_default=True,
         type=click.Choice(list(FORMATS)),
         help="The format of new pages.",
+    ),
+    click.option(
+        "--language",
+        default=_DEFAULTS.language,
+        show_default=True,
+        metavar="CODE",
+        help="What the wiki speaks: en, de, or a language of --languages. Users can choose another one.",
+    ),
+    click.option(
+        "--languages",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Folder with files of other languages, as `wikka texts fr.po` makes them.",
     ),
     click.option(
         "--edit-notes",
@@ -87,3 +100,16 @@ def as_arguments(given: Mapping[str, Any]) -> list[str]:
         for one in (value if isinstance(value, tuple) else (value,))
         if one is not None and one != ""
     ]
+
+
+def check_language(given: Mapping[str, Any]) -> None:
+    """Raises click.ClickException where there are no such texts."""
+    try:
+        names = Languages.found(given["languages"]).names
+    except UnreadableTexts as problem:
+        raise click.ClickException(str(problem)) from None
+    if given["language"] not in names:
+        known = ", ".join(f"{code} ({name})" for code, name in names.items())
+        raise click.ClickException(
+            f"--language {given['language']}: there are {known}. Make another one by: wikka texts"
+        )

@@ -25,7 +25,8 @@ from wikka_port.rights.proposal import Proposal, complaints, losses, proposal_fr
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, PageRights, Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.rights.words import TITLES, who_always
-from wikka_port.site import Site, page_url, redirect
+from wikka_port.site import Site, redirect
+from wikka_port.urls import page_url
 from wikka_port.visitors import NOBODY, Visitor
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from wikka_port.handlers.acls import STALE, note_change
 from wikka_port.handlers.show import missing
 from wikka_port.rights.rules import Privilege
 from wikka_port.rights.stored import RightsChanged
-from wikka_port.site import Site, page_url, redirect
+from wikka_port.site import Site, redirect
+from wikka_port.urls import page_url
 
 
 def handle(site: Site, request: Request, name: str) -> Response:

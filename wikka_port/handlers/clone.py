@@ -6,8 +6,8 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers.show import missing
 from wikka_port.names import normalise
-from wikka_port.site import Site, page_url, redirect
-from wikka_port.urls import page_path
+from wikka_port.site import Site, redirect
+from wikka_port.urls import page_path, page_url
 
 
 def handle(site: Site, request: Request, name: str) -> Response:

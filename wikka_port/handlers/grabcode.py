@@ -14,7 +14,8 @@ from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
-from wikka_port.site import Site, number, page_url
+from wikka_port.site import Site, number
+from wikka_port.urls import page_url
 
 _NOT_IN_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 

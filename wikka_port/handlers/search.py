@@ -11,7 +11,8 @@ from wikka_port.groupings import page_of
 from wikka_port.names import InvalidName, normalise
 from wikka_port.search.query import QUERY_CHARS, parse
 from wikka_port.search.searching import COUNTED, PER_PAGE
-from wikka_port.site import Site, number, page_url, redirect
+from wikka_port.site import Site, number, redirect
+from wikka_port.urls import page_url
 
 NAMES: Final = 20  # shown that have what was typed somewhere in them, where no page has its words
 PAGES_MAX: Final = -(-COUNTED // PER_PAGE)

@@ -79,6 +79,7 @@ def _form(
         account=account,
         settings=account.settings,
         zones=sorted(zones()),
+        languages=site.languages.names,
         rows=(ROWS_MIN, ROWS_MAX),
         password_min=PASSWORD_CHARS_MIN,
         has_mail=site.accounts.registration.asks_address,

@@ -17,8 +17,8 @@ from wikka_port.markup.document import Document
 from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
 from wikka_port.rendering import page_document, page_html
-from wikka_port.site import Site, conditional, number, page_url, redirect
-from wikka_port.urls import with_query
+from wikka_port.site import Site, conditional, number, redirect
+from wikka_port.urls import page_url, with_query
 
 
 def handle(site: Site, request: Request, name: str) -> Response:

@@ -7,7 +7,8 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.site import Site, page_url
+from wikka_port.site import Site
+from wikka_port.urls import page_url
 
 NAMES: Final = 8
 

@@ -31,8 +31,8 @@ from wikka_port.page_rows import is_revision
 from wikka_port.pages import Page, StoreAway
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, page_url, redirect
-from wikka_port.urls import page_path
+from wikka_port.site import Site, redirect
+from wikka_port.urls import page_path, page_url
 
 EMPTY = "The suggestion is the page as it is: please change the text first."
 OTHER_PAGE = (

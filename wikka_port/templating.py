@@ -1,0 +1,72 @@
+"""The templates of pages, with what all of them know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from wikka_port import urls
+from wikka_port.assets import Asset, texts_asset
+from wikka_port.config import WikiConfig
+from wikka_port.feeds import iso_time
+from wikka_port.local_time import local_time
+from wikka_port.texts.catalogue import Catalogue
+from wikka_port.texts.folding import speak_in
+
+LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
+
+
+class Templates:
+    """Compiled once for each language that is spoken."""
+
+    def __init__(self, config: WikiConfig, assets: Mapping[str, Asset]) -> None:
+        self._environment = lru_cache(maxsize=LANGUAGES_KEPT)(lambda catalogue: _environment(config, assets, catalogue))
+
+    def page(self, name: str, catalogue: Catalogue) -> Template:
+        return self._environment(catalogue).get_template(name)
+
+
+def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Catalogue) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("wikka_port"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        cache_size=-1,
+    )
+    environment.globals.update(
+        site_name=config.site_name,
+        root_page=config.root_page,
+        page_path=urls.page_url,
+        site_path=urls.site_path,
+        assets={name: asset.url for name, asset in assets.items()} | {"texts.js": texts_asset(assets, catalogue).url},
+        max_note_chars=config.max_note_chars,
+        edit_notes=config.edit_notes,
+    )
+    speak_in(environment, catalogue)
+    environment.filters["when"] = when
+    environment.filters["clock"] = clock_time
+    return environment
+
+
+@pass_context
+def when(context: Context, time_ms: int) -> Markup:
+    """A moment for people, in the visitor's time zone, and for machines."""
+    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms))
+
+
+@pass_context
+def clock_time(context: Context, time_ms: int) -> Markup:
+    """The time of day alone, where the day stands above."""
+    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms)[11:])
+
+
+def _shown(context: Context, time_ms: int) -> str:
+    return local_time(time_ms, context["visitor"].settings.zone_info)
