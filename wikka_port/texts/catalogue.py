@@ -1,7 +1,7 @@
-"""A language's texts, from a ``.po`` file of gettext, and which languages there are.
+"""The texts of a language, from a ``.po`` file of gettext, and the list of languages.
 
 A file's name is the code of its language (``de.po``), and its header has ``Language-Name``: what the language calls
-itself.  Those of the wiki stand in ``wikka_port/languages``; a folder of the operator's has others, or others of the
+itself.  The wiki brings those of ``wikka_port/languages``; a folder of the operator's has others, or others of the
 same code, which come first.  A file is read when its language is first spoken.
 """
 
@@ -86,7 +86,7 @@ def _own_name(content: str) -> str:
 
 
 class Languages:
-    """Which there are, and each one's texts; these are read once."""
+    """The languages that there are; the texts of each are read once."""
 
     def __init__(self, files: Mapping[str, Traversable], names: Mapping[str, str]) -> None:
         self.names = names  # by code
