@@ -12,7 +12,7 @@ from wikka_port.accounts.sessions import ticket_of
 from wikka_port.accounts.signing_in import Client, Refused
 from wikka_port.accounts.tables import SESSION_LONGEST_S
 from wikka_port.site import Site
-from wikka_port.texts import _
+from wikka_port.texts import _, speak
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ def enter(site: Site, request: Request) -> Entered:
     ticket = ticket_of(cookie)
     assert ticket is not None, "it was made a moment ago"
     visitor = visitor_of(account, site.visitor.network_hash, ticket.column)
+    speak(site.language_of(visitor))
     return Entered(site.for_new_session(visitor), cookie, form.get("keep") == "1")
 
 

@@ -31,7 +31,7 @@ class Turned:
 
     @property
     def name(self) -> str:
-        return FORMATS[self.draft.markup]
+        return _(FORMATS[self.draft.markup])
 
 
 def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:

@@ -46,7 +46,7 @@ def edit_form(
         status=status,
         page_name=name,
         draft=with_id(replace(draft, markup=draft.markup or draft.written or _usual(site, draft))),
-        formats=FORMATS,
+        formats={markup: _(called) for markup, called in FORMATS.items()},
         problem=problem,
         **shown,
     )

@@ -156,7 +156,7 @@ def _check_bounds(page: Page | None, body: str, markup: str) -> None:
         return
     held = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
     if page is None or len(body) > len(page.body) or held is None:
-        raise NotSaved(413, f"{problem} {REMEDY}")
+        raise NotSaved(413, f"{problem} {_(REMEDY)}")
 
 
 def forget_draft(site: Site, request: Request, name: str, draft: FormDraft) -> None:

@@ -223,5 +223,5 @@ def _form(
         own=own,
         most=SUGGESTED_BY_ONE,
         sent=sent,
-        format_name=FORMATS[page.markup] if page is not None else _("the format of the page"),
+        format_name=_(FORMATS[page.markup] if page is not None else N_("the format of the page")),
     )
