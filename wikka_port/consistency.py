@@ -22,7 +22,7 @@ the time of now, later than any marker.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
@@ -34,12 +34,14 @@ from wikka_port.differences import Difference, Kind, cell_differences, groups_of
 from wikka_port.link_check import LinkCheck
 from wikka_port.moving.journal import DELETED
 from wikka_port.names import page_key
+from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.page_rows import (
     Cells,
     head_of,
     hidden_in,
     is_stale,
     is_there,
+    language_of,
     number_in,
     page_cells_of_revision,
     revision_cells_of_page,
@@ -119,11 +121,14 @@ class _Look:
         self._pages = self._revisions = 0
         check, words = LinkCheck(connection, self._at), recount.Recount(connection, self._at)
         found: list[Difference] = []
+        spoken = set[str]()
         for group in self._page_groups(connection, found):
             found += check.of_pages(group)
             found += words.of_pages(group)
             found += self._names_of_pages(connection, group)
+            spoken |= {language_of(cells) for cells in group.values()} - {""}
             self._progress("pages", self._pages)
+        found += _languages(connection, spoken, self._at(self._now))
         for step, differences in (
             ("links", check.of_tables()),
             ("names", _names_without_page(connection)),
@@ -211,6 +216,14 @@ class _Look:
         for row, cells in wanted.items():
             expected = {schema.NAME: cells[schema.NAME]}
             yield from cell_differences(schema.NAMES, row, expected, held.get(row, {}), self._at(time_of(cells)))
+
+
+def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
+    """Languages that pages have and that no search would ask for; one that no page has any more is none."""
+    held = connection.table(schema.PAGES).row(LANGUAGES_ROW)
+    expected = {column(code): b"" for code in spoken}
+    listed = {one: (value, 0) for one, value in held.items() if one in expected}
+    yield from cell_differences(schema.PAGES, LANGUAGES_ROW, expected, listed, at_ms)
 
 
 def _side_by_side(

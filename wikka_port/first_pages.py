@@ -1,35 +1,49 @@
-"""The pages that a new wiki begins with: the files of ``default_pages``, named as their pages."""
+"""The pages that a new wiki begins with: the files of ``default_pages``, named as their pages.
+
+A folder in it, named after its language, has the same pages in that language.
+"""
 
 from __future__ import annotations
 
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
 from wikka_port import schema
+from wikka_port.page_languages import ENGLISH
 from wikka_port.pages import Conflict, Wiki
+from wikka_port.texts import _w
 
 AUTHOR: Final = "WikiSetup"
 _SUFFIX: Final = ".txt"
 
 
-def first_pages() -> dict[str, str]:
-    """Name to text."""
-    folder = files("wikka_port") / "default_pages"
+def first_pages(language: str = ENGLISH) -> dict[str, str]:
+    """Name to text; in English where nobody has written them in ``language``."""
+    folder = _folder(language)
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
     return {name.removesuffix(_SUFFIX): (folder / name).read_text(encoding="utf-8") for name in found}
 
 
-def write_first_pages(wiki: Wiki) -> int:
+def write_first_pages(wiki: Wiki, language: str = ENGLISH) -> int:
     """How many were written: none where the wiki has a page."""
     if wiki.store.run(
         lambda c: next(iter(c.table(schema.PAGES).scan(columns=[schema.VERSIONCOUNT], limit=1, batch_size=1)), None)
     ):
         return 0
     written = 0
-    for name, text in first_pages().items():
+    written_in = language if _folder(language).name == language else ENGLISH
+    for name, text in first_pages(language).items():
         try:
-            wiki.save(name, text, author=AUTHOR, note="a page to begin with", base=0, signed="wiki")
+            note = _w("a page to begin with")
+            wiki.save(name, text, author=AUTHOR, note=note, base=0, signed="wiki", language=written_in)
             written += 1
         except Conflict:
             continue  # somebody was quicker, and wrote something better
     return written
+
+
+def _folder(language: str) -> Traversable:
+    english = files("wikka_port") / "default_pages"
+    own = english / language
+    return own if own.is_dir() else english

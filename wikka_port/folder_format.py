@@ -12,6 +12,7 @@ paragraph here; a further table or cell that it passes over does not.
     1   Revisions lie under the key in the third part of ``meta:versioncount``; deleted pages are rows of ``deleted``;
         a fourth part is the move that holds a page (``schema``).  ``backlinks`` and ``wanted`` have the pages that
         others include.
+    2   A page may have a language (``page_languages``), by whose rules its words stand in ``terms``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from columnar.client import Connection
 from wikka_port.accounts.tables import SITE
 from wikka_port.schema import TableSpec
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 INCLUDES_LISTED: Final = 1  # the first with included pages in ``backlinks``
 ROW: Final = b"format"
 NUMBER: Final = b"secret:number"

@@ -362,9 +362,17 @@ def test_the_synthetic_wiki_is_made_once(wiki: Wiki) -> None:
     assert consistency.check(wiki).links > 80
 
 
-def test_a_new_wiki_begins_with_pages_and_an_old_one_keeps_its_own(wiki: Wiki) -> None:
-    assert write_first_pages(wiki) == len(first_pages()) > 7
-    assert write_first_pages(wiki) == 0
-    assert wiki.page("HomePage") is not None
+@pytest.mark.parametrize(
+    ("language", "written_in", "begin"), [("en", "", "Welcome"), ("de", "de", "Willkommen"), ("fr", "", "Welcome")]
+)
+def test_a_new_wiki_begins_with_pages_and_an_old_one_keeps_its_own(
+    wiki: Wiki, language: str, written_in: str, begin: str
+) -> None:
+    assert first_pages(language).keys() == first_pages().keys()
+    assert write_first_pages(wiki, language) == len(first_pages()) > 7
+    assert write_first_pages(wiki, "en") == 0
+    home = wiki.page("HomePage")
+    assert home is not None
+    assert (home.language, begin in home.body) == (written_in, True)
     assert wiki.wanted() == [], "the first pages link to each other only"
     assert wiki.orphaned() == []

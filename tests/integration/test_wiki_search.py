@@ -17,6 +17,7 @@ from wikka_port import schema
 from wikka_port.consistency import check
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
+from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.pages import Indexes, Wiki
 from wikka_port.search import searching
 from wikka_port.search.query import parse
@@ -148,6 +149,17 @@ def test_a_page_whose_language_changes_is_found_by_its_new_rules_alone(wiki: Wik
     assert found(wiki, "Haus") == set()
     assert found(wiki, "Häuser") == {"Page"}
     assert check(wiki).differences == ()
+
+
+def test_check_lists_a_language_that_was_forgotten(wiki: Wiki) -> None:
+    save(wiki, "Page", "Häuser", language="de")
+    wiki.rows.put(schema.PAGES, LANGUAGES_ROW, {column("fr"): b""})
+    assert check(wiki).differences == (), "a language may be listed that no page has"
+    wiki.rows.delete(schema.PAGES, LANGUAGES_ROW)
+    assert wiki.languages() == ["en"]
+    seen = check(wiki, repair=True)
+    assert [(one.table, one.row, one.column) for one in seen.differences] == [(b"pages", b"~languages", b"meta:de")]
+    assert (seen.left, wiki.languages(), found(wiki, "Haus")) == ((), ["en", "de"], {"Page"})
 
 
 def test_of_pages_that_are_equally_good_the_one_that_more_link_to_comes_first(wiki: Wiki) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tests.support.memory_wiki import MemoryWiki
 from wikka_port.app import make_application
@@ -21,9 +22,10 @@ class WikiServer:
 
 
 @contextmanager
-def running_wiki(wiki: MemoryWiki | None = None) -> Iterator[WikiServer]:
+def running_wiki(wiki: MemoryWiki | None = None, **given: Any) -> Iterator[WikiServer]:
+    """``given``: of the wiki's configuration."""
     wiki = wiki or MemoryWiki()
-    config = WikiConfig(secret=b"s" * 32, edits_per_minute=0)
+    config = replace(WikiConfig(secret=b"s" * 32, edits_per_minute=0), **given)
     listening = listen("127.0.0.1", 0, 1)[0]
     listening.listen(BACKLOG)
     worker = make_worker(make_application(wiki, config), listening, config)

@@ -9,6 +9,7 @@ import click
 from columnar.client import ClientTls
 from wikka_port.commands.account_options import public_url_option
 from wikka_port.commands.admin_link import first_admin_link
+from wikka_port.commands.serving_options import speak_the_language
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.first_pages import write_first_pages
 
@@ -16,12 +17,14 @@ from wikka_port.first_pages import write_first_pages
 @click.command()
 @store_options
 @public_url_option
+@click.option("--language", default="en", show_default=True, metavar="CODE", help="Of the first pages: en, de.")
 @click.option("--first-pages/--no-first-pages", default=True, help="Write them if the wiki is empty.")
-def prepare(store: str, indexes: Any, tls: ClientTls | None, public_url: str, first_pages: bool) -> None:
+def prepare(store: str, indexes: Any, tls: ClientTls | None, public_url: str, language: str, first_pages: bool) -> None:
     """Create the tables and register the triggers; what is there already stays as it is."""
+    speak_the_language({"language": language, "languages": None})
     with open_wiki(store, indexes, tls) as wiki:
         stay = wiki.prepare()
-        written = write_first_pages(wiki) if first_pages else 0
+        written = write_first_pages(wiki, language) if first_pages else 0
         if stay:
             names = ", ".join(stay)
             click.echo(f"Triggers of an older wiki stay until they have delivered what they have: {names}.")

@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from wikka_port.commands.admin_link import first_admin_link
-from wikka_port.commands.serving_options import as_arguments, check_language, serving_options
+from wikka_port.commands.serving_options import as_arguments, serving_options, speak_the_language
 from wikka_port.commands.store_options import errors, open_wiki
 from wikka_port.first_pages import write_first_pages
 from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
@@ -80,7 +80,7 @@ def run(
 
     The secret of the forms is kept in DIR where no --secret-file is given: open forms outlive a restart.
     """
-    check_language(serving)
+    speak_the_language(serving)
     serving["secret_file"] = serving["secret_file"] or os.path.join(data, "wiki-secret")
     if interwiki is not None:
         try:
@@ -99,7 +99,7 @@ def run(
         store = f"127.0.0.1:{store_port}"
         with open_wiki(store, "triggers") as wiki:
             wiki.prepare()
-            written = write_first_pages(wiki)
+            written = write_first_pages(wiki, serving["language"])
             link = first_admin_link(wiki, serving["public_url"] or _address(host, port))
         children.append(_start(_wiki_command(store, host, port, serving)))
         _await_ready_line(children[1], "wiki", WIKI_READY_S)

@@ -10,7 +10,7 @@ import click
 
 from columnar.client import ClientTls
 from wikka_port.commands.account_options import taken_accounts
-from wikka_port.commands.serving_options import check_language, serving_options
+from wikka_port.commands.serving_options import serving_options, speak_the_language
 from wikka_port.commands.store_options import address_of, checked_tls, store_options
 from wikka_port.config import WikiConfig
 from wikka_port.folder_format import NewerFolder
@@ -32,7 +32,7 @@ def serve(
     """Serve the wiki until Ctrl-C or SIGTERM; a second one ends it at once."""
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     store_host, store_port = address_of(store)
-    check_language(given)
+    speak_the_language(given)
     accounts = taken_accounts(given)
     secret = secret_from(secret_file) if secret_file else b""
     config = WikiConfig(

@@ -12,6 +12,7 @@ from wikka_port.commands.account_options import ACCOUNT_OPTIONS
 from wikka_port.config import WikiConfig
 from wikka_port.hosts import checked_name
 from wikka_port.markup.formats import FORMATS
+from wikka_port.texts import speak_as_wiki
 from wikka_port.texts.catalogue import Languages, UnreadableTexts
 
 _DEFAULTS: Final = WikiConfig()
@@ -102,12 +103,14 @@ def as_arguments(given: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def check_language(given: Mapping[str, Any]) -> None:
-    """Raises click.ClickException where there are no such texts."""
+def speak_the_language(given: Mapping[str, Any]) -> None:
+    """The language of the wiki, in this process.  Raises click.ClickException where there is no such one."""
     try:
-        names = Languages.found(given["languages"]).names
+        languages = Languages.found(given["languages"])
+        speak_as_wiki(languages.catalogue(given["language"]))
     except UnreadableTexts as problem:
         raise click.ClickException(str(problem)) from None
+    names = languages.names
     if given["language"] not in names:
         known = ", ".join(f"{code} ({name})" for code, name in names.items())
         raise click.ClickException(

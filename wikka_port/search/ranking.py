@@ -1,8 +1,8 @@
 """The order of the pages that were found (pure): BM25 over title, headings and text.
 
 A word in the title counts as TITLE of the text, one in a heading as HEADING (BM25F: the weighted times are added up
-before they are dampened).  Of equal ones the page that more pages link to comes first, as far as that was counted, then
-the one with the smaller key, so a list has one order.
+before they are dampened).  Equal ones stand by how many pages link to them, as far as that was counted,
+then by their keys, so a list has one order.
 Robertson and Zaragoza, The Probabilistic Relevance Framework, section 3.
 """
 

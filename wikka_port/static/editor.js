@@ -39,10 +39,18 @@
       this.completion = new wikkaEditor.Completion(area, (change) => this.apply(change), () => this.marks(), this.signal);
       this.preview = new wikkaEditor.Preview(form, area, this.panes, this.signal);
       this.pressed("preview", this.preview.isOn);
+      this.speak();
       this.listen();
       wikkaEditor.offerCopies(form, area, (copy) => this.goOnWith(copy));
       if (this.isUnsaved) this.drafts.confirmed = null;
       if (!this.drafts.isKept()) this.drafts.typed();
+    }
+
+    /** The language and the direction of the text, in the field and in the preview. */
+    speak() {
+      const chosen = this.form.elements.namedItem("language")?.selectedOptions[0];
+      if (!chosen) return;
+      for (const one of [this.area, this.preview.article]) Object.assign(one, { lang: chosen.value, dir: chosen.dir });
     }
 
     marks() { return wikkaEditor.marks[wikkaEditor.formatOf(this.form)]; }
@@ -138,6 +146,7 @@
         this.completion.typed(event.data);
       }, { signal });
       form.elements.namedItem("note")?.addEventListener("input", () => this.drafts.typed(), { signal });
+      form.elements.namedItem("language")?.addEventListener("change", () => { this.speak(); this.drafts.typed(); }, { signal });
       form.elements.namedItem("format")?.addEventListener("change", () => { this.drafts.typed(); this.preview.typed(); }, { signal });
       area.addEventListener("keydown", (event) => this.key(event), { signal });
       area.addEventListener("blur", () => { this.mayLeaveField = false; }, { signal });

@@ -13,8 +13,9 @@ Logs, commands, and what is read by programs stay English.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, Self
 
 from wikka_port.texts.catalogue import ENGLISH, Catalogue
 
@@ -24,19 +25,47 @@ _of_wiki = ENGLISH  # of the process: one wiki
 
 def _(text: str, **values: object) -> str:
     """``text`` in the language that is spoken, with ``values`` at their places in braces."""
-    said = spoken().gettext(text)
-    return said.format(**values) if values else said
+    catalogue = spoken()
+    said = catalogue.gettext(text)
+    return _with(catalogue, said, values) if values else said
 
 
 def _n(one: str, many: str, n: int, **values: object) -> str:
     """By the language's own rule for ``n``, which is a value too."""
-    return spoken().ngettext(one, many, n).format(n=n, **values)
+    catalogue = spoken()
+    return _with(catalogue, catalogue.ngettext(one, many, n), {"n": n, **values})
 
 
 def _w(text: str, **values: object) -> str:
     """As ``_``, in the language of the wiki."""
     said = _of_wiki.gettext(text)
-    return said.format(**values) if values else said
+    return _with(_of_wiki, said, values) if values else said
+
+
+def number(value: float, form: str = ",") -> str:
+    """As the language that is spoken writes it."""
+    return spoken().number(value, form)
+
+
+class _Number(float):
+    """A value that is written as its language writes numbers: ``{n:,}``."""
+
+    value: float
+    catalogue: Catalogue
+
+    def __new__(cls, value: float, catalogue: Catalogue) -> Self:
+        made = super().__new__(cls, value)
+        made.value, made.catalogue = value, catalogue
+        return made
+
+    def __format__(self, form: str) -> str:
+        return self.catalogue.number(self.value, form) if form else str(self.value)
+
+
+def _with(catalogue: Catalogue, said: str, values: Mapping[str, object]) -> str:
+    return said.format(
+        **{key: _Number(one, catalogue) if isinstance(one, int | float) else one for key, one in values.items()}
+    )
 
 
 def N_(text: str) -> str:  # noqa: N802 - gettext's name for it

@@ -1,8 +1,9 @@
 """The texts of a language, from a ``.po`` file of gettext, and the list of languages.
 
-A file's name is the code of its language (``de.po``), and its header has ``Language-Name``: what the language calls
-itself.  The wiki brings those of ``wikka_port/languages``; a folder of the operator's has others, or others of the
-same code, which come first.  A file is read when its language is first spoken.
+A file's name is the code of its language (``de.po``).  Its header has ``Language-Name``, which is what the language
+calls itself, and ``Number-Format``, which is how it writes 1,234.5.  The wiki brings those of ``wikka_port/languages``;
+a folder of the operator's has others, or others of the same code, which come first.  A file is read when its language
+is first spoken.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _CODE: Final = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,2}")  # of BCP 47 
 _NAME: Final = re.compile(r'^"Language-Name: (.*?)(?:\\n)?"$', re.MULTILINE)
 _PLURAL: Final = re.compile(r"plural\s*=\s*([^;]+)")
 _HEADERS: Final = ("Content-Type", "Plural-Forms")  # without which gettext guesses
+_NUMBER: Final = re.compile(r"1(\D?)234(\D)5")
 _HEADER_CHARS: Final = 4_000
 
 
@@ -48,6 +50,8 @@ class Catalogue:
     texts: gettext.NullTranslations = field(repr=False)
     of_scripts: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)  # English -> its forms
     plural: str = "n != 1"  # which form, in C
+    thousands: str = ","
+    point: str = "."
 
     @property
     def direction(self) -> str:
@@ -55,6 +59,11 @@ class Catalogue:
 
     def gettext(self, text: str) -> str:
         return self.texts.gettext(text)
+
+    def number(self, value: float, form: str = ",") -> str:
+        """``value`` as the language writes it; ``form`` is that of Python's ``format``."""
+        said = format(value, form)
+        return said.translate({ord(","): self.thousands, ord("."): self.point})
 
     def ngettext(self, one: str, many: str, n: int) -> str:
         return self.texts.ngettext(one, many, n)
@@ -79,8 +88,11 @@ def read_catalogue(code: str, content: str) -> Catalogue:
         for entry in entries.translated_entries()
         if any(place.endswith(".js") for place, _line in entry.occurrences)
     }
-    rule = _PLURAL.search(entries.metadata.get("Plural-Forms", ""))
-    return Catalogue(code, _own_name(content) or code, texts, scripts, rule.group(1) if rule else "n != 1")
+    rule = _PLURAL.search(entries.metadata["Plural-Forms"])
+    number = _NUMBER.fullmatch(entries.metadata.get("Number-Format", "1,234.5"))
+    if rule is None or number is None:
+        raise UnreadableTexts(f"The texts of {code} cannot be read: its Plural-Forms or its Number-Format is none.")
+    return Catalogue(code, _own_name(content) or code, texts, scripts, rule.group(1), *number.groups())
 
 
 def _own_name(content: str) -> str:

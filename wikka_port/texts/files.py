@@ -24,6 +24,7 @@ def up_to_date(old: polib.POFile | None, texts: Iterable[Text], code: str) -> po
         else {
             "Language": code,
             "Language-Name": "",
+            "Number-Format": "1,234.5",
             "Content-Type": "text/plain; charset=utf-8",
             "Content-Transfer-Encoding": "8bit",
             "Plural-Forms": "nplurals=2; plural=(n != 1);",

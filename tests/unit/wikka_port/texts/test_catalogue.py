@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wikka_port.texts import _, _n, _w, speak, speak_as_wiki, spoken
+from wikka_port.texts import _, _n, _w, number, speak, speak_as_wiki, spoken
 from wikka_port.texts.catalogue import ENGLISH, Languages, UnreadableTexts, direction, is_language, read_catalogue
 
 HEADER = """msgid ""
@@ -100,3 +100,18 @@ def test_the_direction_of_a_language() -> None:
     assert [direction(code) for code in ("en", "he", "ar", "ar-EG", "fa", "de", "yi", "ur")] == [
         *("ltr", "rtl", "rtl", "rtl", "rtl", "ltr", "rtl", "rtl")
     ]
+
+
+def test_numbers_are_written_as_the_language_writes_them() -> None:
+    german = HEADER.replace('"Language-Name', '"Number-Format: 1.234,5\\n"\n"Language-Name')
+    text = '\nmsgid "{n:,} of {m:,.1f} in {name} of {plain}"\nmsgstr "{name}: {n:,} von {m:,.1f} ({plain})"\n'
+    asked = {"n": 1_234_567, "m": 9_876.54, "name": "1,000", "plain": 2026}
+    assert _("{n:,} of {m:,.1f} in {name} of {plain}", **asked) == "1,234,567 of 9,876.5 in 1,000 of 2026"
+    speak(read_catalogue("de", german + text))
+    assert _("{n:,} of {m:,.1f} in {name} of {plain}", **asked) == "1,000: 1.234.567 von 9.876,5 (2026)"
+    assert (number(1234), number(0.5, ".0%")) == ("1.234", "50%")
+
+
+def test_a_header_with_no_number_in_it_is_refused() -> None:
+    with pytest.raises(UnreadableTexts, match="Number-Format"):
+        read_catalogue("de", HEADER.replace('"Language-Name', '"Number-Format: many\\n"\n"Language-Name'))

@@ -86,7 +86,7 @@ def test_a_preview_keeps_what_was_chosen() -> None:
     web = WikiClient()
     web.save("/P", "one")
     answer = web.post("/P/edit", {**web.form("/P/edit"), "body": "שלום", "language": "he", "preview": "1"})
-    assert '<option value="he" lang="he" selected' in answer.text
+    assert '<option value="he" lang="he" dir="rtl" selected' in answer.text
     assert '<article class="content" lang="he" dir="rtl"' in answer.text
     saved = web.post("/P/edit", {**web.form_of(answer), "body": "שלום", "language": "he"})
     assert (saved.status_code, page(web).language) == (303, "he")
