@@ -30,7 +30,7 @@ from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import HEADERS
 from wikka_port.site import Site, make_site
-from wikka_port.texts import speak
+from wikka_port.texts import N_, _, speak
 from wikka_port.texts.scripts import language_of
 from wikka_port.urls import Route, route
 from wikka_port.visitors import NOBODY, Visitor, unregistered
@@ -55,9 +55,13 @@ _DEAR_FORM_BYTES: Final = 3 * QUICK_CHARS
 _DEAR_DRAFT_BYTES: Final = 10 * _DEAR_FORM_BYTES  # it is read and put, nothing else
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
-    404: ("Not found", "There is nothing at this address."),
-    405: ("Not possible", "This address does not take such a request."),
-    413: ("Too large", "What was sent is larger than the wiki takes. Your browser's back button leads to your text."),
+    400: (N_("Bad Request"), N_("The browser (or proxy) sent a request that this server could not understand.")),
+    404: (N_("Not found"), N_("There is nothing at this address.")),
+    405: (N_("Not possible"), N_("This address does not take such a request.")),
+    413: (
+        N_("Too large"),
+        N_("What was sent is larger than the wiki takes. Your browser's back button leads to your text."),
+    ),
 }
 
 
@@ -73,27 +77,28 @@ class Application:
         request.max_form_memory_size = self._site.config.max_request_bytes
         refusal = self._hosts.refusal(environ.get("HTTP_HOST"))
         try:
-            response = _error(self._site, 403, "Not by this name", refusal) if refusal else self._answer(request)
+            response = _error(self._site, 403, _("Not by this name"), refusal) if refusal else self._answer(request)
         except InvalidName as problem:
-            response = _error(self._site, 400, "Not a page name", str(problem))
+            response = _error(self._site, 400, _("Not a page name"), str(problem))
         except StoreAway as away:
             log.warning("%s %s: %s", request.method, request.path, away)
-            message = f"{unavailable(away)} Please try again shortly."
-            response = _error(self._site, 503, "One moment, please", message)
+            message = f"{unavailable(away)} {_('Please try again shortly.')}"
+            response = _error(self._site, 503, _("One moment, please"), message)
             response.headers["Retry-After"] = "5"
         except TooManyDear:
-            message = "The wiki is busy with requests that take long. Please try again shortly."
-            response = _error(self._site, 503, "One moment, please", message)
+            message = _("The wiki is busy with requests that take long. Please try again shortly.")
+            response = _error(self._site, 503, _("One moment, please"), message)
             response.headers["Retry-After"] = str(RETRY_S)
         except HTTPException as problem:
             code = problem.code or 500
             title, message = _PROBLEMS.get(code, (problem.name, problem.description or ""))
-            response = _error(self._site, code, title, message)
+            response = _error(self._site, code, _(title), message and _(message))
             if isinstance(problem, MethodNotAllowed):
                 response.allow.update(problem.valid_methods or ())
         except Exception:
             log.exception("%s %s", request.method, request.path)
-            response = _error(self._site, 500, "Something went wrong", "The mistake is ours, and it has been logged.")
+            message = _("The mistake is ours, and it has been logged.")
+            response = _error(self._site, 500, _("Something went wrong"), message)
         for key, value in HEADERS:
             response.headers[key] = value
         return response(environ, start_response)

@@ -11,8 +11,9 @@ from werkzeug.wrappers import Request, Response
 from wikka_port import cookies, origins
 from wikka_port.security import is_visitor, new_visitor
 from wikka_port.site import Site
+from wikka_port.texts import N_
 
-STALE_FORM = "This form could not be checked: it was open for very long, or cookies are off. Please send it again."
+STALE_FORM = N_("This form could not be checked: it was open for very long, or cookies are off. Please send it again.")
 
 
 def form_page(site: Site, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:

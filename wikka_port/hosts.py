@@ -23,6 +23,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from wikka_port.texts import _
+
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 _SHOWN_CHARS: Final = 200
 
@@ -42,9 +44,10 @@ class Hosts:
         """Why a request with this ``Host`` is not answered, and what to do; None: it is."""
         if not self.on_loopback or not host or self._is_ours(_name_of(host)):
             return None
-        return (
-            f"This wiki listens on loopback and does not answer as '{host[:_SHOWN_CHARS]}'. Ask for localhost or "
-            "127.0.0.1; whoever runs the wiki can allow a name with --allow-host."
+        return _(
+            "This wiki listens on loopback and does not answer as '{host}'. Ask for localhost or "
+            "127.0.0.1; whoever runs the wiki can allow a name with --allow-host.",
+            host=host[:_SHOWN_CHARS],
         )
 
     def _is_ours(self, name: str) -> bool:

@@ -11,33 +11,34 @@ from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site
 from wikka_port.store import NotPrepared, StoreAway
+from wikka_port.texts import N_, _
 from wikka_port.urls import page_path, page_url
 
 _SENTENCES: Final[Mapping[Privilege, str]] = {
-    Privilege.READ: "You may not read this page.",
-    Privilege.WRITE: "You may not edit this page.",
-    Privilege.COMMENT_READ: "You may not read the comments on this page.",
-    Privilege.COMMENT_POST: "You may not comment on this page.",
-    Privilege.CHANGE_RIGHTS: "Only the owner of this page and administrators may change its rights.",
-    Privilege.CLAIM: "You cannot become the owner of this page.",
-    Privilege.RENAME: "You cannot rename this page: only a user who may edit it can.",
-    Privilege.DELETE: "Only the owner of this page and administrators may delete it.",
-    Privilege.ADMINISTER: "This is for administrators.",
+    Privilege.READ: N_("You may not read this page."),
+    Privilege.WRITE: N_("You may not edit this page."),
+    Privilege.COMMENT_READ: N_("You may not read the comments on this page."),
+    Privilege.COMMENT_POST: N_("You may not comment on this page."),
+    Privilege.CHANGE_RIGHTS: N_("Only the owner of this page and administrators may change its rights."),
+    Privilege.CLAIM: N_("You cannot become the owner of this page."),
+    Privilege.RENAME: N_("You cannot rename this page: only a user who may edit it can."),
+    Privilege.DELETE: N_("Only the owner of this page and administrators may delete it."),
+    Privilege.ADMINISTER: N_("This is for administrators."),
 }
-_AWAY: Final = "The wiki cannot reach its store at the moment."
-_NOT_PREPARED: Final = (
+_AWAY: Final = N_("The wiki cannot reach its store at the moment.")
+_NOT_PREPARED: Final = N_(
     'This wiki is not prepared for its new version yet: somebody who runs it has to call "wikka prepare" once.'
 )
-_SIGN_IN: Final = "Perhaps you may when you are signed in."
+_SIGN_IN: Final = N_("Perhaps you may when you are signed in.")
 
 
 def sentence(site: Site, refused: NotAllowed) -> str:
-    said = _SENTENCES[refused.privilege]
-    return f"{said} {_SIGN_IN}" if site.visitor.name is None else said
+    said = _(_SENTENCES[refused.privilege])
+    return f"{said} {_(_SIGN_IN)}" if site.visitor.name is None else said
 
 
 def unavailable(away: StoreAway) -> str:
-    return _NOT_PREPARED if isinstance(away, NotPrepared) else _AWAY
+    return _(_NOT_PREPARED if isinstance(away, NotPrepared) else _AWAY)
 
 
 def forbidden(site: Site, refused: NotAllowed) -> Response:
@@ -46,7 +47,7 @@ def forbidden(site: Site, refused: NotAllowed) -> Response:
     response = site.html(
         "forbidden.html",
         status=403,
-        title="Not allowed",
+        title=_("Not allowed"),
         message=sentence(site, refused),
         back=page_url(refused.name) if reads else "",
         source=page_path(refused.name, "raw") if refused.privilege is Privilege.WRITE else "",

@@ -109,7 +109,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         initials=public_memory(public.initials, times=MEMORY_TIMES),
         most_wanted=public_memory(lambda: public.most_wanted(limit=WANTED_MAX), times=MEMORY_TIMES),
         networks=NetworkHashes(config.secret, clock),
-        accounts=make_accounts(wiki.rows, config, clock, buckets),
+        accounts=make_accounts(wiki.rows, config, clock, buckets, languages),
     )
 
 

@@ -12,6 +12,7 @@ from wikka_port.accounts.sessions import ticket_of
 from wikka_port.accounts.signing_in import Client, Refused
 from wikka_port.accounts.tables import SESSION_LONGEST_S
 from wikka_port.site import Site
+from wikka_port.texts import _, speak
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,13 @@ def enter(site: Site, request: Request) -> Entered:
     """By the fields ``user``, ``password`` and ``keep``.  The form is genuine.  Raises Refused, StoreAway."""
     form = request.form
     if not form.get("user") or not form.get("password"):
-        raise Refused("Please give your name and your password.", 400)
+        raise Refused(_("Please give your name and your password."), 400)
     account, cookie = site.accounts.signing_in.sign_in(form["user"], form["password"], client_of(request))
     _end(site, request)  # one session of a browser at a time
     ticket = ticket_of(cookie)
     assert ticket is not None, "it was made a moment ago"
     visitor = visitor_of(account, site.visitor.network_hash, ticket.column)
+    speak(site.language_of(visitor))
     return Entered(site.for_new_session(visitor), cookie, form.get("keep") == "1")
 
 

@@ -1,9 +1,16 @@
-"""Texts of mails (pure).  Addresses in them are made of the wiki's public address, never of a request's host."""
+"""Texts of mails (pure), in the language of who gets them.
+
+Addresses in them are made of the wiki's public address, never of a request's host.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from wikka_port.accounts.records import Account
+from wikka_port.texts import N_
+from wikka_port.texts.catalogue import Catalogue
 from wikka_port.urls import site_path
 
 
@@ -11,58 +18,69 @@ from wikka_port.urls import site_path
 class Letters:
     site_name: str
     base: str  # the wiki's public address, without a slash at its end
+    language_of: Callable[[str], Catalogue]  # by the code in an account's settings; "": the wiki's
 
     def address(self, handler: str, token: str) -> str:
         return self.base + site_path(handler, token=token)
 
-    def confirm(self, name: str, token: str) -> tuple[str, str]:
+    def confirm(self, account: Account, token: str) -> tuple[str, str]:
         return self._letter(
-            "please confirm your mail address",
-            f"""\
+            account,
+            N_("please confirm your mail address"),
+            N_("""\
 Somebody, most likely you, gave this address for the account "{name}".
 To confirm it, open this page within 30 minutes:
 
-    {self.address("confirm", token)}
+    {address}
 
-If it was not you, nothing has to be done.""",
+If it was not you, nothing has to be done."""),
+            self.address("confirm", token),
         )
 
-    def has_account(self, name: str) -> tuple[str, str]:
+    def has_account(self, account: Account) -> tuple[str, str]:
         return self._letter(
-            "you have an account already",
-            f"""\
+            account,
+            N_("you have an account already"),
+            N_("""\
 Somebody, most likely you, wanted to register with this address.
 It belongs to the account "{name}" already. If the password is forgotten,
 a new one can be set from this page:
 
-    {self.base + site_path("reset")}
+    {address}
 
-If it was not you, nothing has to be done.""",
+If it was not you, nothing has to be done."""),
+            self.base + site_path("reset"),
         )
 
-    def reset(self, name: str, token: str) -> tuple[str, str]:
+    def reset(self, account: Account, token: str) -> tuple[str, str]:
         return self._letter(
-            "a new password",
-            f"""\
+            account,
+            N_("a new password"),
+            N_("""\
 Somebody, most likely you, asked for a new password of the account "{name}".
 To set one, open this page within 30 minutes:
 
-    {self.address("reset", token)}
+    {address}
 
-If it was not you, nothing has to be done; the old password stays.""",
+If it was not you, nothing has to be done; the old password stays."""),
+            self.address("reset", token),
         )
 
-    def changed(self, name: str, what: str) -> tuple[str, str]:
+    def changed_password(self, account: Account) -> tuple[str, str]:
         return self._letter(
-            f"your {what} was changed",
-            f"""\
-The {what} of the account "{name}" was changed.
+            account,
+            N_("your password was changed"),
+            N_("""\
+The password of the account "{name}" was changed.
 
 If it was not you, set a new password at once from this page, and
 tell an administrator:
 
-    {self.base + site_path("reset")}""",
+    {address}"""),
+            self.base + site_path("reset"),
         )
 
-    def _letter(self, subject: str, text: str) -> tuple[str, str]:
-        return f"{self.site_name}: {subject}", f"{text}\n\n-- \n{self.site_name}, {self.base}/\n"
+    def _letter(self, account: Account, subject: str, text: str, address: str) -> tuple[str, str]:
+        said = self.language_of(account.settings.language)
+        body = said.gettext(text).format(name=account.name, address=address)
+        return f"{self.site_name}: {said.gettext(subject)}", f"{body}\n\n-- \n{self.site_name}, {self.base}/\n"

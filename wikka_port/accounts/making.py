@@ -21,6 +21,7 @@ from wikka_port.accounts.signing_in import SigningIn
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.security import RateLimiter
+from wikka_port.texts.catalogue import ENGLISH, Catalogue, Languages
 
 # Attempts of one network to sign in, to register, to have a mail sent.  A class behind one address comes at once.
 NETWORK_PER_MINUTE: Final = 12
@@ -47,7 +48,18 @@ class Accounts:
     clock_ms: Callable[[], int]
 
 
-def make_accounts(rows: Rows, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets) -> Accounts:
+def make_accounts(
+    rows: Rows,
+    config: WikiConfig,
+    clock: Callable[[], float],
+    buckets: EditBuckets,
+    languages: Languages | None = None,
+) -> Accounts:
+    """``languages``: those that mails are written in; None: English alone."""
+
+    def language_of(code: str) -> Catalogue:
+        return ENGLISH if languages is None else languages.catalogue(code or config.language)
+
     def clock_ms() -> int:
         return int(clock() * 1_000)
 
@@ -64,7 +76,7 @@ def make_accounts(rows: Rows, config: WikiConfig, clock: Callable[[], float], bu
         passwords=passwords,
         audit=audit,
         outbox=Outbox(deliver_by(config.mail) if config.mail else None),
-        letters=Letters(config.site_name, public_address(config)),
+        letters=Letters(config.site_name, public_address(config), language_of),
     )
     signing_in = SigningIn(
         directory=directory,

@@ -25,15 +25,16 @@ from wikka_port.accounts.passwords import Passwords
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.signing_in import Client, Refused
 from wikka_port.accounts.user_names import Allowed, checked_address, checked_name, checked_password
+from wikka_port.texts import N_, _
 from wikka_port.visitors import Status
 
 Policy = Literal["open", "approval", "invitation", "closed"]
 CLOSED: Final = {
-    "invitation": "Accounts here are by invitation: an administrator can send you a link.",
-    "closed": "New accounts are made by the administrators of this wiki alone.",
+    "invitation": N_("Accounts here are by invitation: an administrator can send you a link."),
+    "closed": N_("New accounts are made by the administrators of this wiki alone."),
 }
-OUTDATED: Final = "This link is not good any more: it is too old, or was used already. Please ask for another."
-TAKEN: Final = "Somebody has this name already, or one that looks like it. Please choose another."
+OUTDATED: Final = N_("This link is not good any more: it is too old, or was used already. Please ask for another.")
+TAKEN: Final = N_("Somebody has this name already, or one that looks like it. Please choose another.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,11 @@ class Registration:
     def refusal(self, asked: Asked) -> str | None:
         """Why nobody can register so, before anything was typed; None: it is possible."""
         if asked.administrator:
-            return None if self.links.look(asked.administrator, "administrator") else OUTDATED
+            return None if self.links.look(asked.administrator, "administrator") else _(OUTDATED)
         if asked.invitation:
-            return None if self.links.look(asked.invitation, "invitation") else OUTDATED
-        return CLOSED.get(self.policy)
+            return None if self.links.look(asked.invitation, "invitation") else _(OUTDATED)
+        closed = CLOSED.get(self.policy)
+        return None if closed is None else _(closed)
 
     def register(self, asked: Asked, client: Client) -> Account:
         """The new account; its status says what comes next.  Raises Unsuitable, NameTaken, Refused, StoreAway."""
@@ -105,7 +107,7 @@ class Registration:
     def _spend(self, asked: Asked) -> None:
         token = asked.administrator or asked.invitation
         if self.links.spend(token, "administrator" if asked.administrator else "invitation") is None:
-            raise Refused(OUTDATED)
+            raise Refused(_(OUTDATED))
 
     def _make_unconfirmable(self, name: str, hashed: str, email: str) -> Account:
         """As if the address were free; one write more stands for that of the address."""
@@ -116,14 +118,14 @@ class Registration:
 
     def _letter_of_owner(self, email: str) -> Mail | None:
         owner = self.directory.by_address(email)
-        return Mail(owner.email, *self.letters.has_account(owner.name)) if owner else None
+        return Mail(owner.email, *self.letters.has_account(owner)) if owner else None
 
     def _ask_to_confirm(self, account: Account, email: str, after: str) -> None:
         def letter() -> Mail | None:
             if account.email != email:
                 return None  # somebody else's
             token = self.links.issue("confirm", account.row, f"{account.id} {after} {email}")
-            return Mail(email, *self.letters.confirm(account.name, token))
+            return Mail(email, *self.letters.confirm(account, token))
 
         self.outbox.post(letter)
 
@@ -133,16 +135,16 @@ class Registration:
         """The address of the link is confirmed.  Raises Refused, StoreAway."""
         link = self.links.spend(token, "confirm")
         if link is None:
-            raise Refused(OUTDATED)
+            raise Refused(_(OUTDATED))
         of, after, email = link.extra.split(" ", 2)
         account = self.directory.at(link.user)
         if account is None or account.id != of or account.status == "deleted":
-            raise Refused(OUTDATED)
+            raise Refused(_(OUTDATED))
         if account.email != email:
             try:
                 self.directory.set_email(account, email)
             except AddressTaken:
-                raise Refused(OUTDATED) from None
+                raise Refused(_(OUTDATED)) from None
         if account.status == "signed-up":
             self.directory.set_status(account, "pending" if after == "pending" else "active")
         self.audit.note("address confirmed", user=account.name, network=client.network)
@@ -155,9 +157,9 @@ class Registration:
         def letter() -> Mail | None:
             owner = self.directory.by_address(address)
             if owner is not None:
-                return None if owner.id == account.id else Mail(address, *self.letters.has_account(owner.name))
+                return None if owner.id == account.id else Mail(address, *self.letters.has_account(owner))
             token = self.links.issue("confirm", account.row, f"{account.id} {account.status} {address}")
-            return Mail(address, *self.letters.confirm(account.name, token))
+            return Mail(address, *self.letters.confirm(account, token))
 
         self.outbox.post(letter)
 
@@ -168,7 +170,7 @@ class Registration:
             account = self.directory.by_address(given) if "@" in given else self.directory.account(given)
             if account is None or not account.email or account.status in ("deleted", "banned", "suspended"):
                 return None
-            return Mail(account.email, *self.letters.reset(account.name, self.reset_link(account)))
+            return Mail(account.email, *self.letters.reset(account, self.reset_link(account)))
 
         self.outbox.post(letter)
 
@@ -185,10 +187,10 @@ class Registration:
         link = self.links.look(token, "reset")
         account = self.of_reset_link(link) if link else None
         if account is None:
-            raise Refused(OUTDATED)
+            raise Refused(_(OUTDATED))
         hashed = self.passwords.hashed(checked_password(password, name=account.name, address=account.email))
         if self.links.spend(token, "reset") is None:
-            raise Refused(OUTDATED)
+            raise Refused(_(OUTDATED))
         self.set_password(account, hashed, client)
         if account.status in ("invited", "signed-up"):
             self.directory.set_status(account, "pending" if self._is_to_wait(account) else "active")
@@ -201,12 +203,12 @@ class Registration:
         self.directory.set_password(account, hashed)
         self.audit.note("password", user=account.name, network=client.network)
         if account.email:
-            self.outbox.post(lambda: Mail(account.email, *self.letters.changed(account.name, "password")))
+            self.outbox.post(lambda: Mail(account.email, *self.letters.changed_password(account)))
 
     def become_administrator(self, token: str, account: Account, client: Client) -> None:
         """Raises Refused, StoreAway."""
         if self.links.spend(token, "administrator") is None:
-            raise Refused(OUTDATED)
+            raise Refused(_(OUTDATED))
         self.directory.set_administrator(account, True)
         self.audit.note("administrator", user=account.name, by="a link", network=client.network)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.accounts.tables import SESSION, SESSION_LONGEST_S, SESSION_S
+from wikka_port.texts import _
 
 SEEN_EVERY_S: Final = 300
 AGENT_CHARS_MAX: Final = 200
@@ -57,7 +58,9 @@ class Session:
         """A name by which its owner may know it, as "Firefox on Linux"."""
         name = next((shown for word, shown in _BROWSERS if word in self.agent), "")
         system = next((shown for word, shown in _SYSTEMS if word in self.agent), "")
-        return f"{name} on {system}" if name and system else self.agent[:60] or "Unknown browser"
+        if name and system:
+            return _("{browser} on {system}", browser=name, system=system)
+        return self.agent[:60] or _("Unknown browser")
 
     def is_over(self, now_ms: int) -> bool:
         return not (now_ms < self.seen_ms + SESSION_S * _MS and now_ms < self.created_ms + SESSION_LONGEST_S * _MS)

@@ -20,14 +20,16 @@ from wikka_port.accounts.session_store import Sessions
 from wikka_port.accounts.tables import user_row
 from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, TYPED_CHARS_MAX, usual_password
 from wikka_port.security import RateLimiter, network_of
+from wikka_port.texts import N_, _
 
-WRONG: Final = "The name or the password is not right."
+WRONG: Final = N_("The name or the password is not right.")
+WRONG_PASSWORD: Final = N_("The password is not right.")
 NOT_ACTIVE: Final = {
-    "signed-up": "Please confirm your mail address first: follow the link that was sent to you.",
-    "invited": "This account has no password yet: follow the link that you were given.",
-    "pending": "This account waits for an administrator's approval.",
-    "suspended": "This account is suspended. Please ask an administrator.",
-    "banned": "This account is banned.",
+    "signed-up": N_("Please confirm your mail address first: follow the link that was sent to you."),
+    "invited": N_("This account has no password yet: follow the link that you were given."),
+    "pending": N_("This account waits for an administrator's approval."),
+    "suspended": N_("This account is suspended. Please ask an administrator."),
+    "banned": N_("This account is banned."),
     "deleted": WRONG,
 }
 
@@ -70,15 +72,15 @@ class SigningIn:
         self._check(self.by_account, (account.row if account else user_row(name)).hex())
         if not self.is_password(account, password):
             self.audit.note("sign-in refused", user=account.name if account else "", network=client.network)
-            raise Refused(WRONG)
+            raise Refused(_(WRONG))
         assert account is not None, "a password is somebody's"
         if account.status != "active":
-            raise Refused(NOT_ACTIVE[account.status])
+            raise Refused(_(NOT_ACTIVE[account.status]))
         if self.passwords.is_outdated(account.password):
             account = self.directory.renew_hash(account, self.passwords.hashed(usual_password(password)))
         cookie = self.sessions.begin(account, network=client.network, agent=client.agent)
         if cookie is None:  # a new password was set while the old one was verified
-            raise Refused(WRONG)
+            raise Refused(_(WRONG))
         self.audit.note("sign-in", user=account.name, network=client.network)
         return account, cookie
 
@@ -94,7 +96,8 @@ class SigningIn:
     def _check(self, limiter: RateLimiter, key: str) -> None:
         wait_s = math.ceil(limiter.wait_s(key))
         if wait_s > 0:
-            raise Refused(f"These were many attempts in a short time. Please wait {wait_s} s.", 429, wait_s)
+            said = _("These were many attempts in a short time. Please wait {wait_s} s.", wait_s=wait_s)
+            raise Refused(said, 429, wait_s)
 
     def _named(self, name: str) -> Account | None:
         return self.directory.by_address(name) if "@" in name else self.directory.account(name.strip())

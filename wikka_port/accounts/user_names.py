@@ -17,6 +17,7 @@ from wikka_port.look_alikes import plain, signature_look_alike
 from wikka_port.names import InvalidName, is_camel_case, normalise
 from wikka_port.schema import folded
 from wikka_port.security import is_address
+from wikka_port.texts import _
 
 Allowed = Literal["any", "wikiwords"]
 
@@ -44,23 +45,30 @@ def checked_name(text: str, allowed: Allowed = "any") -> str:
     try:
         name = normalise(text)
     except InvalidName as problem:
-        raise Unsuitable(f"This cannot be the name of a user: {problem.reason}.") from None
+        raise Unsuitable(_("This cannot be the name of a user: {reason}.", reason=problem.reason)) from None
     if not NAME_CHARS_MIN <= len(name) <= NAME_CHARS_MAX:
-        raise Unsuitable(f"A name has {NAME_CHARS_MIN} to {NAME_CHARS_MAX} characters; this one has {len(name)}.")
+        raise Unsuitable(
+            _(
+                "A name has {least} to {most} characters; this one has {count}.",
+                least=NAME_CHARS_MIN,
+                most=NAME_CHARS_MAX,
+                count=len(name),
+            )
+        )
     refused = _REFUSED.search(name)
     if refused:
-        raise Unsuitable(f"A name cannot have the character {refused.group()} in it.")
+        raise Unsuitable(_("A name cannot have the character {character} in it.", character=refused.group()))
     like = signature_look_alike(name)
     if like is not None:
-        raise Unsuitable(f"Nobody can have this name. {like}")
+        raise Unsuitable(f"{_('Nobody can have this name.')} {like}")
     if is_address(plain(name)):
-        raise Unsuitable("Please choose a name; a number of that form is the address of a machine.")
+        raise Unsuitable(_("Please choose a name; a number of that form is the address of a machine."))
     if not any(character.isalpha() for character in name):
-        raise Unsuitable("A name has at least one letter.")
+        raise Unsuitable(_("A name has at least one letter."))
     if folded(name) in _RESERVED or _VISITOR.match(folded(name)):
-        raise Unsuitable("This name is kept for the wiki itself. Please choose another.")
+        raise Unsuitable(_("This name is kept for the wiki itself. Please choose another."))
     if allowed == "wikiwords" and not is_camel_case(name):
-        raise Unsuitable("Names here are WikiWords: two words or more, each with a capital letter, without blanks.")
+        raise Unsuitable(_("Names here are WikiWords: two words or more, each with a capital letter, without blanks."))
     return name
 
 
@@ -68,14 +76,16 @@ def checked_password(password: str, *, name: str, address: str = "") -> str:
     """As it is hashed: keyboards that compose letters differently give the same.  Raises Unsuitable."""
     composed = usual_password(password[: TYPED_CHARS_MAX + 1])
     if len(composed) < PASSWORD_CHARS_MIN:
-        raise Unsuitable(f"A password has at least {PASSWORD_CHARS_MIN} characters; a few words make a good one.")
+        raise Unsuitable(
+            _("A password has at least {count} characters; a few words make a good one.", count=PASSWORD_CHARS_MIN)
+        )
     if len(composed) > PASSWORD_CHARS_MAX:
-        raise Unsuitable(f"A password has at most {PASSWORD_CHARS_MAX} characters.")
+        raise Unsuitable(_("A password has at most {count} characters.", count=PASSWORD_CHARS_MAX))
     if len(set(composed)) < _PASSWORD_DIFFERENT_MIN:
-        raise Unsuitable("This password repeats a few characters. Please choose one that is harder to guess.")
+        raise Unsuitable(_("This password repeats a few characters. Please choose one that is harder to guess."))
     known = folded(composed)
     if folded(name) in known or (address and known in (folded(address), folded(address.partition("@")[0]))):
-        raise Unsuitable("A password cannot be made of the name or the mail address.")
+        raise Unsuitable(_("A password cannot be made of the name or the mail address."))
     return composed
 
 
@@ -87,5 +97,5 @@ def checked_address(text: str) -> str:
     """The address of a mail, as it was typed but for blanks around it.  Raises Unsuitable."""
     address = text.strip()
     if len(address) > ADDRESS_CHARS_MAX or not _ADDRESS.fullmatch(address) or not address.isprintable():
-        raise Unsuitable("This is no mail address. It looks like name@example.org.")
+        raise Unsuitable(_("This is no mail address. It looks like name@example.org."))
     return address

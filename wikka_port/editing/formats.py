@@ -12,9 +12,12 @@ from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft
 from wikka_port.markup.converting import to_markdown
 from wikka_port.markup.formats import FORMATS, MARKDOWN, WIKKA
+from wikka_port.texts import N_, _
 
-BY_HAND = "Markdown is not converted to Wikka markup: the text is as it was. Change it by hand and look at the preview."
-OF_THE_PAGE = "The format is that of a whole page. Open the editor of the page, not of a section, to change it."
+BY_HAND = N_(
+    "Markdown is not converted to Wikka markup: the text is as it was. Change it by hand and look at the preview."
+)
+OF_THE_PAGE = N_("The format is that of a whole page. Open the editor of the page, not of a section, to change it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Turned:
 
     @property
     def name(self) -> str:
-        return FORMATS[self.draft.markup]
+        return _(FORMATS[self.draft.markup])
 
 
 def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:
@@ -36,8 +39,8 @@ def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:
     if not draft.markup or not draft.written or draft.written == draft.markup:
         return None
     if draft.section:
-        return Turned(replace(draft, markup=draft.written), [], (), OF_THE_PAGE)
+        return Turned(replace(draft, markup=draft.written), [], (), _(OF_THE_PAGE))
     if (draft.written, draft.markup) != (WIKKA, MARKDOWN):
-        return Turned(replace(draft, written=draft.markup), [], (), BY_HAND)
+        return Turned(replace(draft, written=draft.markup), [], (), _(BY_HAND))
     text, lost = to_markdown(draft.body, autolink=autolink)
     return Turned(replace(draft, body=text, written=MARKDOWN), rows(draft.body, text), lost, "")

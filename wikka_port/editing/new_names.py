@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.site import Site
+from wikka_port.texts import _
 
 
 def refusal(site: Site, name: str, *, leaving: str = "") -> str:
@@ -17,6 +18,6 @@ def refusal(site: Site, name: str, *, leaving: str = "") -> str:
     if like is None and found:
         shown = [other for other in found if other in site.wiki.readable(found)]
         if not shown:
-            return "No new page can have this name: it looks like the name of another page."
-        like = LookAlike(shown[0], "that is another page")
-    return "" if like is None else f"No new page can have this name. {like}"
+            return _("No new page can have this name: it looks like the name of another page.")
+        like = LookAlike(shown[0], _("that is another page"))
+    return "" if like is None else f"{_('No new page can have this name.')} {like}"

@@ -28,6 +28,7 @@ from wikka_port.limits import SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE, SUGGESTIONS_S
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.names import page_key
 from wikka_port.schema import TableSpec
+from wikka_port.texts import _
 
 SUGGESTIONS: Final = b"suggestions"
 _FAMILY: Final = {"max_versions": 1, "time_to_live": SUGGESTIONS_S}
@@ -66,9 +67,15 @@ class Suggestions:
         """Raises TooMany."""
         there = self.of(name)
         if sum(other.owner == one.owner for other in there) >= SUGGESTED_BY_ONE:
-            raise TooMany(f"You have suggested {SUGGESTED_BY_ONE} changes of this page that nobody has looked at yet.")
+            said = _(
+                "You have suggested {count} changes of this page that nobody has looked at yet.", count=SUGGESTED_BY_ONE
+            )
+            raise TooMany(said)
         if len(there) >= SUGGESTED_OF_PAGE:
-            raise TooMany(f"{SUGGESTED_OF_PAGE} changes of this page wait to be looked at, and that is the most.")
+            said = _(
+                "{count} changes of this page wait to be looked at, and that is the most.", count=SUGGESTED_OF_PAGE
+            )
+            raise TooMany(said)
         made = replace(one, id=secrets.token_hex(8))
         self._rows.put(SUGGESTIONS, _row(name, made.id), _pack(made))
         return made

@@ -12,10 +12,11 @@ from wikka_port.accounts.signing_in import Refused
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.settings import confirm_password
 from wikka_port.site import Site, redirect
+from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 from wikka_port.visitors import unregistered
 
-LAST = "You are the only administrator. Make somebody else one first; a wiki without one cannot be looked after."
+LAST = N_("You are the only administrator. Make somebody else one first; a wiki without one cannot be looked after.")
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -26,7 +27,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
         try:
             if not is_genuine(site, request):
-                raise Refused(STALE_FORM)
+                raise Refused(_(STALE_FORM))
             confirm_password(site, request, account)
             return _leave(site, request, account)
         except Refused as refused:
@@ -37,12 +38,12 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 def _leave(site: Site, request: Request, account: Account) -> Response:
     if account.admin and not any(_is_administrator(one) for one in site.accounts.directory.all() if one != account):
-        raise Refused(LAST, 409)
+        raise Refused(_(LAST), 409)
     leave(site.wiki.edits, site.accounts.directory, account)
     site.accounts.audit.note("delete", user=neutral_name(account), network=client_of(request).network)
     gone = site.for_new_session(unregistered(site.visitor.network_hash))
-    message = f"The account is deleted. Its edits stay, signed “{neutral_name(account)}”."
-    response = gone.html("error.html", title="Good-bye", message=message, back="")
+    message = _("The account is deleted. Its edits stay, signed “{name}”.", name=neutral_name(account))
+    response = gone.html("error.html", title=_("Good-bye"), message=message, back="")
     cookies.drop_cookie(response, request, cookies.SESSION)
     cookies.drop_cookie(response, request, cookies.BROWSER)
     return response

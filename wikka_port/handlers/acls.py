@@ -16,7 +16,7 @@ from typing import Any, Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.entering import client_of
-from wikka_port.forms import form_page, is_genuine
+from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.show import missing
 from wikka_port.pages import Page, StoreAway
 from wikka_port.rights.explaining import decisions, explained
@@ -26,13 +26,13 @@ from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, PageRights, Privi
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.rights.words import TITLES, who_always
 from wikka_port.site import Site, redirect
+from wikka_port.texts import N_, _
 from wikka_port.urls import page_url
 from wikka_port.visitors import NOBODY, Visitor
 
 log = logging.getLogger(__name__)
 
-STALE: Final = "This form could not be checked: it was open for very long, or cookies are off. Please send it again."
-CHANGED: Final = (
+CHANGED: Final = N_(
     "Somebody else changed the rights of this page meanwhile. Above is what counts now, below what you typed."
 )
 
@@ -50,10 +50,10 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Response:
     if not is_genuine(site, request):
-        return _form(site, request, page, proposal, status=403, problem=STALE)
+        return _form(site, request, page, proposal, status=403, problem=_(STALE_FORM))
     wrong = complaints(proposal)
     if wrong:
-        return _form(site, request, page, proposal, status=400, problem="A list has a mistake.", wrong=wrong)
+        return _form(site, request, page, proposal, status=400, problem=_("A list has a mistake."), wrong=wrong)
     if "try" in request.form:
         return _form(site, request, page, proposal, tried=_tried(site, page, proposal))
     stranger = _stranger(site, page, proposal)
@@ -63,7 +63,7 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
     if lost and "confirm" not in request.form:
         return _form(site, request, page, proposal, lost=lost)
     if proposal.revision.encode() != page.rights.revision:
-        return _form(site, request, page, _onto(proposal, page), status=409, problem=CHANGED)
+        return _form(site, request, page, _onto(proposal, page), status=409, problem=_(CHANGED))
     try:
         site.wiki.rights.change(page.name, page.rights, proposal.owner, proposal.lists)
     except RightsChanged:
@@ -71,7 +71,7 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
         site.wiki.require(page.name, Privilege.CHANGE_RIGHTS)
         if current is None:
             return missing(site, page.name)
-        return _form(site, request, current, _onto(proposal, current), status=409, problem=CHANGED)
+        return _form(site, request, current, _onto(proposal, current), status=409, problem=_(CHANGED))
     note_change(site, request, page.name)
     return redirect(page_url(page.name))
 
@@ -94,7 +94,9 @@ def _stranger(site: Site, page: Page, proposal: Proposal) -> str:
     owner = proposal.owner
     if owner in NO_OWNERS or owner in (PUBLIC, page.owner) or site.wiki.rights.users([owner]):
         return ""
-    return f"There is no user “{owner}”. The owner is a registered user, {PUBLIC}, or nobody."
+    return _(
+        "There is no user “{owner}”. The owner is a registered user, {public}, or nobody.", owner=owner, public=PUBLIC
+    )
 
 
 def _guarded(site: Site, page: Page, rights: PageRights, proposal: Proposal, visitor: Visitor | None = None) -> Guarded:
@@ -110,11 +112,11 @@ def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
     visitor, known = _visitor_named(site, proposal.tried_as)
     proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
     found = decisions(site.wiki.rights, visitor, Guarded(page.name, proposed, True, site.wiki.rights.rules()))
-    titles = {**TITLES, Privilege.CHANGE_RIGHTS: "Change its rights"}
+    titles = {**TITLES, Privilege.CHANGE_RIGHTS: N_("Change its rights")}
     return {
-        "who": proposal.tried_as or "A visitor who is not signed in",
+        "who": proposal.tried_as or _("A visitor who is not signed in"),
         "known": known,
-        "decisions": [(titles[privilege], decision) for privilege, decision in found.items()],
+        "decisions": [(_(titles[privilege]), decision) for privilege, decision in found.items()],
     }
 
 
@@ -142,7 +144,7 @@ def _form(
         explained=explained(site.wiki.rights, page.name, page.rights),
         always=who_always(page.owner),
         proposal=proposal,
-        privileges=[(privilege, TITLES[privilege]) for privilege in LISTED],
+        privileges=[(privilege, _(TITLES[privilege])) for privilege in LISTED],
         problem=problem,
         **shown,
     )

@@ -9,6 +9,7 @@ from wikka_port.accounts.signing_in import Refused
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.login import form as login_form
 from wikka_port.site import Site
+from wikka_port.texts import _
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -16,14 +17,14 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
         try:
             if not is_genuine(site, request):
-                raise Refused(STALE_FORM)
+                raise Refused(_(STALE_FORM))
             site.accounts.signing_in.check_rate(client_of(request))
             account = site.accounts.registration.confirm(token, client_of(request))
         except Refused as refused:
             problem = str(refused)
         else:
-            done = "Your mail address is confirmed."
+            done = _("Your mail address is confirmed.")
             if account.status == "pending":
-                done += " An administrator has to let you in now."
+                done = f"{done} {_('An administrator has to let you in now.')}"
             return login_form(site, request, done=done)
     return form_page(site, request, "confirm.html", status=403 if problem else 200, token=token, problem=problem)

@@ -25,10 +25,11 @@ from wikka_port.pages import Page, StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
+from wikka_port.texts import N_, _
 
-CONFLICT: Final = "Somebody else saved this page while you were writing. Nothing is lost: both texts are below."
-TO_CHOOSE: Final = "Nothing is saved yet: please choose for each place."
-CHOSEN: Final = "Nothing is saved yet: this is the text with what you chose. Look it over, then save."
+CONFLICT: Final = N_("Somebody else saved this page while you were writing. Nothing is lost: both texts are below.")
+TO_CHOOSE: Final = N_("Nothing is saved yet: please choose for each place.")
+CHOSEN: Final = N_("Nothing is saved yet: this is the text with what you chose. Look it over, then save.")
 _PLACE: Final = re.compile("[0-9]{1,4}")
 _CONTEXT: Final = 2  # lines shown before and behind a place
 
@@ -60,7 +61,7 @@ def conflict_page(
         "places": _places(found, sides or {}),
         "has_agreed": any(isinstance(piece, Agreed) and piece.changed for piece in found),
     }
-    problem = CONFLICT if sides is None else TO_CHOOSE
+    problem = _(CONFLICT if sides is None else TO_CHOOSE)
     return edit_form(site, request, name, offered, status=409, problem=problem, **values)
 
 
@@ -71,7 +72,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
         met = _met(site, name, number_in(request.form, "now"), token_in(request.form, "now_token"))
         began = began_from(site, name, draft)
     except NotAllowed as not_allowed:
-        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, not_allowed)} {KEPT}")
+        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, not_allowed)} {_(KEPT)}")
     except StoreAway as away:
         return later(edit_form(site, request, name, draft, status=503, problem=away_text(away)), 5)
     if met is None or not alike(draft, met) or (began is None) != ("whole" in request.form):
@@ -84,7 +85,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
         return conflict_page(site, request, name, Unmerged(draft, met), sides=chosen)
     both = replace(draft, body=text, base=met.number, base_token=met.token, written=draft.markup)
     if request.form["choose"] == "edit":
-        return edit_form(site, request, name, both, problem=CHOSEN)
+        return edit_form(site, request, name, both, problem=_(CHOSEN))
     return both
 
 

@@ -31,11 +31,12 @@ from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
+from wikka_port.texts import N_, _
 from wikka_port.urls import page_path
 
 log = logging.getLogger(__name__)
 
-TOO_LARGE = "The text is larger than the wiki takes."
+TOO_LARGE = N_("The text is larger than the wiki takes.")
 AWAY_S = 5
 
 
@@ -60,7 +61,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     try:
         form = request.form
     except RequestEntityTooLarge:
-        return form_json(site, request, {"error": TOO_LARGE}, status=413, fresh=False)
+        return form_json(site, request, {"error": _(TOO_LARGE)}, status=413, fresh=False)
     draft = draft_of(form)
     if "discard" in form:
         return _thrown_away(site, request, name, draft)
@@ -96,19 +97,20 @@ def _keep(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
     if changed:
         return _NotKept(403 if site.visitor.name else 401, changed, fresh=True)
     if not is_genuine(site, request):
-        return _NotKept(403, STALE, fresh=True)
+        return _NotKept(403, _(STALE), fresh=True)
     refused = complaint(draft, site.config)
     if refused is not None and refused[0] == 413:
         return _NotKept(*refused)
     if not draft.id:
-        return _NotKept(400, "This form keeps no drafts: please open the editor of the page anew.")
+        return _NotKept(400, _("This form keeps no drafts: please open the editor of the page anew."))
     wait_s = math.ceil(site.pace.drafts.wait_s(request.remote_addr or ""))
     if wait_s:
-        return _NotKept(429, f"Drafts came very often. The next one can be kept in {wait_s} s.", wait_s)
+        problem = _("Drafts came very often. The next one can be kept in {wait_s} s.", wait_s=wait_s)
+        return _NotKept(429, problem, wait_s)
     try:
         return _kept(site, request, name, draft)
     except NotAllowed as not_allowed:
-        return _NotKept(403, f"{sentence(site, not_allowed)} {KEPT}")
+        return _NotKept(403, f"{sentence(site, not_allowed)} {_(KEPT)}")
     except StoreAway as away:
         log.warning("a draft of %s was not kept: %s", name, away)
         return _NotKept(503, away_text(away), AWAY_S)
@@ -121,7 +123,8 @@ def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
     if site.visitor.name is None and not drafts.is_kept(name, owner, draft.id):
         wait_s = math.ceil(site.pace.new_drafts.wait_s(request.remote_addr or ""))
         if wait_s:
-            return _NotKept(429, f"Many drafts were begun. This one can be kept in {wait_s} s.", wait_s)
+            problem = _("Many drafts were begun. This one can be kept in {wait_s} s.", wait_s=wait_s)
+            return _NotKept(429, problem, wait_s)
     now = site.accounts.clock_ms()
     others = drafts.others(name, {owner, *owners_of(site, request)}, now)
     kept = KeptDraft(
@@ -148,8 +151,8 @@ def _thrown_away(site: Site, request: Request, name: str, draft: FormDraft) -> R
             request,
             "error.html",
             status=403,
-            title="Not thrown away",
-            message=other_person(site, draft) or STALE,
+            title=_("Not thrown away"),
+            message=other_person(site, draft) or _(STALE),
             back=page_path(name, "edit"),
         )
     drafts = site.wiki.drafts(name)
@@ -165,8 +168,9 @@ def _compare(site: Site, request: Request, name: str) -> Response:
     own = site.wiki.drafts(name).own(name, owners_of(site, request)) if is_id(asked) else []
     kept = next((one for one in own if one.id == asked), None)
     if kept is None or kept.text is None:
-        message = "There is no such draft: it was saved or thrown away, or it is another browser's."
-        return site.html("error.html", status=404, title="No draft", message=message, back=page_path(name, "edit"))
+        message = _("There is no such draft: it was saved or thrown away, or it is another browser's.")
+        back = page_path(name, "edit")
+        return site.html("error.html", status=404, title=_("No draft"), message=message, back=back)
     edit = whole(site, name, form_of(kept), page)
     changed = rows(page.body if page else "", kept.text if edit is None else edit.body)
     return form_page(site, request, "draft.html", page_name=name, kept=kept, page=page, rows=changed)

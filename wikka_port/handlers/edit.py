@@ -41,6 +41,7 @@ from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number, redirect
+from wikka_port.texts import _, _w
 from wikka_port.urls import page_path
 
 
@@ -85,12 +86,12 @@ def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
         model = site.wiki.page(normalise(like)) if like else None
         if model is None:
             return FormDraft("")
-        note = "" if is_template(model.name) else f"Copy of {model.name}"[: site.config.max_note_chars]
+        note = "" if is_template(model.name) else _w("Copy of {name}", name=model.name)[: site.config.max_note_chars]
         return FormDraft(model.body, note, markup=model.markup, language=model.language)
     asked = number(request, "revision")
     old = None if asked is None else site.wiki.revision(page.name, asked)
     if old is not None and old.body is not None:
-        note = f"From revision {asked}"
+        note = _w("From revision {number}", number=asked)
         language = language_back(page, old)
         draft = FormDraft(old.body, note, base=page.number, base_token=page.token, markup=old.markup)
         return replace(draft, language=language)
@@ -115,7 +116,7 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
     if changed:
         return edit_form(site, request, name, draft, status=403, problem=changed, sign_in=draft.signed_as)
     if not is_genuine(site, request):
-        return edit_form(site, request, name, draft, status=403, problem=STALE)
+        return edit_form(site, request, name, draft, status=403, problem=_(STALE))
     return _submit(site, request, name, draft, was_stored=was_stored)
 
 
@@ -140,12 +141,12 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         return edit_form(site, request, name, draft, status=refused[0], problem=refused[1])
     wait_s = math.ceil(site.limiter.wait_s(request.remote_addr or ""))
     if wait_s > 0:
-        problem = f"These were many edits in a short time. Please wait {wait_s} s, then save again."
+        problem = _("These were many edits in a short time. Please wait {wait_s} s, then save again.", wait_s=wait_s)
         return later(edit_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
         saved = save(site, name, draft, was_stored=was_stored)
     except NotAllowed as not_allowed:
-        problem = f"{sentence(site, not_allowed)} {KEPT}"
+        problem = f"{sentence(site, not_allowed)} {_(KEPT)}"
         return edit_form(site, request, name, draft, status=403, problem=problem)
     except Unmerged as conflict:
         return conflict_page(site, request, name, conflict)
@@ -189,7 +190,7 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
         page = site.wiki.page(name)
         site.wiki.require(name, Privilege.WRITE)
     except NotAllowed as refused:
-        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {KEPT}")
+        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {_(KEPT)}")
     except StoreAway:
         page = None
     other = _turned(site, request, name, draft)

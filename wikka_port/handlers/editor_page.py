@@ -15,15 +15,16 @@ from wikka_port.page_languages import NAMES
 from wikka_port.refusals import unavailable
 from wikka_port.site import Site
 from wikka_port.store import StoreAway
+from wikka_port.texts import N_, _
 
-SAFE: Final = "Your text is safe in this form: please try again shortly."
-STALE: Final = (
+SAFE: Final = N_("Your text is safe in this form: please try again shortly.")
+STALE: Final = N_(
     "This form could not be checked: it was open for very long, or cookies are off. "
     "Your text is below: please look it over and save again."
 )
-SIGNED_OUT: Final = "You are not signed in any more. Your text is below: sign in here to save it under your name."
-SIGNED_IN: Final = "You are signed in as {} by now. Your text is below: save again to sign it with that name."
-KEPT: Final = "Your text is below, for you to keep."
+SIGNED_OUT: Final = N_("You are not signed in any more. Your text is below: sign in here to save it under your name.")
+SIGNED_IN: Final = N_("You are signed in as {name} by now. Your text is below: save again to sign it with that name.")
+KEPT: Final = N_("Your text is below, for you to keep.")
 
 
 def edit_form(
@@ -46,7 +47,7 @@ def edit_form(
         status=status,
         page_name=name,
         draft=with_id(replace(draft, markup=draft.markup or draft.written or _usual(site, draft))),
-        formats=FORMATS,
+        formats={markup: _(called) for markup, called in FORMATS.items()},
         page_languages=NAMES,
         problem=problem,
         **shown,
@@ -65,11 +66,11 @@ def later(response: Response, seconds: int) -> Response:
 
 def away_text(away: StoreAway) -> str:
     """Say why nothing was saved or kept."""
-    return f"{unavailable(away)} {SAFE}"
+    return f"{unavailable(away)} {_(SAFE)}"
 
 
 def other_person(site: Site, draft: FormDraft) -> str:
     """Say that the form was made for somebody else than who sends it; "": it was not."""
     if draft.signed_as == (site.visitor.name or ""):
         return ""
-    return SIGNED_IN.format(site.visitor.name) if site.visitor.name else SIGNED_OUT
+    return _(SIGNED_IN, name=site.visitor.name) if site.visitor.name else _(SIGNED_OUT)

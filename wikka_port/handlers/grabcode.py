@@ -15,6 +15,7 @@ from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
 from wikka_port.site import Site, number
+from wikka_port.texts import _, _n
 from wikka_port.urls import page_url
 
 _NOT_IN_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -33,8 +34,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
     blocks = code_blocks(request, page)
     place = (number(request, "block") or 1) - 1
     if not 0 <= place < len(blocks):
-        message = f"The page has {len(blocks)} code blocks."
-        return site.html("error.html", status=404, title="No such code block", message=message, back=page_url(name))
+        message = _n("The page has {n} code block.", "The page has {n} code blocks.", len(blocks))
+        title = _("No such code block")
+        return site.html("error.html", status=404, title=title, message=message, back=page_url(name))
     return _file(blocks[place])
 
 

@@ -10,6 +10,7 @@ from wikka_port.limits import REASON_CHARS_MAX
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.pages import Page
 from wikka_port.site import Site, number, redirect
+from wikka_port.texts import _
 from wikka_port.urls import page_path
 
 
@@ -22,7 +23,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.method != "POST":
         return _form(site, request, page)
     if not is_genuine(site, request):
-        return _form(site, request, page, status=403, problem=STALE_FORM)
+        return _form(site, request, page, status=403, problem=_(STALE_FORM))
     form = request.form
     text = form.get("revision", "")
     asked = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0

@@ -8,6 +8,7 @@ from wikka_port.accounts.entering import enter
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.site import Site, redirect
+from wikka_port.texts import _
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -16,7 +17,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.method != "POST":
         return form(site, request, onward)
     if not is_genuine(site, request):
-        return form(site, request, onward, status=403, problem=STALE_FORM)
+        return form(site, request, onward, status=403, problem=_(STALE_FORM))
     try:
         entered = enter(site, request)
     except Refused as refused:

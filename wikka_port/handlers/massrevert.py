@@ -14,6 +14,7 @@ from wikka_port.moving.runner import start
 from wikka_port.names import MAX_NAME_BYTES
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.site import Site, redirect
+from wikka_port.texts import _, _w
 from wikka_port.urls import site_path
 
 PREVIEWED = 200  # pages looked at before it is done
@@ -26,18 +27,19 @@ def handle(site: Site, request: Request, _name: str) -> Response:
     given = request.form if request.method == "POST" else request.args
     author, since = given.get("author", "").strip()[:255], given.get("since", "").strip()[:30]
     since_ms = moment(since) if since else clock_ms() - 24 * 3600 * 1000
-    problem = "Write the moment as 2026-11-24 or 2026-11-24T15:00 (UTC)." if since_ms is None else ""
+    problem = _("Write the moment as 2026-11-24 or 2026-11-24T15:00 (UTC).") if since_ms is None else ""
     status = 400 if problem else 200
     shown = since or datetime.fromtimestamp((since_ms or 0) / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
     names = [] if problem or not author else list(_some(moves.wiki, author, since_ms or 0))
     if request.method == "POST" and not problem and author:
         if is_genuine(site, request):
-            reason = request.form.get("reason", "")[:REASON_CHARS_MAX] or f"All of {author} since {shown}"
+            reason = request.form.get("reason", "")[:REASON_CHARS_MAX]
+            reason = reason or _w("All of {author} since {moment}", author=author, moment=shown)
             job = new_job(REVERT, site.visitor.signature, "account", reason, author=author, since_ms=since_ms or 0)
             Jobs(moves.rows, clock_ms).begin(job, edited_by(moves.wiki, author, since_ms or 0))
             start(moves.wiki, job)
             return redirect(site_path("moves", job=job.id.decode()))
-        problem, status = STALE_FORM, 403
+        problem, status = _(STALE_FORM), 403
     plans = [planned(moves.wiki, author, since_ms or 0, name) for name in names]
     values = {"author": author, "since": shown, "plans": plans, "more": len(names) == PREVIEWED, "problem": problem}
     return form_page(site, request, "massrevert.html", status=status, **values)
@@ -72,7 +74,7 @@ def handle_delete(site: Site, request: Request, _name: str) -> Response:
     names = site.wiki.names(prefix=prefix, limit=LISTED_QUICK) if prefix else []
     problem, status = "", 200
     if request.method == "POST" and not is_genuine(site, request):
-        problem, status = STALE_FORM, 403
+        problem, status = _(STALE_FORM), 403
     elif request.method == "POST" and names:
         if request.form.get("count") == str(len(names)):
             reason = request.form.get("reason", "")[:REASON_CHARS_MAX]
@@ -80,7 +82,7 @@ def handle_delete(site: Site, request: Request, _name: str) -> Response:
             Jobs(moves.rows, clock_ms).begin(job, names)
             start(moves.wiki, job)
             return redirect(site_path("moves", job=job.id.decode()))
-        problem, status = "The pages were others a moment ago. Please look at them again.", 409
+        problem, status = _("The pages were others a moment ago. Please look at them again."), 409
     values = {"prefix": prefix, "names": names, "problem": problem, "most": LISTED_QUICK}
     return form_page(site, request, "massdelete.html", status=status, **values)
 

@@ -15,6 +15,7 @@ from wikka_port.names import page_key
 from wikka_port.pages import clock_ms
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, redirect
+from wikka_port.texts import _
 from wikka_port.urls import site_path
 
 REFRESH_S = 2
@@ -31,17 +32,18 @@ def handle(site: Site, request: Request, _name: str) -> Response:
     progress = jobs.progress(asked.encode("utf-8", "replace"))
     if progress is None or not _may_see(site, progress):
         moves.require_site()
-        return site.html("error.html", status=404, title="Not found", message="There is no such work.", back="")
+        message = _("There is no such work.")
+        return site.html("error.html", status=404, title=_("Not found"), message=message, back="")
     if request.method != "POST":
         return _shown(site, request, progress)
     if not is_genuine(site, request):
-        return _shown(site, request, progress, status=403, problem=STALE_FORM)
+        return _shown(site, request, progress, status=403, problem=_(STALE_FORM))
     try:
         return redirect(site_path("moves", job=_changed(site, request, jobs, progress)))
     except NotMoved as refused:
         return _shown(site, request, progress, status=409, problem=str(refused))
     except NotAllowed:
-        return _shown(site, request, progress, status=403, problem="You may not rename it back.")
+        return _shown(site, request, progress, status=403, problem=_("You may not rename it back."))
 
 
 def _may_see(site: Site, progress: Progress) -> bool:
@@ -81,7 +83,8 @@ def rename_back(site: Site, new: str, old: str) -> None:
     if redirect_page is not None:
         leads = redirect_page.body.startswith("#REDIRECT ") and new in redirect_page.note
         if not leads or len(moves.wiki.revisions(old, limit=2)) != 1:
-            raise NotMoved(old, f"{old} is a page of its own by now. Delete it first, or choose another name.")
+            said = _("{name} is a page of its own by now. Delete it first, or choose another name.", name=old)
+            raise NotMoved(old, said)
         moves.put_redirect_away(old)
     if site.wiki.page(new) is not None:
         moves.rename(new, old, redirect=False)

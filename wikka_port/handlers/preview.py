@@ -20,6 +20,7 @@ from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site
+from wikka_port.texts import _
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -28,12 +29,13 @@ def handle(site: Site, request: Request, name: str) -> Response:
     try:
         form = request.form
     except RequestEntityTooLarge:
-        return form_json(site, request, {"error": TOO_LARGE}, status=413, fresh=False)
+        return form_json(site, request, {"error": _(TOO_LARGE)}, status=413, fresh=False)
     if not is_genuine(site, request):
-        return form_json(site, request, {"error": STALE}, status=403, fresh=True)
+        return form_json(site, request, {"error": _(STALE)}, status=403, fresh=True)
     wait_s = math.ceil(site.pace.previews.wait_s(request.remote_addr or ""))
     if wait_s:
-        values = {"error": f"Previews came very often. The next one is there in {wait_s} s.", "retry": wait_s}
+        problem = _("Previews came very often. The next one is there in {wait_s} s.", wait_s=wait_s)
+        values = {"error": problem, "retry": wait_s}
         return later(form_json(site, request, values, status=429, fresh=False), wait_s)
     draft = draft_of(form)
     refused = complaint(draft, site.config)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.site import Site, conditional, number
+from wikka_port.texts import _
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
     asked = number(request, "revision")
     found = site.wiki.page(name) if asked is None else site.wiki.revision(name, asked)
     if found is None:
-        text, status = f"There is no page {name}.\n" if asked is None else "There is no such revision.\n", 404
+        said = _("There is no page {name}.", name=name) if asked is None else _("There is no such revision.")
+        text, status = f"{said}\n", 404
     else:
         text, status = found.body or "", 200
     response = Response(text, status=status, content_type="text/plain; charset=utf-8")

@@ -10,6 +10,7 @@ from wikka_port.feed_answers import feed_answer
 from wikka_port.feeds import Entry
 from wikka_port.groupings import by_day
 from wikka_port.site import Site
+from wikka_port.texts import _w
 from wikka_port.urls import page_path, site_path
 
 FEED_ROWS = 50
@@ -36,9 +37,9 @@ def handle_feed(site: Site, request: Request, name: str) -> Response:
             url=base + page_path(change.name, revision=change.number),
             updated_ms=change.time_ms,
             author=change.author,
-            summary=change.note or ("New page" if change.is_new else "Changed"),
+            summary=change.note or (_w("New page") if change.is_new else _w("Changed")),
         )
         for change in found
     ]
-    title = f"{site.config.site_name}: recent changes"
+    title = _w("{site}: recent changes", site=site.config.site_name)
     return feed_answer(request, base, title, site_path("recentchanges.xml"), site_path("recentchanges"), entries)

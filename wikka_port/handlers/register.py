@@ -14,6 +14,7 @@ from wikka_port.accounts.signing_in import Refused
 from wikka_port.accounts.user_names import PASSWORD_CHARS_MIN, Unsuitable
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.site import Site, redirect
+from wikka_port.texts import _
 from wikka_port.urls import site_path
 
 
@@ -23,7 +24,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if site.visitor.name and asked.administrator:
         return _become_administrator(site, request, asked.administrator)
     if request.method == "POST" and not is_genuine(site, request):
-        return _form(site, request, asked, status=403, problem=STALE_FORM)
+        return _form(site, request, asked, status=403, problem=_(STALE_FORM))
     try:
         if request.method == "POST":
             site.accounts.signing_in.check_rate(client_of(request))
@@ -32,7 +33,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     except Unsuitable as unsuitable:
         return _form(site, request, asked, status=400, problem=str(unsuitable))
     except NameTaken:
-        return _form(site, request, asked, status=409, problem=TAKEN)
+        return _form(site, request, asked, status=409, problem=_(TAKEN))
     except Refused as refused:
         return _form(site, request, asked, status=refused.status, problem=str(refused))
     return _form(site, request, asked, status=403, closed=refusal) if refusal else _form(site, request, asked)
@@ -71,7 +72,7 @@ def _become_administrator(site: Site, request: Request, token: str) -> Response:
     if request.method == "POST":
         account = site.accounts.directory.account(site.visitor.name or "")
         if not is_genuine(site, request) or account is None:
-            problem = STALE_FORM
+            problem = _(STALE_FORM)
         else:
             try:
                 site.accounts.registration.become_administrator(token, account, client_of(request))

@@ -20,6 +20,7 @@ from wikka_port.pages import StoreAway, clock_ms
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
+from wikka_port.texts import _
 from wikka_port.urls import page_path, site_path
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.method != "POST":
         return _form(site, request, name)
     if not is_genuine(site, request):
-        return _form(site, request, name, status=403, problem=STALE_FORM)
+        return _form(site, request, name, status=403, problem=_(STALE_FORM))
     moves, form = site.wiki.moves, request.form
     try:
         new = normalise(form.get("new", ""))
@@ -47,8 +48,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return _form(site, request, name, status=400, problem=str(invalid))
     except NotAllowed as refused:
         if refused.name == page.name:
-            return _form(site, request, name, status=403, problem="You may not give this page that name.")
-        return _form(site, request, name, status=403, problem="You may not make a page of that name.")
+            return _form(site, request, name, status=403, problem=_("You may not give this page that name."))
+        return _form(site, request, name, status=403, problem=_("You may not make a page of that name."))
     except NotMoved as refused_:
         return _form(site, request, name, status=409, problem=str(refused_))
     last = _begin_jobs(site, request, name, new, leaves)

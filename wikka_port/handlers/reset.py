@@ -15,9 +15,10 @@ from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.login import form as login_form
 from wikka_port.schema import folded
 from wikka_port.site import Site
+from wikka_port.texts import N_, _
 from wikka_port.visitors import unregistered
 
-DONE = "The new password is set, and all sessions were ended. Sign in with it."
+DONE = N_("The new password is set, and all sessions were ended. Sign in with it.")
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -26,11 +27,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
     try:
         if request.method == "POST":
             if not is_genuine(site, request):
-                raise Refused(STALE_FORM)
+                raise Refused(_(STALE_FORM))
             site.accounts.signing_in.check_rate(client_of(request))
             return _set(site, request, token) if token else _ask(site, request)
         if token and not _name(site, token):
-            problem, status, token = OUTDATED, 403, ""
+            problem, status, token = _(OUTDATED), 403, ""
     except Unsuitable as unsuitable:
         problem, status = str(unsuitable), 400
     except Refused as refused:
@@ -48,7 +49,7 @@ def _name(site: Site, token: str) -> str:
 def _ask(site: Site, request: Request) -> Response:
     given = request.form.get("user", "").strip()[:ADDRESS_CHARS_MAX]
     if not given:
-        raise Refused("Please give your name, or your mail address.", 400)
+        raise Refused(_("Please give your name, or your mail address."), 400)
     if site.accounts.by_recipient.wait_s(folded(given)) == 0:
         site.accounts.registration.ask_reset(given)
     return _form(site, request, asked=given)
@@ -56,7 +57,7 @@ def _ask(site: Site, request: Request) -> Response:
 
 def _set(site: Site, request: Request, token: str) -> Response:
     site.accounts.registration.reset(token, request.form.get("password", ""), client_of(request))
-    return login_form(site.for_new_session(unregistered(site.visitor.network_hash)), request, done=DONE)
+    return login_form(site.for_new_session(unregistered(site.visitor.network_hash)), request, done=_(DONE))
 
 
 def _form(

@@ -15,6 +15,7 @@ from wikka_port.page_rows import language_back
 from wikka_port.pages import Page, Revision
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number
+from wikka_port.texts import _w
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -28,7 +29,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     old = _last_but_one(site, page) if asked is None else site.wiki.revision(name, asked)
     if old is None or old.body is None:
         return no_revision(site, name)
-    note = f"Back to revision {old.number}"
+    note = _w("Back to revision {number}", number=old.number)
     if request.method == "POST":
         draft = draft_of(request.form)
         language = language_back(page, old)

@@ -14,6 +14,7 @@ from wikka_port.groupings import page_of
 from wikka_port.handlers.show import missing
 from wikka_port.pages import Revision
 from wikka_port.site import Site, number
+from wikka_port.texts import _w
 from wikka_port.urls import page_path
 
 FEED_ROWS = 30
@@ -26,11 +27,11 @@ def handle_feed(site: Site, request: Request, name: str) -> Response:
     base = public_address(site.config)
     entries = [
         Entry(
-            title=f"{name}: revision {revision.number}",
+            title=_w("{name}: revision {number}", name=name, number=revision.number),
             url=base + page_path(name, revision=revision.number),
             updated_ms=revision.time_ms,
             author=revision.author,
-            summary=revision.note or ("New page" if revision.number == 1 else "Changed"),
+            summary=revision.note or (_w("New page") if revision.number == 1 else _w("Changed")),
         )
         for revision in found
     ]

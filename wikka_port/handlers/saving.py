@@ -22,11 +22,12 @@ from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, Saved, StoreAway
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
+from wikka_port.texts import N_, _
 
 log = logging.getLogger(__name__)
 
 MERGES_MAX: Final = 4  # saves of others that come while one edit is merged
-NO_SECTION: Final = (
+NO_SECTION: Final = N_(
     "The page has no such section any more, so its text has no place to go to. It is below: copy it, "
     "and put it into the page by its editor."
 )
@@ -63,7 +64,7 @@ def save(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcom
     """
     edit = _whole(site, name, draft)
     began = edit.base
-    for _ in range(MERGES_MAX):
+    for _attempt in range(MERGES_MAX):
         try:
             saved = _saved(site, name, edit, was_stored=was_stored)
         except Conflict as conflict:
@@ -83,7 +84,7 @@ def _whole(site: Site, name: str, draft: FormDraft) -> FormDraft:
         return draft
     edit = whole(site, name, draft, site.wiki.page(name))
     if edit is None:
-        raise NotSaved(409, NO_SECTION)
+        raise NotSaved(409, _(NO_SECTION))
     refused = complaint(edit, site.config)
     if refused is not None:
         raise NotSaved(*refused)
@@ -158,7 +159,7 @@ def _check_bounds(page: Page | None, body: str, markup: str) -> None:
         return
     held = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
     if page is None or len(body) > len(page.body) or held is None:
-        raise NotSaved(413, f"{problem} {REMEDY}")
+        raise NotSaved(413, f"{problem} {_(REMEDY)}")
 
 
 def forget_draft(site: Site, request: Request, name: str, draft: FormDraft) -> None:

@@ -7,6 +7,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.tables import SESSION, user_row
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.site import Site, redirect
+from wikka_port.texts import _
 from wikka_port.urls import site_path
 
 HASH_CHARS = 64
@@ -20,7 +21,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         if is_genuine(site, request):
             _end(site, row, request.form.get("end", ""))
             return redirect(site_path("sessions"))
-        problem = STALE_FORM
+        problem = _(STALE_FORM)
     found = site.accounts.sessions.of(row)
     return form_page(
         site,

@@ -7,18 +7,19 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.entering import client_of
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, settings_of, zones
-from wikka_port.accounts.signing_in import WRONG, Refused
+from wikka_port.accounts.signing_in import WRONG_PASSWORD, Refused
 from wikka_port.accounts.user_names import PASSWORD_CHARS_MIN, Unsuitable, checked_password
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.login import form as login_form
 from wikka_port.schema import folded
 from wikka_port.site import Site, redirect
+from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 from wikka_port.visitors import unregistered
 
-SENT = "A link was sent to the new address; it counts once you have followed it."
-CHANGED = "The new password is set, and all sessions were ended. Sign in with it."
-SAVED = "The settings are saved."
+SENT = N_("A link was sent to the new address; it counts once you have followed it.")
+CHANGED = N_("The new password is set, and all sessions were ended. Sign in with it.")
+SAVED = N_("The settings are saved.")
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -26,10 +27,10 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if site.visitor.name is None or account is None:
         return redirect(site_path("login", next=site_path("settings")))
     if request.method != "POST":
-        return _form(site, request, account, done=SAVED if request.args.get("saved") else "")
+        return _form(site, request, account, done=_(SAVED) if request.args.get("saved") else "")
     try:
         if not is_genuine(site, request):
-            raise Refused(STALE_FORM)
+            raise Refused(_(STALE_FORM))
         what = request.form.get("do", "")
         if what == "password":
             return _password(site, request, account)
@@ -48,7 +49,7 @@ def confirm_password(site: Site, request: Request, account: Account) -> None:
     """The person at the browser knows the password; one who has none came by the proxy.  Raises Refused."""
     site.accounts.signing_in.check_rate(client_of(request))
     if account.password and not site.accounts.signing_in.is_password(account, request.form.get("current", "")):
-        raise Refused(WRONG.replace("The name or the", "The"))
+        raise Refused(_(WRONG_PASSWORD))
 
 
 def _password(site: Site, request: Request, account: Account) -> Response:
@@ -56,16 +57,16 @@ def _password(site: Site, request: Request, account: Account) -> Response:
     password = checked_password(request.form.get("password", ""), name=account.name, address=account.email)
     confirm_password(site, request, account)
     registration.set_password(account, registration.passwords.hashed(password), client_of(request))
-    return login_form(site.for_new_session(unregistered(site.visitor.network_hash)), request, done=CHANGED)
+    return login_form(site.for_new_session(unregistered(site.visitor.network_hash)), request, done=_(CHANGED))
 
 
 def _mail(site: Site, request: Request, account: Account) -> Response:
     confirm_password(site, request, account)
     email = request.form.get("email", "")
     if email.strip() and site.accounts.by_recipient.wait_s(folded(account.name)) > 0:
-        raise Refused("These were many mails in a short time. Please try again later.", 429)
+        raise Refused(_("These were many mails in a short time. Please try again later."), 429)
     site.accounts.registration.ask_address_change(account, email)
-    return _form(site, request, account, done=SENT)
+    return _form(site, request, account, done=_(SENT))
 
 
 def _form(

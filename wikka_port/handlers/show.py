@@ -18,6 +18,7 @@ from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
 from wikka_port.rendering import page_document, page_html
 from wikka_port.site import Site, conditional, number, redirect
+from wikka_port.texts import _
 from wikka_port.urls import page_url, with_query
 
 
@@ -49,8 +50,8 @@ def missing(site: Site, name: str) -> Response:
 
 
 def no_revision(site: Site, name: str) -> Response:
-    message = "The page has no revision of that number or time."
-    return site.html("error.html", status=404, title="No such revision", message=message, back=page_url(name))
+    message = _("The page has no revision of that number or time.")
+    return site.html("error.html", status=404, title=_("No such revision"), message=message, back=page_url(name))
 
 
 def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:

@@ -32,10 +32,11 @@ from wikka_port.pages import Page, StoreAway
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
+from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url
 
-EMPTY = "The suggestion is the page as it is: please change the text first."
-OTHER_PAGE = (
+EMPTY = N_("The suggestion is the page as it is: please change the text first.")
+OTHER_PAGE = N_(
     "This name has another page by now than the one that your text was made from. Your text is below: "
     "please compare it with the page, then send it again."
 )
@@ -81,7 +82,7 @@ def _require_to_suggest(site: Site, name: str) -> None:
 
 def _send(site: Site, request: Request, page: Page) -> Response:
     draft = draft_of(request.form)
-    problem = other_person(site, draft) or ("" if is_genuine(site, request) else STALE)
+    problem = other_person(site, draft) or ("" if is_genuine(site, request) else _(STALE))
     if problem:
         return _form(site, request, page.name, page, draft, status=403, problem=problem)
     _require_to_suggest(site, page.name)
@@ -89,16 +90,16 @@ def _send(site: Site, request: Request, page: Page) -> Response:
     if refused is not None:
         return _form(site, request, page.name, page, draft, status=refused[0], problem=refused[1])
     if draft.body == page.body:
-        return _form(site, request, page.name, page, draft, status=400, problem=EMPTY)
+        return _form(site, request, page.name, page, draft, status=400, problem=_(EMPTY))
     wait_s = math.ceil(site.limiter.wait_s(request.remote_addr or ""))
     if wait_s > 0:
-        problem = f"These were many edits in a short time. Please wait {wait_s} s, then send it again."
+        problem = _("These were many edits in a short time. Please wait {wait_s} s, then send it again.", wait_s=wait_s)
         return later(_form(site, request, page.name, page, draft, status=429, problem=problem), wait_s)
     is_newest = is_revision(page, draft.base, draft.base_token)
     began = page if is_newest else site.wiki.revision(page.name, draft.base, draft.base_token)
     if began is None:
         draft = replace(_of_page(page), body=draft.body, note=draft.note)
-        return _form(site, request, page.name, page, draft, status=409, problem=OTHER_PAGE)
+        return _form(site, request, page.name, page, draft, status=409, problem=_(OTHER_PAGE))
     owner, cookie = owner_to_keep(site, request)
     made = Suggestion(
         who=site.visitor.signature,
@@ -133,15 +134,16 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
     if found is None:
         return _gone(site, page.name)
     draft = draft_of(request.form)
-    problem = other_person(site, draft) or ("" if is_genuine(site, request) else STALE)
+    problem = _doubt(site, request, draft)
     if problem:
-        return _shown(site, request, page, found, writer, status=403, problem=problem.partition(". Your text")[0] + ".")
+        return _shown(site, request, page, found, writer, status=403, problem=problem)
     kept = site.wiki.suggestions(page.name)
     if "take" not in request.form:
         kept.throw_away(page.name, found.id)
         return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
     site.wiki.require(page.name, Privilege.WRITE)
-    note = f"Suggested by {found.who}{': ' if found.note else ''}{found.note}"[: site.config.max_note_chars]
+    note = _w("Suggested by {who}", who=found.who)
+    note = (f"{note}: {found.note}" if found.note else note)[: site.config.max_note_chars]
     taken = FormDraft(
         found.text or "",
         note,
@@ -156,9 +158,19 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
     return response
 
 
+def _doubt(site: Site, request: Request, draft: FormDraft) -> str:
+    """Why a decision is not taken from this form, which has no text; "": it is."""
+    name = site.visitor.name or ""
+    if draft.signed_as != name:
+        return _("You are signed in as {name} by now.", name=name) if name else _("You are not signed in any more.")
+    if is_genuine(site, request):
+        return ""
+    return _("This form could not be checked: it was open for very long, or cookies are off.")
+
+
 def _gone(site: Site, name: str) -> Response:
-    message = "There is no such suggestion: it was taken, refused or withdrawn, or it is 30 days old."
-    return site.html("error.html", status=404, title="No suggestion", message=message, back=page_url(name))
+    message = _("There is no such suggestion: it was taken, refused or withdrawn, or it is 30 days old.")
+    return site.html("error.html", status=404, title=_("No suggestion"), message=message, back=page_url(name))
 
 
 def _shown(
@@ -211,5 +223,5 @@ def _form(
         own=own,
         most=SUGGESTED_BY_ONE,
         sent=sent,
-        format_name=FORMATS[page.markup] if page is not None else "the format of the page",
+        format_name=_(FORMATS[page.markup] if page is not None else N_("the format of the page")),
     )

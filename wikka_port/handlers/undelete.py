@@ -16,6 +16,7 @@ from wikka_port.names import InvalidName, normalise
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
+from wikka_port.texts import _, _n
 from wikka_port.urls import page_path
 
 
@@ -28,11 +29,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if request.method != "POST":
         return _form(site, request, name, found)
     if not is_genuine(site, request):
-        return _form(site, request, name, found, status=403, problem=STALE_FORM)
+        return _form(site, request, name, found, status=403, problem=_(STALE_FORM))
     row = request.form.get("row", "").encode("utf-8", "replace")
     one = next((one for one in found if one.row == row), None)
     if one is None:
-        return _form(site, request, name, found, status=409, problem="It is not there any more. Please look again.")
+        return _form(site, request, name, found, status=409, problem=_("It is not there any more. Please look again."))
     try:
         if "purge" in request.form:
             return _purged(site, request, name, found, one)
@@ -44,7 +45,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     except InvalidName as invalid:
         return _form(site, request, name, found, status=400, problem=str(invalid))
     except NotAllowed:
-        return _form(site, request, name, found, status=403, problem="You may not make a page of that name.")
+        return _form(site, request, name, found, status=403, problem=_("You may not make a page of that name."))
     except NotMoved as refused:
         return _form(site, request, name, found, status=409, problem=str(refused))
     site.wiki.settle("", site.config.settle_s)
@@ -53,11 +54,12 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 def _purged(site: Site, request: Request, name: str, found: list[Deleted], one: Deleted) -> Response:
     if request.form.get("sure") != "yes":
-        problem = "Say that you are sure: what is purged cannot be brought back by anybody."
+        problem = _("Say that you are sure: what is purged cannot be brought back by anybody.")
         return _form(site, request, name, found, status=400, problem=problem)
     count = site.wiki.moves.purge(one)
     left = [other for other in found if other.row != one.row]
-    return _form(site, request, name, left, done=f"{count} revisions are gone for good.")
+    done = _n("{n} revision is gone for good.", "{n} revisions are gone for good.", count)
+    return _form(site, request, name, left, done=done)
 
 
 def _form(
