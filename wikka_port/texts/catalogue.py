@@ -58,7 +58,7 @@ class Catalogue:
         return direction(self.code)
 
     def gettext(self, text: str) -> str:
-        return self.texts.gettext(text)
+        return self.texts.gettext(text) if text else ""  # gettext has the header of the file for it
 
     def number(self, value: float, form: str = ",") -> str:
         """``value`` as the language writes it; ``form`` is that of Python's ``format``."""
