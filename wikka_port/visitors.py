@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 from wikka_port.accounts.settings import DEFAULT, Settings
 from wikka_port.security import network_of
+from wikka_port.texts import _w
 
 Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
 _SHOWN_DIGITS: Final = 4
@@ -44,7 +45,8 @@ class Visitor:
 
 
 def unregistered(network_hash: str) -> Visitor:
-    return Visitor(None, f"Visitor {network_hash[:_SHOWN_DIGITS]}".rstrip(), "anonymous", False, network_hash)
+    signature = f"{_w('Visitor')} {network_hash[:_SHOWN_DIGITS]}".rstrip()
+    return Visitor(None, signature, "anonymous", False, network_hash)
 
 
 NOBODY: Final = unregistered("")

@@ -24,7 +24,7 @@ class ActionCall:
         if not text:
             return default
         if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
-            raise ValueError(_('{given} should be a number from 1 to {most}', given=f'{key}="{text}"', most=most))
+            raise ValueError(_("{given} should be a number from 1 to {most}", given=f'{key}="{text}"', most=most))
         return int(text[:9])
 
     def flag(self, key: str) -> bool:

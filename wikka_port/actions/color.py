@@ -22,5 +22,5 @@ def run(call: ActionCall) -> str:
                 raise ValueError(_('"{asked}" is no colour; write a name or #rrggbb', asked=asked))
             classes.append(f"{kind}-{name}")
     if not classes:
-        raise ValueError(_('{given} should be a colour', given='c="..."'))
+        raise ValueError(_("{given} should be a colour", given='c="..."'))
     return f'<span class="{" ".join(classes)}">{escape(typed.get("text", ""))}</span>'

@@ -80,7 +80,9 @@ def title(call: ActionCall) -> str:
 
 
 def revertlink(call: ActionCall) -> str:
-    return _link(page_path(call.page, "revisions"), call.arguments.get("label", "") or _("Go back to an older revision"))
+    return _link(
+        page_path(call.page, "revisions"), call.arguments.get("label", "") or _("Go back to an older revision")
+    )
 
 
 def deletelink(call: ActionCall) -> str:

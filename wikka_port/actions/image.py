@@ -18,7 +18,7 @@ def run(call: ActionCall) -> str:
     typed = call.arguments
     url = safe_picture(typed.get("url", "") or typed.get("src", ""))
     if url is None:
-        raise ValueError(_('{given} should be the address of a picture', given='url="..."'))
+        raise ValueError(_("{given} should be the address of a picture", given='url="..."'))
     alt = typed.get("alt", "") or typed.get("title", "")
     parts = [f'src="{escape(url)}" alt="{escape(alt)}" loading="lazy" referrerpolicy="no-referrer"']
     if typed.get("title"):

@@ -28,7 +28,7 @@ _ID: Final = re.compile(r' id="[^"]*"')
 def run(call: ActionCall) -> str:
     asked = call.arguments.get("page", "").strip()
     if not asked:
-        raise ValueError(_('{given} should be the name of a page', given='page="..."'))
+        raise ValueError(_("{given} should be the name of a page", given='page="..."'))
     name = normalise(decode_references(asked))  # as of a link: a quotation mark is written so
     if len(call.within) >= INCLUDE_DEPTH_MAX:
         raise ValueError(_("pages are included {most} deep at most", most=INCLUDE_DEPTH_MAX))

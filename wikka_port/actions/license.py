@@ -36,7 +36,9 @@ def run(call: ActionCall) -> str:
             else f'<p class="license">{words}.</p>'
         )
     if kind not in LICENCES:
-        raise ValueError(_("{given} should be one of {kinds}", given=f'type="{kind}"', kinds=", ".join(("C", *LICENCES))))
+        raise ValueError(
+            _("{given} should be one of {kinds}", given=f'type="{kind}"', kinds=", ".join(("C", *LICENCES)))
+        )
     name, url = LICENCES[kind]
     link = f'<a rel="license noopener" class="external" href="{url}">{escape(_(name))}</a>'
     return f'<p class="license">{_("This page may be used under {licence}.", licence=link)}</p>'

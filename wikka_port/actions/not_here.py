@@ -59,6 +59,4 @@ def instead_of(name: str) -> str:
     if name in NOT_HERE:
         why = _(NOT_HERE[name])
         return _("The action {name} is not here: {why}. Readers see nothing in its place.", name=name, why=why)
-    return _(
-        "There is no action {name}. Readers see nothing in its place; WikiHelp lists the actions.", name=name
-    )
+    return _("There is no action {name}. Readers see nothing in its place; WikiHelp lists the actions.", name=name)

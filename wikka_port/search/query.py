@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from wikka_port.search.words import stems
+from wikka_port.texts import N_, _
 
 QUERY_CHARS: Final = 300
 WORDS_MAX: Final = 16  # of a query
@@ -63,7 +64,7 @@ def parse(asked: str) -> Query:
     reader = _Reader()
     text = " ".join(asked[:QUERY_CHARS].split())
     if len(asked) > QUERY_CHARS:
-        reader.problems.append(f"Only the first {QUERY_CHARS} characters were searched.")
+        reader.problems.append(_("Only the first {most} characters were searched.", most=QUERY_CHARS))
     for is_excluded, name, value, is_quoted in _parts(text):
         reader.take(is_excluded, name, value, is_quoted)
     return reader.query()
@@ -101,7 +102,7 @@ class _Reader:
     def _words(self, is_excluded: bool, value: str) -> None:
         phrase = tuple(stems(value))
         if len(phrase) > self._left:
-            self.problems.append(f"A search takes {WORDS_MAX} words; the rest was left out.")
+            self.problems.append(_("A search takes {most} words; the rest was left out.", most=WORDS_MAX))
             phrase = phrase[: self._left]
         self._left -= len(phrase)
         if not phrase:
@@ -122,7 +123,8 @@ class _Reader:
         except ValueError:
             day = None
         if day is None or found is None:
-            self.problems.append(f"“changed:{value}” is no day; write changed:>2026-01-31 or changed:<2026-01-31.")
+            said = N_("“{typed}” is no day; write changed:>2026-01-31 or changed:<2026-01-31.")
+            self.problems.append(_(said, typed=f"changed:{value}"))
             return
         at_ms = int(day.timestamp() * 1000)
         if found.group(1) != "<":
@@ -145,6 +147,6 @@ class _Reader:
             typed=tuple(self._typed),
         )
         if query.is_empty and (query.excluded or query.has_filters):
-            more = "Say also what the pages are to have: a word, a category, or how their names begin (in:)."
+            more = _("Say also what the pages are to have: a word, a category, or how their names begin (in:).")
             return Query(problems=(*query.problems, more))
         return query
