@@ -12,6 +12,7 @@ Knows nothing of the store, nor of HTTP; ``app`` makes the visitor of a request.
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from wikka_port.accounts.settings import DEFAULT, Settings
+from wikka_port.schema import folded
 from wikka_port.security import network_of
 from wikka_port.texts import _w
 
@@ -47,6 +49,11 @@ class Visitor:
 def unregistered(network_hash: str) -> Visitor:
     signature = f"{_w('Visitor')} {network_hash[:_SHOWN_DIGITS]}".rstrip()
     return Visitor(None, signature, "anonymous", False, network_hash)
+
+
+def is_like_visitor(name: str) -> bool:
+    """Who signs so could be taken for a visitor without an account, as this wiki calls them."""
+    return re.match(rf"{re.escape(folded(_w('Visitor')))}\b", folded(name)) is not None
 
 
 NOBODY: Final = unregistered("")

@@ -17,6 +17,7 @@ from wikka_port.look_alikes import plain, signature_look_alike
 from wikka_port.names import InvalidName, is_camel_case, normalise
 from wikka_port.schema import folded
 from wikka_port.security import is_address
+from wikka_port.visitors import is_like_visitor
 
 Allowed = Literal["any", "wikiwords"]
 
@@ -57,7 +58,7 @@ def checked_name(text: str, allowed: Allowed = "any") -> str:
         raise Unsuitable("Please choose a name; a number of that form is the address of a machine.")
     if not any(character.isalpha() for character in name):
         raise Unsuitable("A name has at least one letter.")
-    if folded(name) in _RESERVED or _VISITOR.match(folded(name)):
+    if folded(name) in _RESERVED or _VISITOR.match(folded(name)) or is_like_visitor(name):
         raise Unsuitable("This name is kept for the wiki itself. Please choose another.")
     if allowed == "wikiwords" and not is_camel_case(name):
         raise Unsuitable("Names here are WikiWords: two words or more, each with a capital letter, without blanks.")
