@@ -195,6 +195,7 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells) -> Draft:
         time_ms=revision.time_ms,
         autolink=False,
         attribution=part.attribution,
+        language=part.language or None,
         markup=WIKKA,  # what an import makes, even of a page that is in Markdown by now
     )
 

@@ -13,6 +13,7 @@ from typing import Final
 from wikka_port.config import WikiConfig
 from wikka_port.editing.rows import is_id
 from wikka_port.markup.formats import is_format
+from wikka_port.page_languages import known
 from wikka_port.schema import is_token
 from wikka_port.texts import _
 from wikka_port.texts.figures import figure
@@ -24,6 +25,8 @@ _UNWANTED: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no sense in a t
 
 @dataclass(frozen=True, slots=True)
 class FormDraft:
+    """A language that was not changed is not a choice: meanwhile somebody else may have made one."""
+
     body: str
     note: str = ""
     signed_as: str = ""  # the account that was signed in when the form was made; "": none
@@ -33,7 +36,14 @@ class FormDraft:
     markup: str = ""  # the format that was chosen; "": the page's, or the site's for a new page
     written: str = ""  # the format that ``body`` is written in; "": the chosen one
     minor: bool = False  # marked as one that lists of changes may leave out
+    language: str = ""  # the language that was chosen (``page_languages``); "": the form does not say
+    language_was: str = ""  # the page's when the form was made; "": nobody had said
     id: str = ""  # of the form, under which it keeps drafts (``editing.rows``); "": it keeps none
+
+    @property
+    def new_language(self) -> str:
+        """The language that the page is to have; "": the one that it has."""
+        return self.language if self.language != self.language_was else ""
 
 
 def draft_of(form: Mapping[str, str]) -> FormDraft:
@@ -48,6 +58,8 @@ def draft_of(form: Mapping[str, str]) -> FormDraft:
         markup=_format_in(form, "format"),
         minor=form.get("minor", "") == "1",
         written=_format_in(form, "written"),
+        language=known(form.get("language", "")),
+        language_was=known(form.get("language_was", "")),
         id=draft_id if is_id(draft_id := form.get("draft", "")) else "",
     )
 

@@ -19,6 +19,7 @@ from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
 from wikka_port.markup.mediawiki_titles import CATEGORY
 from wikka_port.names import InvalidName, normalise
+from wikka_port.page_languages import known
 
 PART_REVISIONS: Final = 64
 PART_CHARS: Final = 4_000_000
@@ -172,7 +173,9 @@ class _OpenPage:
         revisions = tuple(sorted(self._revisions, key=lambda revision: revision.time_ms))
         newest_ms = revisions[-1].time_ms if revisions else 0
         line = attribution(self._site.name, self._site.base, self.start.title, newest_ms, self._licence)
-        part = PagePart(self.name, self.start.ordinal, self._first, revisions, line, is_last)
+        part = PagePart(
+            self.name, self.start.ordinal, self._first, revisions, line, is_last, known(self._site.language)
+        )
         self._first += len(revisions)
         self._revisions, self._chars = [], 0
         return part

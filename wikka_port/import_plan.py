@@ -39,6 +39,7 @@ class PagePart:
     revisions: tuple[ImportedRevision, ...]
     attribution: str
     is_last: bool  # no more of this page follows
+    language: str = ""  # of the page (``page_languages``)
 
     @property
     def last(self) -> int:

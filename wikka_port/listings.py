@@ -15,6 +15,7 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.names import MAX_NAME_BYTES, page_key
+from wikka_port.page_languages import LANGUAGES_ROW, listed
 from wikka_port.page_rows import Cells, is_minor, time_of
 from wikka_port.rights.rules import FAMILY, OWN_OWNER, REVISION, page_rights
 from wikka_port.schema import parse_head
@@ -90,6 +91,10 @@ class Listings:
         ``pages``: how many the wiki has, roughly; ``readable``: what the visitor may see, None: all.
         """
         return self.store.run(lambda c: search(c, query, page=page, pages=pages, readable=readable))
+
+    def languages(self) -> list[str]:
+        """Languages that pages have or had, English first.  One get."""
+        return listed(self.store.run(lambda c: c.table(schema.PAGES).row(LANGUAGES_ROW)))
 
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
         """Names that what is being typed may become (``search.suggesting``)."""

@@ -8,6 +8,7 @@ from typing import Final
 from wikka_port import schema
 from wikka_port.markup.formats import WIKKA
 from wikka_port.names import page_key
+from wikka_port.page_languages import ENGLISH
 from wikka_port.page_rows import Cells, Draft, head_of, number_before, number_in, page_of
 from wikka_port.schema import Head, revision_token
 from wikka_port.texts import _
@@ -37,6 +38,7 @@ def draft_after(
     signed: str = "",
     markup: str | None = None,
     minor: bool = False,
+    language: str | None = None,
 ) -> Draft:
     """The revision that follows the one in ``row`` (the page's cells; empty for a new page)."""
     size = len(body.encode(errors="replace"))
@@ -61,9 +63,18 @@ def draft_after(
         signed=signed,
         markup=_markup_after(row, markup),
         minor=minor if minor or schema.MINOR in row else None,
+        language=_language_after(row, language),
     )
     token = revision_token(
-        name, draft.head.number, at, draft.author, draft.note, draft.body, draft.previous, draft.markup
+        name,
+        draft.head.number,
+        at,
+        draft.author,
+        draft.note,
+        draft.body,
+        draft.previous,
+        draft.markup,
+        draft.language,
     )
     return replace(draft, head=replace(draft.head, token=token))
 
@@ -79,6 +90,15 @@ def _markup_after(row: Cells, given: str | None) -> str:
     """The value that ``meta:format`` becomes; "": there is no such cell, nor was one."""
     held = row.get(schema.FORMAT, b"").decode(errors="replace")
     return held if given is None or (given == WIKKA and not held) else given
+
+
+def _language_after(row: Cells, given: str | None) -> str:
+    """The value that ``meta:language`` becomes; "": there is no such cell, nor was one.
+
+    English needs none; a page that had another language says so.
+    """
+    held = row.get(schema.LANGUAGE, b"").decode(errors="replace")
+    return held if given is None or (given in ("", ENGLISH) and not held) else given or ENGLISH
 
 
 def _kept(given: str | None, held: str) -> str:

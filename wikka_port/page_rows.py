@@ -11,6 +11,7 @@ from typing import Final
 
 from wikka_port import schema
 from wikka_port.markup.formats import WIKKA, is_format
+from wikka_port.page_languages import ENGLISH, known
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, page_rights
 from wikka_port.schema import Head, parse_head
 
@@ -41,6 +42,7 @@ class Page:
     minor: bool = False
     hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
     token: str = ""  # of this revision (``schema``)
+    language: str = ""  # of ``body``; "": nobody has said (``page_languages``)
 
     @property
     def version(self) -> int:
@@ -62,6 +64,7 @@ class Revision:
     markup: str = WIKKA
     minor: bool = False
     token: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class Draft:
     signed: str = ""
     markup: str = ""  # "": no cell, as of pages that never had another than Wikka markup
     minor: bool | None = None  # None: no cell
+    language: str = ""  # "": no cell
 
 
 def _shared(draft: Draft) -> dict[bytes, bytes]:
@@ -95,6 +99,7 @@ def _shared(draft: Draft) -> dict[bytes, bytes]:
         schema.ATTRIBUTION: draft.attribution.encode(),
         schema.SIGNED: draft.signed.encode(),
         **({schema.FORMAT: draft.markup.encode()} if draft.markup else {}),
+        **({schema.LANGUAGE: draft.language.encode()} if draft.language else {}),
         **({schema.MINOR: _YES if draft.minor else _NO} if draft.minor is not None else {}),
     }
 
@@ -168,6 +173,7 @@ def page_of(head: Head, cells: Cells) -> Page:
         minor=is_minor(cells),
         hidden=hidden_in(cells) if schema.HIDDEN in cells else _NONE,
         token=head.token.decode(errors="replace"),
+        language=language_of(cells),
     )
 
 
@@ -184,6 +190,7 @@ def revision_of(head: Head, cells: Cells) -> Revision:
         markup=markup_of(cells),
         minor=is_minor(cells),
         token=head.token.decode(errors="replace"),
+        language=language_of(cells),
     )
 
 
@@ -210,6 +217,7 @@ def page_as_of(page: Page, old: Revision) -> Page | None:
         markup=old.markup,
         minor=old.minor,
         token=old.token,
+        language=old.language,
     )
 
 
@@ -262,6 +270,16 @@ def markup_of(cells: Cells) -> str:
     """The format of a text; of one that is not known here, Wikka markup."""
     value = _text(cells, schema.FORMAT)
     return value if is_format(value) else WIKKA
+
+
+def language_of(cells: Cells) -> str:
+    """The language of a text, where it is known here."""
+    return known(_text(cells, schema.LANGUAGE)) if schema.LANGUAGE in cells else ""
+
+
+def language_back(page: Page, old: Revision) -> str:
+    """The language that ``page`` gets where it goes back to ``old``; "": it needs none."""
+    return old.language or (ENGLISH if page.language else "")
 
 
 def is_minor(cells: Cells) -> bool:

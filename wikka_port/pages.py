@@ -41,7 +41,7 @@ from typing import Final, Literal
 
 from columnar.client import ClientTls, Connection, Expect, Put
 from columnar.triggers.api import Change, ChangedCell
-from wikka_port import edit_signatures, history, schema
+from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows, StoreRows
 from wikka_port.application_indexes import run_indexes
 from wikka_port.editing.keeping import Drafts
@@ -53,6 +53,7 @@ from wikka_port.moving.mover import Mover
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
 from wikka_port.next_revision import PageTooBig, draft_after
+from wikka_port.page_languages import LANGUAGES_ROW
 from wikka_port.page_rows import (
     Cells,
     Draft,
@@ -123,6 +124,7 @@ class Wiki(Listings):
         self.suggestions = Suggestions(self.rows)
         self._clock = clock
         self.rights = StoredRights(self.rows)
+        self._listed_languages: set[str] = set()
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
 
     def prepare(self) -> list[str]:
@@ -210,13 +212,14 @@ class Wiki(Listings):
         signed: str = "",
         markup: str | None = None,
         minor: bool = False,
+        language: str | None = None,
         allow: Allow | None = None,
     ) -> Saved:
         """Make ``body`` the newest revision.
 
         ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
-        edit began from, 0 for a new page, and ``base_token`` its token (``is_revision``).  ``markup`` is the text's
-        format. What is None stays as it is; a new page links CamelCase and belongs to nobody. Raises Conflict,
+        edit began from, 0 for a new page, and ``base_token`` its token (``is_revision``).  ``markup`` is the format
+        of the text.  What is None stays as it is; a new page links CamelCase and belongs to nobody.  Raises Conflict,
         InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
         """
         name = normalise(name)
@@ -236,6 +239,7 @@ class Wiki(Listings):
                 signed=signed,
                 markup=markup,
                 minor=minor,
+                language=language,
             )
             self.stage([draft])
             try:
@@ -259,9 +263,16 @@ class Wiki(Listings):
         return row
 
     def stage(self, drafts: Collection[Draft]) -> None:
-        """Step 2, for several revisions; on Columnar in one call."""
+        """Step 2, for several revisions; on Columnar in one call.  A language that no page had is listed before."""
+        self._list_languages({draft.language for draft in drafts} - {""})
         stage = _stage_together if self.store.is_columnar else _stage_singly
         self.store.run(lambda connection: stage(connection, drafts))
+
+    def _list_languages(self, codes: Collection[str]) -> None:
+        """Those that this process has not listed yet."""
+        for code in sorted(set(codes) - self._listed_languages):
+            self.rows.put(schema.PAGES, LANGUAGES_ROW, {page_languages.column(code): b""})
+            self._listed_languages.add(code)
 
     def unstage(self, drafts: Collection[Draft]) -> None:
         """Remove what ``stage`` put; for revisions that will not be committed."""

@@ -1,7 +1,8 @@
 """Tables, families and row keys of the wiki (pure), each with the access path it serves.
 
     table      row                                          families   serves
-    pages      md5; one row ``~acl`` (``rights.rules``)     meta body user note acl   show a page; does it exist
+    pages      md5; ``~acl`` (``rights.rules``) and         meta body user note acl   show a page; does it exist
+               ``~languages`` (``page_languages``)
     revisions  md5, inverted number (10), ":", token (16)   meta body  history newest first; one revision
     backlinks  md5                                          from to    who links here; what an index knows of a source
     names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
@@ -33,7 +34,8 @@ Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note m
 
 ``meta:format`` of a page row and of a revision row: "markdown" or "wikka" (``markup.formats``); absent: Wikka markup.
 ``meta:minor`` of those and of ``changes``: "yes" for a minor edit, "no" or absent for another.  Once a page has one of
-these two cells, all its later revisions have it: what a revision says replaces what the page's row says.
+these two cells, all its later revisions have it: what a revision says replaces what the page's row says.  The same
+holds for ``meta:language`` (``page_languages``).
 
 ``meta:signed`` says what the author's name rests on: "account" (of that name), "visitor" (a name made from the
 network), "wiki"; where it is absent or empty anybody may have signed so.
@@ -107,6 +109,7 @@ TIME: Final = b"meta:time"
 PREVIOUS: Final = b"meta:previous"
 SIGNED: Final = b"meta:signed"
 FORMAT: Final = b"meta:format"
+LANGUAGE: Final = b"meta:language"
 MINOR: Final = b"meta:minor"
 BODY: Final = b"body:latest"
 USER: Final = b"user:latest"
@@ -174,17 +177,27 @@ def new_history(key: bytes, move: bytes) -> bytes:
 
 
 def revision_token(
-    name: str, number: int, time_ms: int, author: str, note: str, body: str, previous: bytes = b"", markup: str = ""
+    name: str,
+    number: int,
+    time_ms: int,
+    author: str,
+    note: str,
+    body: str,
+    previous: bytes = b"",
+    markup: str = "",
+    language: str = "",
 ) -> bytes:
     """The token tells apart two revisions that were both to become ``number``, the same text behind another one, too.
 
-    ``previous``: the token of the revision before, empty for the first; ``markup``: its format where a cell says it.
+    ``previous``: the token of the revision before, empty for the first; ``markup``, ``language``: where cells say them.
     """
     digest = hashlib.sha1(usedforsecurity=False)
     parts: tuple[str, ...] = (name, str(number), str(time_ms), author, note, body)
-    if previous or markup:
+    if previous or markup or language:
         parts = (*parts, previous.decode())
-    for part in (*parts, markup) if markup else parts:
+    if markup or language:
+        parts = (*parts, markup)
+    for part in (*parts, language) if language else parts:
         data = part.encode()
         digest.update(b"%d:" % len(data))
         digest.update(data)

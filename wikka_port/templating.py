@@ -15,7 +15,7 @@ from wikka_port.assets import Asset, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.feeds import iso_time
 from wikka_port.local_time import local_time
-from wikka_port.texts.catalogue import Catalogue
+from wikka_port.texts.catalogue import Catalogue, direction
 from wikka_port.texts.folding import speak_in
 
 LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
@@ -51,6 +51,9 @@ def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Cat
         edit_notes=config.edit_notes,
     )
     speak_in(environment, catalogue)
+    environment.globals["text_language"] = lru_cache(maxsize=None)(
+        lambda code: _text_language(code or config.language, catalogue)
+    )
     environment.filters["when"] = when
     environment.filters["clock"] = clock_time
     return environment
@@ -70,3 +73,11 @@ def clock_time(context: Context, time_ms: int) -> Markup:
 
 def _shown(context: Context, time_ms: int) -> str:
     return local_time(time_ms, context["visitor"].settings.zone_info)
+
+
+def _text_language(code: str, catalogue: Catalogue) -> Markup:
+    """The attributes of an element whose text is in that language, within a page that speaks another one."""
+    if code == catalogue.code:
+        return Markup()
+    side = direction(code)
+    return Markup(' lang="{}"').format(code) + (Markup(' dir="{}"').format(side) if side != catalogue.direction else "")

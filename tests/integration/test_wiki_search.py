@@ -25,6 +25,7 @@ from wikka_port.search.searching import COUNTED, PER_PAGE, Readable
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261124"))
 VOCABULARY = (
     *("moon", "landing", "lunar", "apollo", "rocket", "sea", "stone", "river"),
+    *("moons", "Häuser", "Haus", "новый", "нового"),
     *("history", "Ünïted", "nations", "東京都", "don't", "well-known"),
 )
 AUTHORS = ("Ann", "JonasW", "Zoë")
@@ -40,14 +41,14 @@ def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wiki]:
         made.store.close()
 
 
-def save(wiki: Wiki, name: str, body: str, author: str = "Ann") -> None:
+def save(wiki: Wiki, name: str, body: str, author: str = "Ann", language: str | None = None) -> None:
     held = wiki.page(name)
-    saved = wiki.save(name, body, author=author, base=held.number if held else 0)
+    saved = wiki.save(name, body, author=author, base=held.number if held else 0, language=language)
     assert wiki.settle(saved.sequence, 30)
 
 
 def found(wiki: Wiki, asked: str, readable: Readable | None = None) -> set[str]:
-    query, names, page = parse(asked), set[str](), 1
+    query, names, page = parse(asked, wiki.languages()), set[str](), 1
     while hits := wiki.search(query, page=page, pages=100, readable=readable).hits:
         names |= {hit.name for hit in hits}
         page += 1
@@ -82,20 +83,24 @@ def random_query(rng: random.Random) -> str:
 def test_a_search_finds_exactly_the_pages_of_a_look_at_every_page(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
     print(f"seed {SEED}")
     rng = random.Random(SEED)
-    monkeypatch.setattr(searching, "neighbours", lambda _word: {})
+    monkeypatch.setattr(searching, "neighbours", lambda *_: {})
     pages = {}
     for n in range(60):
         name, author = f"P{n} {rng.choice(VOCABULARY)}", rng.choice(AUTHORS)
         for _ in range(rng.choice((1, 1, 2))):
-            body = random_body(rng)
-            save(wiki, name, body, author)
-        pages[name] = SearchedPage(name, body, author, 0, links(body))
+            body, language = random_body(rng), rng.choice(("", "", "de", "ru"))
+            save(wiki, name, body, author, language)
+        held = wiki.page(name)
+        assert held is not None
+        pages[name] = SearchedPage(name, body, author, 0, links(body), language=held.language or "en")
+    assert wiki.languages() == ["en", "de", "ru"]
     for per_bucket in (searching.PER_BUCKET, 1):  # with 1 nearly every word is one of which only a part is read
         monkeypatch.setattr(searching, "PER_BUCKET", per_bucket)
         for _ in range(60):
             asked = random_query(rng)
-            expected = brute_search.found(parse(asked), pages.values())
-            result = wiki.search(parse(asked), pages=60)
+            query = parse(asked, wiki.languages())
+            expected = brute_search.found(query, pages.values())
+            result = wiki.search(query, pages=60)
             names = found(wiki, asked)
             assert names <= expected, asked
             assert names == expected or result.is_cut, asked
@@ -121,12 +126,52 @@ def test_an_edit_is_found_by_the_next_request_and_what_went_is_not(wiki: Wiki) -
         assert found(wiki, f"number{n - 1}") == set()
 
 
+def test_words_are_found_by_the_rules_of_the_language_of_their_page(wiki: Wiki) -> None:
+    save(wiki, "Stadt", "Die Häuser der Stadt", language="de")
+    save(wiki, "Town", "The houses of the town")
+    assert wiki.languages() == ["en", "de"]
+    assert found(wiki, "haus") == {"Stadt"}
+    assert found(wiki, "Hauses Städte") == {"Stadt"}
+    assert found(wiki, "house") == {"Town"}
+    assert found(wiki, '"haus der"') == {"Stadt"}
+    assert found(wiki, "town -haus or stadt -houses") == {"Stadt"} - found(wiki, "haus")
+    hit = wiki.search(parse("haus", wiki.languages()), pages=2).hits[0]
+    assert (hit.language, ("Häuser", True) in hit.passage) == ("de", True)
+
+
+def test_a_page_whose_language_changes_is_found_by_its_new_rules_alone(wiki: Wiki) -> None:
+    save(wiki, "Page", "Häuser")
+    assert found(wiki, "Haus") == set()
+    save(wiki, "Page", "Häuser", language="de")
+    assert found(wiki, "Haus") == {"Page"}
+    save(wiki, "Page", "Häuser", language="en")
+    assert found(wiki, "Haus") == set()
+    assert found(wiki, "Häuser") == {"Page"}
+    assert check(wiki).differences == ()
+
+
+def test_of_pages_that_are_equally_good_the_one_that_more_link_to_comes_first(wiki: Wiki) -> None:
+    names = [f"Same{n}" for n in range(6)]
+    for name in names:
+        save(wiki, name, "a stone")
+    before = [hit.name for hit in wiki.search(parse("stone"), pages=9).hits]
+    assert before == sorted(names, key=page_key)
+    for n, links_in in enumerate((0, 3, 0, 1, 2, 0)):
+        for m in range(links_in):
+            save(wiki, f"From {n} {m}", f"[[Same{n}]]")
+    after = [hit.name for hit in wiki.search(parse("stone"), pages=9).hits]
+    assert after == ["Same1", "Same4", "Same3", *sorted(("Same0", "Same2", "Same5"), key=page_key)]
+
+
 def test_a_word_with_a_slip_is_found_and_said_so(wiki: Wiki) -> None:
     save(wiki, "Anarchism", "On anarchism and anarchists")
     result = wiki.search(parse("anarchsm"), pages=1)
     assert [hit.name for hit in result.hits] == ["Anarchism"]
     assert result.instead == "anarchism"
     assert not wiki.search(parse("anarchsm -anarchism"), pages=1).hits
+    save(wiki, "Anarchismus", "Über Anarchisten", language="de")
+    result = wiki.search(parse("anarchistn", wiki.languages()), pages=2)
+    assert (result.instead, "Anarchismus" in {hit.name for hit in result.hits}) == ("anarchisten", True)
 
 
 def test_what_may_not_be_read_is_neither_shown_nor_counted(wiki: Wiki) -> None:

@@ -20,6 +20,7 @@ class SearchedPage(NamedTuple):
     time_ms: int
     linked: Collection[str]  # names of the pages that it links to
     autolink: bool = True
+    language: str = "en"
 
 
 def found(query: Query, pages: Iterable[SearchedPage]) -> set[str]:
@@ -27,7 +28,7 @@ def found(query: Query, pages: Iterable[SearchedPage]) -> set[str]:
 
 
 def _matches(query: Query, page: SearchedPage) -> bool:
-    parts = _stems(page.name, page.body, page.autolink)
+    parts = _stems(page.name, page.body, page.autolink, page.language)
 
     def says(phrase: tuple[str, ...]) -> bool:
         return any(f" {' '.join(phrase)} " in part for part in parts)
@@ -44,9 +45,9 @@ def _matches(query: Query, page: SearchedPage) -> bool:
 
 
 @lru_cache(maxsize=20_000)
-def _stems(name: str, body: str, autolink: bool) -> list[str]:
+def _stems(name: str, body: str, autolink: bool, language: str) -> list[str]:
     plain = page_text(body, autolink=autolink)
-    return [" ".join(["", *(word.stem for word in words(part)), ""]) for part in (title_text(name), *plain)]
+    return [" ".join(["", *(word.stem for word in words(part, language)), ""]) for part in (title_text(name), *plain)]
 
 
 def _categories(name: str) -> set[str]:

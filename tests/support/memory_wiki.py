@@ -110,6 +110,7 @@ class MemoryWiki:
                 page.markup,
                 page.minor,
                 page.token,
+                page.language,
             )
             for page in shown
         ]
@@ -130,6 +131,7 @@ class MemoryWiki:
         signed: str = "",
         markup: str | None = None,
         minor: bool = False,
+        language: str | None = None,
         allow: Callable[[PageRights, bool], None] | None = None,
     ) -> Saved:
         self._asked("save")
@@ -158,6 +160,7 @@ class MemoryWiki:
                 signed=signed,
                 markup=old.markup if markup is None else markup,
                 minor=minor,
+                language=old.language if language is None or (language == "en" and not old.language) else language,
             )
             token = revision_token(name, page.number, page.time_ms, author, note, body, old.token.encode())
             page = replace(page, token=token.decode())
@@ -297,6 +300,10 @@ class MemoryWiki:
             for one in map(newest.__getitem__, names[(page - 1) * PER_PAGE : page * PER_PAGE])
         ]
         return Results(hits, min(len(names), COUNTED), len(names) > COUNTED, is_cut=False)
+
+    def languages(self) -> list[str]:
+        self._asked("languages")
+        return ["en", *sorted({page.language for page in self._newest()} - {"", "en"})]
 
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
         self._asked("suggested")

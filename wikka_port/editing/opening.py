@@ -59,6 +59,7 @@ def form_of(kept: KeptDraft) -> FormDraft:
         section=kept.section,
         id=kept.id,
         markup=kept.markup,
+        language=kept.language,
     )
 
 

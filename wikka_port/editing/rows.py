@@ -11,6 +11,7 @@ edit form, so two windows, or two sections of one page, do not overwrite each ot
     at:who at:since at:time          name to be shown, when this spell of writing began, when the draft was kept (ms)
     at:base at:section               the revision that the edit began from; id of the section's heading, b"": the page
     at:token                         the token of that revision; absent or b"": not known
+    at:language                      the language that was chosen for the page; absent or b"": it stays
     at:format                        the format of the text (``markup.formats``); absent or b"": the page's
 
 A list of who is writing reads the family ``at`` alone.  The page stands first in a row: who else is writing is one
@@ -29,6 +30,7 @@ from typing import Final
 
 from wikka_port.markup.formats import is_format
 from wikka_port.names import page_key
+from wikka_port.page_languages import known
 from wikka_port.schema import TableSpec, folded
 
 DRAFTS: Final = b"drafts"
@@ -45,6 +47,7 @@ BASE: Final = b"at:base"
 TOKEN: Final = b"at:token"
 SECTION: Final = b"at:section"
 FORMAT: Final = b"at:format"
+LANGUAGE: Final = b"at:language"
 AT: Final = b"at"  # the family without the text
 
 _KEY_CHARS: Final = 32
@@ -66,6 +69,7 @@ class KeptDraft:
     note: str = ""
     markup: str = ""  # format of the text; "": the page's
     base_token: str = ""
+    language: str = ""  # that the page is to have; "": it stays
 
 
 def is_id(value: str) -> bool:
@@ -113,6 +117,7 @@ def pack(draft: KeptDraft) -> dict[bytes, bytes]:
         TOKEN: _bytes(draft.base_token),
         SECTION: _bytes(draft.section),
         FORMAT: _bytes(draft.markup),
+        LANGUAGE: _bytes(draft.language),
     }
 
 
@@ -132,6 +137,7 @@ def unpack(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
         note=_text(cells, NOTE),
         markup=value if is_format(value := _text(cells, FORMAT)) else "",
         base_token=_text(cells, TOKEN),
+        language=known(_text(cells, LANGUAGE)),
     )
 
 

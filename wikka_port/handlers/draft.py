@@ -136,6 +136,7 @@ def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
         text=draft.body,
         note=draft.note[: site.config.max_note_chars],
         markup=draft.written or draft.markup,
+        language=draft.new_language,
     )
     return _Kept(drafts.keep(name, kept).time_ms, others, cookie)
 

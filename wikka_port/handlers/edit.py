@@ -33,6 +33,8 @@ from wikka_port.lanes import be_dear
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise
+from wikka_port.page_languages import ENGLISH, known
+from wikka_port.page_rows import language_back
 from wikka_port.pages import Page, PageTooBig, StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
@@ -53,6 +55,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     begun = opened(site, request, name, page, draft)
     draft = begun.draft
     draft = replace(draft, written=(draft.markup or (page.markup if page else "")) if draft.body.strip() else "")
+    draft = _with_language(site, page, draft)
     offers: dict[str, Any] = {}
     if page is not None:
         offers["waiting"] = len(site.wiki.suggestions(name).of(name))
@@ -83,12 +86,22 @@ def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
         if model is None:
             return FormDraft("")
         note = "" if is_template(model.name) else f"Copy of {model.name}"[: site.config.max_note_chars]
-        return FormDraft(model.body, note, markup=model.markup)
+        return FormDraft(model.body, note, markup=model.markup, language=model.language)
     asked = number(request, "revision")
     old = None if asked is None else site.wiki.revision(page.name, asked)
     if old is not None and old.body is not None:
-        return FormDraft(old.body, f"From revision {asked}", base=page.number, base_token=page.token, markup=old.markup)
+        note = f"From revision {asked}"
+        language = language_back(page, old)
+        draft = FormDraft(old.body, note, base=page.number, base_token=page.token, markup=old.markup)
+        return replace(draft, language=language)
     return FormDraft(page.body, base=page.number, base_token=page.token, markup=page.markup)
+
+
+def _with_language(site: Site, page: Page | None, draft: FormDraft) -> FormDraft:
+    """The form says the page's language, or what it would be saved in."""
+    was = page.language if page else ""
+    usual = was or known(site.config.language) or ENGLISH
+    return replace(draft, language=draft.language or usual, language_was=was or (ENGLISH if usual == ENGLISH else ""))
 
 
 def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool = False) -> Response:

@@ -11,6 +11,7 @@ from wikka_port.drafts import FormDraft
 from wikka_port.editing.opening import NOTHING, with_id
 from wikka_port.forms import form_page
 from wikka_port.markup.formats import FORMATS, WIKKA
+from wikka_port.page_languages import NAMES
 from wikka_port.refusals import unavailable
 from wikka_port.site import Site
 from wikka_port.store import StoreAway
@@ -46,6 +47,7 @@ def edit_form(
         page_name=name,
         draft=with_id(replace(draft, markup=draft.markup or draft.written or _usual(site, draft))),
         formats=FORMATS,
+        page_languages=NAMES,
         problem=problem,
         **shown,
     )

@@ -11,6 +11,7 @@ from wikka_port.drafts import draft_of
 from wikka_port.forms import form_page
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.show import missing, no_revision
+from wikka_port.page_rows import language_back
 from wikka_port.pages import Page, Revision
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number
@@ -30,7 +31,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
     note = f"Back to revision {old.number}"
     if request.method == "POST":
         draft = draft_of(request.form)
-        draft = replace(draft, body=old.body, markup=old.markup, written="", note=draft.note or note)
+        language = language_back(page, old)
+        draft = replace(draft, body=old.body, markup=old.markup, written="", language=language, note=draft.note or note)
         return submit(site, request, name, draft, was_stored=True)
     return form_page(
         site,

@@ -17,6 +17,7 @@ from wikka_port.editing.splicing import whole
 from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.markup.sections import unified
 from wikka_port.merges import merged
+from wikka_port.page_languages import known
 from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, Saved, StoreAway
 from wikka_port.rights.judging import NotAllowed
@@ -126,6 +127,7 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         page is not None
         and page.body == draft.body
         and page.markup == markup
+        and draft.new_language in ("", page.language)
         and (is_revision(page, draft.base, draft.base_token) or page.author == author)
     ):
         return None
@@ -143,6 +145,7 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         base_token=draft.base_token,
         signed=signed,
         markup=markup,
+        language=draft.new_language or (None if page else known(site.config.language)),
         minor=draft.minor and page is not None and site.visitor.name is not None,
     )
 

@@ -32,7 +32,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return redirect(page_url(exact), status=302)
     if exact and exact not in site.wiki.readable([exact]):
         exact, exists = "", False  # not a word about it
-    query = parse(typed)
+    query = parse(typed, site.wiki.languages())
     found = site.wiki.search(query, page=page, pages=site.rough_page_count.get())
     names: Sequence[str] = ()
     if is_name and not found.hits and not query.is_empty:

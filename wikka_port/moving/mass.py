@@ -22,7 +22,7 @@ from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
 from wikka_port.names import InvalidName
-from wikka_port.page_rows import Page, Revision, is_revision
+from wikka_port.page_rows import Page, Revision, is_revision, language_back
 from wikka_port.pages import Conflict, PageTooBig, Saved, Wiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.schema import folded
@@ -39,7 +39,9 @@ AGAIN: Final = N_("it was edited again and again")
 class Hands(Protocol):
     """Writes in the visitor's name (``rights.moving.GuardedMoves``), or a command's."""
 
-    def save(self, page: Page, body: str, note: str, markup: str) -> Saved: ...
+    def save(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
+        """``language``: "" for the page's."""
+        ...
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None: ...
 
@@ -171,7 +173,7 @@ def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
             return Item(name, why=_w("the revision before is not there"))
         try:
             note = f"{_back_to(plan.to)}: {job.reason}".strip(": ")
-            return _saved(name, hands.save(page, old.body, note, old.markup))
+            return _saved(name, hands.save(page, old.body, note, old.markup, language_back(page, old)))
         except Conflict:
             continue
     return Item(name, why=_w(AGAIN))
@@ -198,7 +200,8 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if page is not None and item.number and is_revision(page, item.number, item.token):
         before = wiki.revision(name, item.number - 1)
         if before is not None and before.body is not None:
-            return _saved(name, hands.save(page, before.body, _back_to(before.number), before.markup))
+            note, language = _back_to(before.number), language_back(page, before)
+            return _saved(name, hands.save(page, before.body, note, before.markup, language))
     if undone.job.kind != LINKS:
         return Item(name, why=_w(EDITED if page is not None else NO_PAGE))
     return _lead(wiki, undone.job.target, undone.job.source, name, hands)

@@ -335,6 +335,10 @@ class GuardedWiki:
         found = self._wiki.search(query, page=page, pages=pages, readable=self.readable)
         return found if found.count else replace(found, instead="", has_more=False)
 
+    def languages(self) -> list[str]:
+        """Languages of hidden pages count, too: they are not shown."""
+        return self._wiki.languages()
+
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
         if self._is_open():
             return self._wiki.suggested(typed, most=most)

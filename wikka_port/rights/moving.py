@@ -121,7 +121,7 @@ class GuardedMoves:
 
     # --- one page of a job -------------------------------------------------------------------------
 
-    def save(self, page: Page, body: str, note: str, markup: str) -> Saved:
+    def save(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
         """An edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
 
         def allow(rights: PageRights, exists: bool) -> None:
@@ -137,6 +137,7 @@ class GuardedMoves:
             base_token=page.token,
             signed=by.signed,
             markup=markup,
+            language=language or None,
             allow=allow,
         )
 

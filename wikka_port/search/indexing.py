@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from columnar.client import Connection
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import schema
-from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of
+from wikka_port.page_languages import ENGLISH
+from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of
 from wikka_port.search.postings import STEMS, Postings, column_of, of_page, pack_stems, parse_stems, term_row
 from wikka_port.store import rows_in_steps
 
@@ -97,4 +98,10 @@ def postings_of(cells: Cells) -> Postings:
     if not name or body is None:
         return {}
     text = body.decode(errors="replace")
-    return of_page(name.decode(errors="replace"), text, autolink=autolink_of(cells), markup=markup_of(cells))
+    return of_page(
+        name.decode(errors="replace"),
+        text,
+        autolink=autolink_of(cells),
+        markup=markup_of(cells),
+        language=language_of(cells) or ENGLISH,
+    )

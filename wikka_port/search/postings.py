@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from wikka_port.markup.formats import WIKKA
+from wikka_port.page_languages import ENGLISH
 from wikka_port.search.page_text import page_text, title_text
 from wikka_port.search.words import stems
 
@@ -45,10 +46,10 @@ def parse_posting(value: bytes) -> Posting:
 Postings = Mapping[str, bytes]  # by stem, packed
 
 
-def of_page(name: str, body: str, *, autolink: bool, markup: str = WIKKA) -> Postings:
+def of_page(name: str, body: str, *, autolink: bool, markup: str = WIKKA, language: str = ENGLISH) -> Postings:
     """The postings of a page."""
     plain = page_text(body, autolink=autolink, markup=markup)
-    title, headings, text = (Counter(stems(part)) for part in (title_text(name), plain.headings, plain.text))
+    title, headings, text = (Counter(stems(part, language)) for part in (title_text(name), plain.headings, plain.text))
     length = min(_MOST, (title.total() + headings.total() + text.total()).bit_length())
     return {
         stem: bytes((min(_MOST, title[stem]), min(_MOST, headings[stem]), min(_MOST, text[stem]), length))

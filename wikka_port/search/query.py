@@ -1,6 +1,6 @@
 """A search as it was typed -> a Query (pure).
 
-    moon landing           pages with all the words, in any of their forms
+    moon landing           pages with all the words, in any of their forms, by the rules of each page's language
     "moon landing"         the words one behind the other
     moon or lunar          one of them
     -apollo  -"sea of"     none of these
@@ -15,11 +15,12 @@ Anything can be asked: what cannot be understood is told in ``problems``, and th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from wikka_port.page_languages import ENGLISH
 from wikka_port.search.words import stems
 from wikka_port.texts import N_, _
 
@@ -33,7 +34,10 @@ Phrase = tuple[str, ...]  # stems that stand one behind the other; mostly one
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Pages with one of the phrases of each clause, and none of ``excluded``."""
+    """Pages with one of the phrases of each clause, and none of ``excluded``.
+
+    A word stands in its clause as each language has it, where these differ.
+    """
 
     clauses: tuple[tuple[Phrase, ...], ...] = ()
     excluded: tuple[Phrase, ...] = ()
@@ -44,6 +48,7 @@ class Query:
     before_ms: int | None = None
     problems: tuple[str, ...] = ()
     typed: tuple[str, ...] = field(default=(), compare=False)  # the words of the clauses as they were typed
+    languages: tuple[str, ...] = (ENGLISH,)  # by whose rules the stems were made
 
     @property
     def is_empty(self) -> bool:
@@ -59,9 +64,9 @@ class Query:
         return frozenset(stem for clause in self.clauses for phrase in clause for stem in phrase)
 
 
-def parse(asked: str) -> Query:
-    """Never raises."""
-    reader = _Reader()
+def parse(asked: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
+    """Never raises.  A word, or a phrase, is looked for as each of ``languages`` has it."""
+    reader = _Reader(languages)
     text = " ".join(asked[:QUERY_CHARS].split())
     if len(asked) > QUERY_CHARS:
         reader.problems.append(_("Only the first {most} characters were searched.", most=QUERY_CHARS))
@@ -77,7 +82,8 @@ def _parts(text: str) -> Iterator[tuple[bool, str, str, bool]]:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, languages: Sequence[str]) -> None:
+        self._languages = languages
         self.problems: list[str] = []
         self._clauses: list[list[Phrase]] = []
         self._excluded: list[Phrase] = []
@@ -100,21 +106,23 @@ class _Reader:
         self._has_or = False
 
     def _words(self, is_excluded: bool, value: str) -> None:
-        phrase = tuple(stems(value))
-        if len(phrase) > self._left:
+        phrases = dict.fromkeys(tuple(stems(value, language)) for language in self._languages)
+        count = max(map(len, phrases))
+        if count > self._left:
             self.problems.append(_("A search takes {most} words; the rest was left out.", most=WORDS_MAX))
-            phrase = phrase[: self._left]
-        self._left -= len(phrase)
-        if not phrase:
+            phrases = dict.fromkeys(phrase[: self._left] for phrase in phrases)
+        self._left -= min(count, self._left)
+        found = [phrase for phrase in phrases if phrase]
+        if not found:
             return
         if is_excluded:
-            self._excluded.append(phrase)
+            self._excluded += found
             return
         self._typed.append(value)
         if self._has_or:
-            self._clauses[-1].append(phrase)
+            self._clauses[-1] += found
         else:
-            self._clauses.append([phrase])
+            self._clauses.append(found)
 
     def _changed(self, value: str) -> None:
         found = _DAY.fullmatch(value)
@@ -145,6 +153,7 @@ class _Reader:
             before_ms=self._days.get("before"),
             problems=tuple(dict.fromkeys(self.problems)),
             typed=tuple(self._typed),
+            languages=tuple(self._languages),
         )
         if query.is_empty and (query.excluded or query.has_filters):
             more = _("Say also what the pages are to have: a word, a category, or how their names begin (in:).")

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
+from wikka_port.page_languages import ENGLISH
 from wikka_port.search.page_text import page_text
 from wikka_port.search.words import Word, stem_of, words
 
@@ -22,24 +23,24 @@ _AROUND: Final = 60  # shown before the first word
 Piece = tuple[str, bool]  # text, whether it is marked
 
 
-def passage(body: str, wanted: Collection[str]) -> list[Piece]:
+def passage(body: str, wanted: Collection[str], language: str = ENGLISH) -> list[Piece]:
     """``body``: a page's markup, of which the passage alone is read as such.  O(len(body)), some 30 us for 8 KB."""
     body = body[:_READ_CHARS]
-    first, last = _best(_hits(body, wanted))
+    first, last = _best(_hits(body, wanted, language))
     start = 0 if first is None else _line_start(body, first.start)
     fragment = body[start : max(start + _FRAGMENT_CHARS, last.end if last is not None else 0)]
     read = page_text(fragment)
     plain = " ".join(f"{read.text} {read.headings}".split())
-    return _cut(plain, wanted, is_begun=start > 0, goes_on=start + len(fragment) < len(body))
+    return _cut(plain, wanted, language, is_begun=start > 0, goes_on=start + len(fragment) < len(body))
 
 
-def _hits(body: str, wanted: Collection[str]) -> list[Word]:
+def _hits(body: str, wanted: Collection[str], language: str) -> list[Word]:
     """Words with these stems; a word of letters with accents may be missed."""
     if not wanted:
         return []
     begins = "|".join(re.escape(stem[: max(2, len(stem) - 1)]) for stem in sorted(wanted))
     found = re.finditer(f"(?<![^\\W_])(?:{begins})[\\w'\u2019]*", body, re.IGNORECASE)
-    return [Word(stem, *hit.span()) for hit in found if (stem := stem_of(hit.group())) in wanted]
+    return [Word(stem, *hit.span()) for hit in found if (stem := stem_of(hit.group(), language)) in wanted]
 
 
 def _line_start(body: str, at: int) -> int:
@@ -52,12 +53,12 @@ def _line_start(body: str, at: int) -> int:
     return sentence + 2 if sentence >= 0 and at - sentence <= 2 * _AROUND else near
 
 
-def _cut(plain: str, wanted: Collection[str], *, is_begun: bool, goes_on: bool) -> list[Piece]:
+def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, goes_on: bool) -> list[Piece]:
     end = len(plain)
     if end > PASSAGE_CHARS:
         end = plain.rfind(" ", PASSAGE_CHARS // 2, PASSAGE_CHARS)
         end = PASSAGE_CHARS if end < 0 else end
-    pieces = marked(plain[:end], wanted)
+    pieces = marked(plain[:end], wanted, language)
     if is_begun:
         pieces.insert(0, ("… ", False))
     if goes_on or end < len(plain):
@@ -65,11 +66,11 @@ def _cut(plain: str, wanted: Collection[str], *, is_begun: bool, goes_on: bool) 
     return pieces
 
 
-def marked(text: str, wanted: Collection[str]) -> list[Piece]:
+def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[Piece]:
     """All of a short text, with marks."""
     pieces: list[Piece] = []
     at = 0
-    for word in words(text):
+    for word in words(text, language):
         if word.stem in wanted and word.start >= at:
             pieces += [(text[at : word.start], False), (text[word.start : word.end], True)]
             at = word.end

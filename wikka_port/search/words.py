@@ -1,9 +1,9 @@
 """Words and stems (pure).
 
 A word is a run of letters, digits and the marks that belong to letters; an apostrophe inside one belongs to it.  Case
-and accents do not count (``schema.folded``).  A stem is what Snowball makes of a word, so that "landings" finds
-"landing".  Writing without blanks (Chinese, Japanese, Korean) is cut into pairs of neighbouring characters; one such
-character that stands alone is a word.
+and accents do not count (``schema.folded``).  A stem is what Snowball makes of a word in the language of its page, so
+that "landings" finds "landing".  Writing without blanks (Chinese, Japanese, Korean) is cut into pairs of neighbouring
+characters; one such character that stands alone is a word.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import Stemmer  # type: ignore[import-not-found]
 
+from wikka_port.page_languages import ENGLISH, algorithm
 from wikka_port.schema import folded
 
-LANGUAGE: Final = "english"  # of stems; words of other languages mostly stay as they are
 WORD_CHARS: Final = 40  # a longer word counts by its beginning
 _REMEMBERED: Final = 65_536  # stems of words seen before: some 10 MB
 _PAIRED: Final = re.compile(
@@ -33,30 +33,30 @@ class Word(NamedTuple):
     end: int
 
 
-def words(text: str) -> Iterator[Word]:
+def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
     """In their order; O(len(text))."""
     for run in _runs().finditer(text.replace("_", " ")):
         typed, start, end = run.group(), *run.span()
         word = _composed(typed)
         if word.isascii() or not _PAIRED.search(word):
-            if stem := stem_of(word):
+            if stem := stem_of(word, language):
                 yield Word(stem, start, end)
         elif word == typed:
-            yield from _mixed(word, start)
+            yield from _mixed(word, start, language)
         else:  # where the pairs stand in what was typed nobody can say
-            yield from (Word(one.stem, start, end) for one in _mixed(word, 0))
+            yield from (Word(one.stem, start, end) for one in _mixed(word, 0, language))
 
 
-def stems(text: str) -> list[str]:
+def stems(text: str, language: str = ENGLISH) -> list[str]:
     """As ``words``, without the places; some five times as quick."""
     found: list[str] = []
     for typed in _runs().findall(text.replace("_", " ")):
         word = _composed(typed)
         if word.isascii() or not _PAIRED.search(word):
-            if stem := stem_of(word):
+            if stem := stem_of(word, language):
                 found.append(stem)
         else:
-            found += (one.stem for one in _mixed(word, 0))
+            found += (one.stem for one in _mixed(word, 0, language))
     return found
 
 
@@ -65,32 +65,44 @@ def _composed(run: str) -> str:
     return run if run.isascii() else unicodedata.normalize("NFC", run)
 
 
-def _mixed(run: str, begin: int) -> Iterator[Word]:
+def _mixed(run: str, begin: int, language: str) -> Iterator[Word]:
     """A run in which characters stand that are taken in pairs."""
     at = 0
     for paired in _PAIRED.finditer(run):
         start, end = paired.span()
-        if start > at and (stem := stem_of(run[at:start])):
+        if start > at and (stem := stem_of(run[at:start], language)):
             yield Word(stem, begin + at, begin + start)
         for first in range(start, max(start + 1, end - 1)):
             last = min(first + 2, end)
             yield Word(folded(run[first:last]), begin + first, begin + last)
         at = end
-    if at < len(run) and (stem := stem_of(run[at:])):
+    if at < len(run) and (stem := stem_of(run[at:], language)):
         yield Word(stem, begin + at, begin + len(run))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def stem_of(word: str) -> str:
-    """The stem of one word; "" where nothing but marks is left."""
-    bare = folded(word.replace("\u2019", "'"))[:WORD_CHARS]
-    stem = _stemmer().stemWord(bare) if bare.isascii() else bare
+def stem_of(word: str, language: str = ENGLISH) -> str:
+    """The stem of one word; "" where nothing but marks is left.
+
+    A word of Latin letters is stemmed without its accents, which not everybody types.  In another alphabet marks make
+    letters that its stemmer has to see.
+    """
+    typed = word.replace("\u2019", "'")
+    bare = folded(typed)[:WORD_CHARS]
+    stemmer = _stemmer(language)
+    if stemmer is None or (language == ENGLISH and not bare.isascii()):
+        stem = bare
+    elif bare.isascii():
+        stem = stemmer.stemWord(bare)
+    else:
+        stem = folded(stemmer.stemWord(typed.casefold()[:WORD_CHARS]))
     return sys.intern(stem.strip("'"))
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> Stemmer.Stemmer:
-    return Stemmer.Stemmer(LANGUAGE)
+@cache
+def _stemmer(language: str) -> Stemmer.Stemmer | None:
+    name = algorithm(language)
+    return Stemmer.Stemmer(name) if name else None
 
 
 @lru_cache(maxsize=1)

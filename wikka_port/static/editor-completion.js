@@ -1,6 +1,7 @@
 // Names of pages behind "[[", actions behind "{{": a list beside the text, which keeps the focus.
 "use strict";
 (() => {
+  const { _, _n } = wikkaTexts;
   const PAUSE_MS = 80;
   const LOOKED_AT_MAX = 50_000; // characters of a text that is looked at for each key; in a longer one "[" and "{" begin it
   const LOOK_BACK = 300; // characters of the line before the caret
@@ -111,7 +112,7 @@
     show(context, options) {
       if (!options.length) { this.close(); return; }
       Object.assign(this, { at: context, options });
-      this.list.setAttribute("aria-label", context.sort === "[[" ? "Pages" : "Actions");
+      this.list.setAttribute("aria-label", context.sort === "[[" ? _("Pages") : _("Actions"));
       this.list.replaceChildren(...options.map((one, n) => {
         const option = document.createElement("li");
         option.id = `completion-${n}`;
@@ -127,7 +128,7 @@
       if (!this.isOpen()) this.place(context.from);
       this.list.hidden = false;
       this.area.setAttribute("aria-controls", this.list.id);
-      this.said.textContent = options.length === 1 ? "1 suggestion" : `${options.length} suggestions`;
+      this.said.textContent = _n("{n} suggestion", "{n} suggestions", options.length);
       this.choose(0);
     }
 

@@ -4,6 +4,7 @@
 // a text, a copy of it is in this browser.  "Kept 12:04" is said of what the wiki has confirmed, and of nothing else.
 "use strict";
 (() => {
+  const { _ } = wikkaTexts;
   const PAUSE_MS = 2_000;
   const APART_MS = 9_000; // with the time of a request that is 10 s: no more than that may be missing at any moment
   const COPY_PAUSE_MS = 400;
@@ -135,8 +136,8 @@
         if (answer.ok && said.kept) await this.kept(text, said);
         else await this.refused(answer.status, said, again);
       } catch (problem) {
-        const why = problem.name === "TimeoutError" ? "the wiki did not answer" : problem instanceof SyntaxError
-          ? "the wiki answered something else" : "there is no connection to the wiki";
+        const why = problem.name === "TimeoutError" ? _("the wiki did not answer") : problem instanceof SyntaxError
+          ? _("the wiki answered something else") : _("there is no connection to the wiki");
         this.failed(why, 0);
       } finally {
         if (this.running === running) this.running = null;
@@ -156,8 +157,11 @@
       this.retryAt = 0;
       await this.putAway();
       const clock = wikkaEditor.timeOf(this.keptMs);
-      if (this.sentAs === this.as) this.say(`Kept ${clock}`, "");
-      else this.say(`You are not signed in any more. Kept ${clock} as a draft of this browser; Save lets you sign in.`, "warn");
+      if (this.sentAs === this.as) this.say(_("Kept {clock}", { clock }), "");
+      else {
+        this.say(_("You are not signed in any more. Kept {clock} as a draft of this browser; Save lets you sign in.",
+          { clock }), "warn");
+      }
       this.others(said.others ?? []);
     }
 
@@ -171,7 +175,7 @@
     }
 
     async refused(status, said, again) {
-      const why = said.error || `the wiki answered ${status}`;
+      const why = said.error || _("the wiki answered {status}", { status });
       const isSame = said.as === undefined || said.as === this.sentAs;
       const mayTry = said.token && (isSame || (status === 401 && said.as === "")) && !again;
       if (mayTry) {
@@ -190,9 +194,11 @@
     failed(why, retrySeconds) {
       const wait = RETRY_MS[Math.min(this.failures++, RETRY_MS.length - 1)];
       this.retryAt = Math.max(this.retryAt, performance.now() + Math.max(wait, retrySeconds * 1_000));
-      const last = this.keptMs ? ` (last kept ${wikkaEditor.timeOf(this.keptMs)})` : "";
-      const here = this.writeCopy() ? "A copy is in this browser." : "This browser keeps no copy: take the text elsewhere before you leave.";
-      this.say(`Not kept${last}: ${why.replace(/[.]$/, "")}. ${here}`, "problem");
+      const given = { why: why.replace(/[.]$/, ""), clock: wikkaEditor.timeOf(this.keptMs) };
+      const said = this.keptMs ? _("Not kept (last kept {clock}): {why}.", given) : _("Not kept: {why}.", given);
+      const here = this.writeCopy() ? _("A copy is in this browser.")
+        : _("This browser keeps no copy: take the text elsewhere before you leave.");
+      this.say(`${said} ${here}`, "problem");
     }
 
     /** Before a save: nothing is sent any more, and nothing is under way. */

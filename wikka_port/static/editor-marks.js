@@ -3,6 +3,7 @@
 "use strict";
 globalThis.wikkaEditor = {};
 (() => {
+  const { _ } = wikkaTexts;
   const WIKKA = {
     bold: "**", italic: "//", code: "##", strike: "++",
     fence: ["%%\n", "\n%%"],
@@ -191,9 +192,10 @@ globalThis.wikkaEditor = {};
       const made = rows(sort, chosen);
       return own(sort, text, start, end, made, 0, made.length);
     }
-    const made = rows(sort, [["Head", "Head", "Head"], ["cell", "cell", "cell"], ["cell", "cell", "cell"]]);
-    const at = made.indexOf("Head");
-    return own(sort, text, end, end, made, at, at + 4);
+    const [head, cell] = [_("Head"), _("cell")];
+    const made = rows(sort, [[head, head, head], [cell, cell, cell], [cell, cell, cell]]);
+    const at = made.indexOf(head);
+    return own(sort, text, end, end, made, at, at + head.length);
   }
 
   function code(sort, text, start, end) {
@@ -208,9 +210,10 @@ globalThis.wikkaEditor = {};
     const chosen = text.slice(start, end).trim();
     if (chosen.includes("\n")) return null;
     if (URL_ONLY.test(chosen)) {
-      const made = sort.away(chosen, "words");
-      const at = start + (sort === WIKKA ? made.length - 7 : 1);
-      return change(start, end, made, at, at + 5);
+      const words = _("words");
+      const made = sort.away(chosen, words);
+      const at = start + (sort === WIKKA ? made.length - words.length - 2 : 1);
+      return change(start, end, made, at, at + words.length);
     }
     return change(start, end, `[[${chosen}]]`, start + 2 + chosen.length);
   }

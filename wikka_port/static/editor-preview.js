@@ -2,6 +2,7 @@
 // and the next waits behind it as long as three answers took, so that a long page costs the wiki no more than a short one.
 "use strict";
 (() => {
+  const { _ } = wikkaTexts;
   const PAUSE_MS = 120;
   const REST = 3;
   const PAUSE_TIMES = 10; // of the time in which the last answer was shown: a long page waits for a longer pause
@@ -17,14 +18,14 @@
       Object.assign(this, { form, area, panes, shown: "", running: null, pause: 0, restedAt: 0, shownMs: 0, stale: true, inSight: false, expected: new Map() });
       this.pane = document.createElement("section");
       this.pane.className = "preview live";
-      this.pane.setAttribute("aria-label", "Preview");
+      this.pane.setAttribute("aria-label", _("Preview"));
       this.label = document.createElement("p");
       this.label.className = "preview-label";
       this.scroller = document.createElement("div");
       this.scroller.className = "preview-scroll";
       this.scroller.tabIndex = 0;
       this.scroller.setAttribute("role", "region");
-      this.scroller.setAttribute("aria-label", "Preview of the page");
+      this.scroller.setAttribute("aria-label", _("Preview of the page"));
       this.article = document.createElement("article");
       this.article.className = "content";
       this.scroller.append(this.article);
@@ -52,7 +53,8 @@
     }
 
     say(problem) {
-      this.label.textContent = problem ? `Preview · not up to date: ${problem}` : "Preview · not saved yet";
+      this.label.textContent = problem ? _("Preview · not up to date: {problem}", { problem })
+        : _("Preview · not saved yet");
       this.label.classList.toggle("problem", Boolean(problem));
     }
 
@@ -100,7 +102,7 @@
           again = said.retry ? said.retry * 1_000 : 0;
         }
       } catch (problem) {
-        this.say(problem.name === "TimeoutError" ? "the wiki did not answer" : "no connection to the wiki");
+        this.say(problem.name === "TimeoutError" ? _("the wiki did not answer") : _("no connection to the wiki"));
         again = 5_000;
       }
       this.restedAt = performance.now() + REST * (performance.now() - began);

@@ -1,6 +1,7 @@
 // What is offered on return: texts that this browser has and the wiki has not confirmed.
 "use strict";
 (() => {
+  const { _, _n } = wikkaTexts;
   const COMPARED_MAX = 1_500; // lines on each side; beyond, a changed part is shown as a whole
 
   /** Lines as ["equal" | "delete" | "insert", line]. */
@@ -41,18 +42,18 @@
     box.className = "table diff-box";
     box.tabIndex = 0;
     box.setAttribute("role", "region");
-    box.setAttribute("aria-label", "Difference: the text below, and the copy in this browser");
+    box.setAttribute("aria-label", _("Difference: the text below, and the copy in this browser"));
     const table = document.createElement("table");
     table.className = "diff inline";
     const lines = wikkaEditor.compared(old, now);
-    const near = lines.map((_, n) => lines.slice(Math.max(0, n - 2), n + 3).some(([kind]) => kind !== "equal"));
+    const near = lines.map((line, n) => lines.slice(Math.max(0, n - 2), n + 3).some(([kind]) => kind !== "equal"));
     let folded = 0;
     lines.forEach(([kind, line], n) => {
       if (!near[n]) { folded++; return; }
       if (folded) {
         const row = table.insertRow();
         row.className = "fold";
-        row.insertCell().textContent = folded === 1 ? "1 line is the same" : `${folded} lines are the same`;
+        row.insertCell().textContent = _n("{n} line is the same", "{n} lines are the same", folded);
         folded = 0;
       }
       const row = table.insertRow();
@@ -89,25 +90,27 @@
       banner.className = "banner kept copy";
       banner.setAttribute("role", "status");
       const said = document.createElement("p");
-      said.textContent = `A text${copy.section ? " of a section" : ""} from ${wikkaEditor.timeOf(copy.time)} is in this browser. ${copy.confirmed
-        ? "The wiki does not offer it." : "The wiki has not confirmed it."}`;
+      const clock = wikkaEditor.timeOf(copy.time);
+      const where = copy.section ? _("A text of a section from {clock} is in this browser.", { clock })
+        : _("A text from {clock} is in this browser.", { clock });
+      said.textContent = `${where} ${copy.confirmed ? _("The wiki does not offer it.") : _("The wiki has not confirmed it.")}`;
       const actions = document.createElement("div");
       actions.className = "actions";
       let shown = null;
-      const compare = button("Compare", "quiet", () => {
+      const compare = button(_("Compare"), "quiet", () => {
         if (shown) { shown.remove(); shown = null; } else banner.append(shown = difference(area.value, copy.body));
         compare.setAttribute("aria-expanded", String(Boolean(shown)));
       });
       compare.setAttribute("aria-expanded", "false");
       actions.append(
-        button("Go on with it", "", () => {
+        button(_("Go on with it"), "", () => {
           if (!isHere) { location.assign(`${form.getAttribute("action")}?section=${encodeURIComponent(copy.section)}`); return; }
           banner.remove();
           if (note && copy.note) note.value = copy.note;
           goOn(copy);
         }),
         ...(isHere ? [compare] : []),
-        button("Throw away", "quiet", async () => { await wikkaEditor.copies.remove(copy); banner.remove(); area.focus(); }),
+        button(_("Throw away"), "quiet", async () => { await wikkaEditor.copies.remove(copy); banner.remove(); area.focus(); }),
       );
       banner.append(said, actions);
       form.before(banner);

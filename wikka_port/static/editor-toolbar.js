@@ -1,6 +1,7 @@
 // The bar above the text: one stop of the Tab key, arrows within; each button with its key.
 "use strict";
 (() => {
+  const { _ } = wikkaTexts;
   const IS_MAC = /Mac|iPhone|iPad/.test(navigator.platform);
   const DRAWN = {
     bold: "M6 4h5a3 3 0 0 1 0 6H6zM6 10h6a3 3 0 0 1 0 6H6z",
@@ -19,14 +20,15 @@
 
   // [what, name, key]; a key is Ctrl (Cmd) and what stands here, by its place on the keyboard
   wikkaEditor.TOOLS = [
-    ["bold", "Bold", "KeyB"], ["italic", "Italic", "KeyI"], ["heading", "Heading", "Alt+Digit2"], ["link", "Link", "KeyK"],
+    ["bold", _("Bold"), "KeyB"], ["italic", _("Italic"), "KeyI"], ["heading", _("Heading"), "Alt+Digit2"],
+    ["link", _("Link"), "KeyK"],
     null,
-    ["bullets", "List", "Alt+Digit8"], ["numbers", "Numbered list", "Alt+Digit7"], ["table", "Table", "Alt+Digit9"],
-    ["code", "Code", "KeyE"], ["picture", "Picture", "Alt+Digit0"],
+    ["bullets", _("List"), "Alt+Digit8"], ["numbers", _("Numbered list"), "Alt+Digit7"],
+    ["table", _("Table"), "Alt+Digit9"], ["code", _("Code"), "KeyE"], ["picture", _("Picture"), "Alt+Digit0"],
     null,
-    ["undo", "Undo", "KeyZ"], ["redo", "Redo", "Shift+KeyZ"],
+    ["undo", _("Undo"), "KeyZ"], ["redo", _("Redo"), "Shift+KeyZ"],
     null,
-    ["preview", "Preview", "Alt+KeyP"],
+    ["preview", _("Preview"), "Alt+KeyP"],
   ];
 
   /** The tool that a key is for; AltGr, which types letters, is none. */
@@ -39,7 +41,8 @@
   function shownKey(key, isSpoken) {
     const parts = key.split("+").map((part) => part.replace(/^(Key|Digit)/, ""));
     if (isSpoken) return [IS_MAC ? "Meta" : "Control", ...parts].join("+");
-    return IS_MAC ? `⌘${parts.join("").replace("Alt", "⌥").replace("Shift", "⇧")}` : ["Ctrl", ...parts].join("+");
+    if (IS_MAC) return `⌘${parts.join("").replace("Alt", "⌥").replace("Shift", "⇧")}`;
+    return [_("Ctrl"), ...parts.map((part) => (part === "Shift" ? _("Shift") : part))].join("+");
   }
 
   function drawn(what) {
@@ -55,7 +58,7 @@
     const bar = document.createElement("div");
     bar.className = "toolbar";
     bar.setAttribute("role", "toolbar");
-    bar.setAttribute("aria-label", "Writing");
+    bar.setAttribute("aria-label", _("Writing"));
     bar.setAttribute("aria-controls", area.id);
     const buttons = [];
     for (const tool of wikkaEditor.TOOLS) {
@@ -103,7 +106,7 @@
     form.method = "dialog";
     const title = document.createElement("h2");
     title.id = "ask-title";
-    title.textContent = "Picture";
+    title.textContent = _("Picture");
     form.append(title);
     const input = (name, label, type, hint) => {
       const field = document.createElement("label");
@@ -114,16 +117,16 @@
       form.append(field);
       return one;
     };
-    const address = input("address", "Address", "url", "https://");
+    const address = input("address", _("Address"), "url", "https://");
     address.required = true;
     address.pattern = "https?://.+";
-    const words = input("words", "What it shows, for those who do not see it", "text", "");
+    const words = input("words", _("What it shows, for those who do not see it"), "text", "");
     const actions = document.createElement("div");
     actions.className = "actions";
     const insert = document.createElement("button");
-    Object.assign(insert, { type: "submit", value: "put", className: "primary", textContent: "Insert" });
+    Object.assign(insert, { type: "submit", value: "put", className: "primary", textContent: _("Insert") });
     const cancel = document.createElement("button");
-    Object.assign(cancel, { type: "button", className: "quiet", textContent: "Cancel" });
+    Object.assign(cancel, { type: "button", className: "quiet", textContent: _("Cancel") });
     cancel.addEventListener("click", () => dialog.close(""));
     actions.append(insert, cancel);
     form.append(actions);

@@ -6,6 +6,7 @@
 //   editor-toolbar    buttons and keys                     editor-returning    copies offered on return
 "use strict";
 (() => {
+  const { _ } = wikkaTexts;
   /** The format that the text is written in: the form says it, or it is the chosen one. */
   wikkaEditor.formatOf = (form) => {
     const said = form.elements.namedItem("written")?.value || form.elements.namedItem("format")?.value;
@@ -64,7 +65,7 @@
       const hint = document.createElement("p");
       hint.id = "keys-hint";
       hint.className = "hidden";
-      hint.textContent = "In a list, Tab indents; Escape, then Tab, leaves the text.";
+      hint.textContent = _("In a list, Tab indents; Escape, then Tab, leaves the text.");
       area.setAttribute("aria-describedby", hint.id);
       this.status = document.createElement("p");
       this.status.className = "kept-status";
@@ -91,8 +92,9 @@
       const others = [...since].map(([name, seconds]) => ({ name, since: seconds }));
       let banner = document.querySelector(".banner.others");
       if (!others.length) { banner?.remove(); return; }
-      const text = `${others.map((one) => `${one.name} is editing since ${wikkaEditor.timeOf(one.since * 1_000)}`).join(", ")}. `
-        + "Saving merges changes of different places.";
+      const each = others.map(({ name, since: seconds }) => (
+        _("{name} is editing since {clock}", { name, clock: wikkaEditor.timeOf(seconds * 1_000) })));
+      const text = _("{others}. Saving merges changes of different places.", { others: each.join(", ") });
       if (!banner) {
         banner = document.createElement("p");
         banner.className = "banner others";
@@ -196,7 +198,7 @@
       }
       event.preventDefault();
       this.apply(change);
-      this.tip.textContent = "Pasted as markup. Ctrl+Z takes it back; Ctrl+Shift+V pastes the words alone.";
+      this.tip.textContent = _("Pasted as markup. Ctrl+Z takes it back; Ctrl+Shift+V pastes the words alone.");
     }
 
     goOnWith(copy) {
@@ -246,7 +248,7 @@
     async save(form, button) {
       if (this.isBusy) return;
       this.isBusy = true;
-      this.say("Saving …", "");
+      this.say(_("Saving …"), "");
       const fields = new FormData(form, button);
       const address = button?.getAttribute("formaction") ?? form.getAttribute("action");
       await this.drafts.hold();
@@ -261,15 +263,19 @@
         }
         const page = wikkaEditor.parsed(await answer.text());
         if (page.getElementById("edit")) { this.replaceWith(page); return; }
-        why = `the wiki answered ${answer.status}${page.querySelector("main p") ? `: ${page.querySelector("main p").textContent.trim()}` : ""}`;
+        const reason = page.querySelector("main p")?.textContent.trim();
+        const given = { status: answer.status, reason };
+        why = reason === undefined ? _("the wiki answered {status}", given)
+          : _("the wiki answered {status}: {reason}", given);
       } catch {
-        why = "there is no connection to the wiki";
+        why = _("there is no connection to the wiki");
       }
       this.isBusy = false;
       this.isUnsaved = true;
       this.drafts.goOn();
-      const here = this.drafts.writeCopy() ? " A copy is in this browser." : "";
-      this.say(`Not saved: ${why.replace(/[.]$/, "")}. Your text stands above: save again.${here}`, "problem");
+      const here = this.drafts.writeCopy() ? ` ${_("A copy is in this browser.")}` : "";
+      const said = _("Not saved: {why}. Your text stands above: save again.", { why: why.replace(/[.]$/, "") });
+      this.say(said + here, "problem");
     }
 
     /** The wiki did not save, and says why beside the text: its page takes the place of this one. */

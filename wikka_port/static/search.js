@@ -3,6 +3,7 @@
 "use strict";
 const box = document.querySelector("header form.search");
 if (box) {
+  const { _ } = wikkaTexts;
   const field = box.elements.namedItem("q");
   const list = document.createElement("ul");
   let asked = 0;
@@ -11,7 +12,7 @@ if (box) {
   list.id = "suggestions";
   list.className = "suggestions";
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", "Pages");
+  list.setAttribute("aria-label", _("Pages"));
   list.hidden = true;
   box.append(list);
   for (const [name, value] of [["role", "combobox"], ["aria-controls", list.id], ["aria-autocomplete", "list"],

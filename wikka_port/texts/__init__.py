@@ -1,4 +1,4 @@
-"""What the wiki says to people, in their language.
+"""Texts that the wiki says to people, in their language.
 
 A text stands in English where it is said.  ``_`` finds what a language's file has for it, and English where it has
 nothing; ``N_`` marks a constant that ``_`` says later.  The language is that of the request (``speak``).  ``_w`` says

@@ -1,7 +1,7 @@
-"""A language's texts, from a ``.po`` file of gettext, and which languages there are.
+"""The texts of a language, from a ``.po`` file of gettext, and the list of languages.
 
 A file's name is the code of its language (``de.po``), and its header has ``Language-Name``: what the language calls
-itself.  Those of the wiki stand in ``wikka_port/languages``; a folder of the operator's has others, or others of the
+itself.  The wiki brings those of ``wikka_port/languages``; a folder of the operator's has others, or others of the
 same code, which come first.  A file is read when its language is first spoken.
 """
 
@@ -23,6 +23,7 @@ _RIGHT_TO_LEFT: Final = frozenset({"ar", "arc", "ckb", "dv", "fa", "he", "ks", "
 _CODE: Final = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,2}")  # of BCP 47 what wikis need
 _NAME: Final = re.compile(r'^"Language-Name: (.*?)(?:\\n)?"$', re.MULTILINE)
 _PLURAL: Final = re.compile(r"plural\s*=\s*([^;]+)")
+_HEADERS: Final = ("Content-Type", "Plural-Forms")  # without which gettext guesses
 _HEADER_CHARS: Final = 4_000
 
 
@@ -68,8 +69,10 @@ def read_catalogue(code: str, content: str) -> Catalogue:
 
     try:
         entries = polib.pofile(content)
+        if missing := [name for name in _HEADERS if name not in entries.metadata]:
+            raise ValueError(f"its header has no {' and no '.join(missing)}")
         texts = gettext.GNUTranslations(io.BytesIO(entries.to_binary()))
-    except (OSError, ValueError, UnicodeError) as broken:
+    except (OSError, ValueError, LookupError) as broken:
         raise UnreadableTexts(f"The texts of {code} cannot be read: {broken}") from None
     scripts = {
         entry.msgid: [form for _, form in sorted(entry.msgstr_plural.items())] or [entry.msgstr]
@@ -86,7 +89,7 @@ def _own_name(content: str) -> str:
 
 
 class Languages:
-    """Which there are, and each one's texts; these are read once."""
+    """The languages that there are; the texts of each are read once."""
 
     def __init__(self, files: Mapping[str, Traversable], names: Mapping[str, str]) -> None:
         self.names = names  # by code

@@ -63,7 +63,7 @@ def _entry(text: Text, before: polib.POEntry | None) -> polib.POEntry:
 
 
 def problems(file: polib.POFile) -> Iterator[str]:
-    """What is missing or wrong in it, a line each."""
+    """A line for each text that is missing or wrong."""
     for entry in file:
         if entry.obsolete:
             continue
@@ -79,7 +79,7 @@ def problems(file: polib.POFile) -> Iterator[str]:
 
 
 def _places(text: str) -> set[str]:
-    """Where values stand in it: ``%(name)s`` of templates, ``{name}`` elsewhere."""
+    """The places of its values: ``%(name)s`` of templates, ``{name}`` elsewhere."""
     return {one.group() if one.group(1) else "{" + one.group(2) + "}" for one in _PLACE.finditer(text)}
 
 

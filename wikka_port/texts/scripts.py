@@ -1,4 +1,4 @@
-"""What the scripts of a page say, as a script of its own: ``static/texts.js`` with a language's texts in it (pure)."""
+"""The texts of the scripts of a page, as a script of its own: ``static/texts.js`` with those of a language (pure)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wikka_port.search.postings import Posting
 from wikka_port.search.query import QUERY_CHARS, WORDS_MAX, parse
-from wikka_port.search.ranking import ranked
+from wikka_port.search.ranking import ordered, scores_of
 from wikka_port.search.snippets import PASSAGE_CHARS, marked, passage
 from wikka_port.search.spelling import LONGEST, neighbours
 from wikka_port.search.words import stem_of
@@ -69,14 +69,14 @@ def test_anything_can_be_asked(asked: str) -> None:
 
 def test_a_word_in_the_title_counts_more_than_in_a_heading_and_that_more_than_in_the_text() -> None:
     pages = {b"text": Posting(0, 0, 2, 8), b"title": Posting(1, 0, 0, 8), b"heading": Posting(0, 1, 0, 8)}
-    assert ranked(pages, {"moon": pages}, 1_000) == [b"title", b"heading", b"text"]
+    assert ordered(scores_of(pages, {"moon": pages}, 1_000)) == [b"title", b"heading", b"text"]
 
 
 def test_a_rare_word_counts_more_than_a_frequent_one() -> None:
     frequent = {b"%d" % n: Posting(0, 0, 1, 6) for n in range(500)}
     found = {"the": frequent, "moon": {b"7": Posting(0, 0, 1, 6)}}
-    assert ranked(frequent, found, 1_000)[0] == b"7"
-    assert ranked(frequent, {"the": frequent}, 1_000) == sorted(frequent)
+    assert ordered(scores_of(frequent, found, 1_000))[0] == b"7"
+    assert ordered(scores_of(frequent, {"the": frequent}, 1_000)) == sorted(frequent)
 
 
 def test_neighbours_are_one_letter_away() -> None:

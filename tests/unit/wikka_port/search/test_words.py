@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wikka_port.page_languages import NAMES
 from wikka_port.search.page_text import page_text
 from wikka_port.search.postings import Posting, column_of, key_of, of_page, pack_stems, parse_posting, parse_stems
 from wikka_port.search.words import WORD_CHARS, stem_of, stems, words
@@ -29,6 +30,33 @@ KEY = b"0123456789abcdef0123456789abcdef"
 )
 def test_stems(text: str, expected: list[str]) -> None:
     assert stems(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "forms", "other"),
+    [
+        ("de", "Häuser Hauses haus HÄUSERN", "Mauer"),
+        ("fr", "continuité continuités CONTINUITE", "continu"),
+        ("es", "canción canciones cancion", "cantar"),
+        ("ru", "новый нового новую", "новость"),
+        ("el", "άνθρωπος ανθρώπους ΑΝΘΡΩΠΟΣ", "ανθρωπότητα"),
+        ("sv", "husen huset hus", "husky"),
+        ("ar", "كتاب الكتاب", "مدينة"),
+        ("en", "moon moons", "mono"),
+    ],
+)
+def test_forms_of_a_word_have_one_stem_by_the_rules_of_their_language(language: str, forms: str, other: str) -> None:
+    found = set(stems(forms, language))
+    assert len(found) == 1
+    assert found.isdisjoint(stems(other, language))
+
+
+def test_every_language_with_a_stemmer_has_one_and_the_others_leave_words_as_they_are() -> None:
+    assert {stem_of("running", code) for code in NAMES} >= {"run", "running"}
+    for code in NAMES:
+        assert stem_of("x1", code) == "x1", code
+    assert stems("Häuser", "la") == ["hauser"]
+    assert stems("Häuser", "xx") == ["hauser"]
 
 
 @pytest.mark.parametrize("text", ["대한민국", "x 한y", "がぎぐげご", "か\u3099", "Tiếng Việt", "Å ǖ"])

@@ -53,7 +53,7 @@ def rows_of(web: WikiClient) -> dict[bytes, Any]:
 
 
 def test_the_bytes_of_a_draft() -> None:
-    draft = KeptDraft("0123456789abcdef", "f" * 32, "Ada", 5, 7, 3, "s-x", "té\n", "n", "markdown", "0a" * 8)
+    draft = KeptDraft("0123456789abcdef", "f" * 32, "Ada", 5, 7, 3, "s-x", "té\n", "n", "markdown", "0a" * 8, "de")
     row = draft_row("Home page", draft.owner, draft.id)
     assert row == b"7b19b37e7fc3dfe3c3e1ad5b84c7f565" + b"f" * 32 + b"0123456789abcdef"
     assert pack(draft) == {
@@ -66,10 +66,11 @@ def test_the_bytes_of_a_draft() -> None:
         b"at:token": b"0a" * 8,
         b"at:section": b"s-x",
         b"at:format": b"markdown",
+        b"at:language": b"de",
     }
     assert unpack(row, pack(draft)) == draft
     assert unpack(row, {b"at:time": b"7"}) == replace(
-        draft, who="", since_ms=0, base=0, section="", text=None, note="", markup="", base_token=""
+        draft, who="", since_ms=0, base=0, section="", text=None, note="", markup="", base_token="", language=""
     )
     assert unpack(row, {}) is None
 
