@@ -16,6 +16,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.feeds import iso_time
 from wikka_port.local_time import local_time
 from wikka_port.texts.catalogue import Catalogue, direction
+from wikka_port.texts.figures import figure
 from wikka_port.texts.folding import speak_in
 
 LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
@@ -56,6 +57,7 @@ def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Cat
     )
     environment.filters["when"] = when
     environment.filters["clock"] = clock_time
+    environment.filters["figure"] = figure
     return environment
 
 

@@ -52,7 +52,7 @@ def unregistered(network_hash: str) -> Visitor:
 
 
 def is_like_visitor(name: str) -> bool:
-    """Who signs so could be taken for a visitor without an account, as this wiki calls them."""
+    """Readers could take the name for that of a visitor without an account."""
     return re.match(rf"{re.escape(folded(_w('Visitor')))}\b", folded(name)) is not None
 
 
