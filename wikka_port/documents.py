@@ -1,4 +1,7 @@
-"""Parsed pages, kept by name and revision: a view then costs one read, one look for existing links, one join.
+"""Parsed pages, kept by name, revision and language: a view then costs one read, one look for links, one join.
+
+A document says labels in the language that is spoken when it is parsed (of footnotes, of the contents): those that
+read the wiki in another language than its own have documents of their own.
 
 Invariant: the sizes of what is kept add up to at most ``max_chars``; the longest unused goes first.
 Thread-safe; two threads may parse the same page at once, which is waste and no error.
@@ -12,8 +15,10 @@ from typing import Final
 
 from wikka_port.markup.document import Document, parse
 from wikka_port.markup.formats import WIKKA
+from wikka_port.texts import spoken
 
 _SLOT_CHARS: Final = 200  # what a piece costs beside its text: the object, the tuple, the name
+_Key = tuple[str, int, bool, str, str]
 
 
 def size_chars(document: Document) -> int:
@@ -24,7 +29,7 @@ class DocumentCache:
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int, bool, str], tuple[Document, int]] = OrderedDict()  # guarded by _lock
+        self._kept: OrderedDict[_Key, tuple[Document, int]] = OrderedDict()  # guarded by _lock
         self._chars = 0  # guarded by _lock
 
     def __len__(self) -> int:
@@ -32,12 +37,12 @@ class DocumentCache:
 
     def kept(self, name: str, number: int, *, autolink: bool, markup: str = WIKKA) -> Document | None:
         with self._lock:
-            found = self._kept.get((name, number, autolink, markup))
+            found = self._kept.get((name, number, autolink, markup, spoken().code))
             return found[0] if found is not None else None
 
     def document(self, name: str, number: int, body: str, *, autolink: bool, markup: str = WIKKA) -> Document:
         """``body`` parsed; it must be the text of that revision."""
-        key = (name, number, autolink, markup)
+        key = (name, number, autolink, markup, spoken().code)
         with self._lock:
             found = self._kept.get(key)
             if found is not None:

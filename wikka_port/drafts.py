@@ -15,6 +15,7 @@ from wikka_port.editing.rows import is_id
 from wikka_port.markup.formats import is_format
 from wikka_port.page_languages import known
 from wikka_port.schema import is_token
+from wikka_port.texts import _, figure
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SECTION_CHARS: Final = 500  # of an id; a heading's is shorter
@@ -83,11 +84,13 @@ def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:
     """Why the draft cannot be saved as it is: a status and a sentence for its author."""
     size = len(draft.body.encode(errors="replace"))
     if size > config.max_text_bytes:
-        return 413, f"The text is {size:,} bytes long; {config.max_text_bytes:,} are the most for one page."
+        shown = {"size": figure(size), "most": figure(config.max_text_bytes)}
+        return 413, _("The text is {size} bytes long; {most} are the most for one page.", **shown)
     if len(draft.note) > config.max_note_chars:
-        return 400, f"The note is {len(draft.note)} characters long; {config.max_note_chars} are the most."
+        size, most = len(draft.note), config.max_note_chars
+        return 400, _("The note is {size} characters long; {most} are the most.", size=size, most=most)
     if config.edit_notes == 1 and not draft.note:
-        return 400, "This wiki asks for a note with each edit: please say in a few words what you changed."
+        return 400, _("This wiki asks for a note with each edit: please say in a few words what you changed.")
     if draft.base == 0 and not draft.body.strip():
-        return 400, "There is nothing to save yet: the text is empty."
+        return 400, _("There is nothing to save yet: the text is empty.")
     return None

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from wikka_port.texts import N_, _
+
 _FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, and no Cf
 # Category Cf, and yet seen.
 _SEEN_FORMATS: Final = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
@@ -43,28 +45,31 @@ class LookAlike:
     why: str
 
     def __str__(self) -> str:
-        return f"It looks like “{self.like}”, but {self.why}. Please choose a name that cannot be mistaken."
+        said = N_("It looks like “{like}”, but {why}. Please choose a name that cannot be mistaken.")
+        return _(said, like=self.like, why=self.why)
 
 
 def look_alike(name: str) -> LookAlike | None:
     """Why nobody should be called so, or None."""
     if name.isascii():
         return None
-    hidden = next((place for place, _ in enumerate(name) if _is_hidden(name, place)), None)
+    hidden = next((place for place, _character in enumerate(name) if _is_hidden(name, place)), None)
     if hidden is not None:
-        return LookAlike(plain(name), f"has the invisible character {_called(name[hidden])} in it")
+        called = _called(name[hidden])
+        return LookAlike(plain(name), _("has the invisible character {character} in it", character=called))
     for character in name:
         is_other_form = unicodedata.decomposition(character).startswith(_OTHER_FORMS)
         if character.isalnum() and is_other_form and _to_ascii(character):
-            return LookAlike(plain(name), f"has {_called(character)} in it")
+            return LookAlike(plain(name), _("has {character} in it", character=_called(character)))
     zeros = {ord(character) - unicodedata.decimal(character) for character in name if character.isdecimal()}
     if len(zeros) > 1:
-        return LookAlike(plain(name), "has digits of different scripts in it")
+        return LookAlike(plain(name), _("has digits of different scripts in it"))
     for word in _WORD.findall(name):
         if not word.isascii() and _is_mixed(word):
             latin = _as_latin(word)
             if latin != word:
-                return LookAlike(name.replace(word, latin), f"has letters of different alphabets in “{word}”")
+                why = _("has letters of different alphabets in “{word}”", word=word)
+                return LookAlike(name.replace(word, latin), why)
     return None
 
 
@@ -73,7 +78,7 @@ def signature_look_alike(name: str) -> LookAlike | None:
     bare = name.rstrip(_FINAL + " ")
     last = re.split(r"[\s.]", bare)[-1]
     if bare and bare != name and len(last) > _INITIALS:
-        return LookAlike(bare, "ends with a dot")
+        return LookAlike(bare, _("ends with a dot"))
     return look_alike(name)
 
 
@@ -103,7 +108,7 @@ def _is_hidden(name: str, place: int) -> bool:
 
 
 def _called(character: str) -> str:
-    return f"U+{ord(character):04X} ({unicodedata.name(character, 'without a name')})"
+    return f"U+{ord(character):04X} ({unicodedata.name(character, _('without a name'))})"
 
 
 def _to_ascii(character: str) -> bool:

@@ -24,6 +24,8 @@ import unicodedata
 from typing import Final
 from urllib.parse import quote, unquote
 
+from wikka_port.texts import _
+
 # Four bytes for each of 255 characters: longer than any title in Wikipedia (255 bytes), short enough
 # that a URL (three characters for each byte) stays under the 8 KB that servers take for a request line.
 MAX_NAME_BYTES: Final = 1020
@@ -41,7 +43,7 @@ class InvalidName(ValueError):
     """The text cannot be a page name; ``str()`` is a sentence for the person who typed it."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"This cannot be the name of a page: {reason}.")
+        super().__init__(_("This cannot be the name of a page: {reason}.", reason=reason))
         self.name = name
         self.reason = reason
 
@@ -50,14 +52,16 @@ def normalise(name: str) -> str:
     """The one form of ``name`` that is stored and compared.  Raises InvalidName."""
     refused = _REFUSED.search(name)
     if refused:
-        raise InvalidName(name, f"it has the control character U+{ord(refused.group()):04X} in it")
+        character = f"U+{ord(refused.group()):04X}"
+        raise InvalidName(name, _("it has the control character {character} in it", character=character))
     composed = name if name.isascii() else unicodedata.normalize("NFC", name)
     normal = " ".join(composed.replace("_", " ").split())
     if not normal:
-        raise InvalidName(name, "it is empty")
+        raise InvalidName(name, _("it is empty"))
     size_bytes = len(normal.encode())
     if size_bytes > MAX_NAME_BYTES:
-        raise InvalidName(name, f"it is {size_bytes} bytes long and {MAX_NAME_BYTES} are the most")
+        said = _("it is {size} bytes long and {most} are the most", size=size_bytes, most=MAX_NAME_BYTES)
+        raise InvalidName(name, said)
     return normal
 
 

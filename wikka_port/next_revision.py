@@ -11,13 +11,15 @@ from wikka_port.names import page_key
 from wikka_port.page_languages import ENGLISH
 from wikka_port.page_rows import Cells, Draft, head_of, number_before, number_in, page_of
 from wikka_port.schema import Head, revision_token
+from wikka_port.texts import _, figure
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
 
 
 class PageTooBig(ValueError):
     def __init__(self, size_bytes: int) -> None:
-        super().__init__(f"The text is {size_bytes:,} bytes long and {BODY_BYTES_MAX:,} are the most.")
+        size, most = figure(size_bytes), figure(BODY_BYTES_MAX)
+        super().__init__(_("The text is {size} bytes long and {most} are the most.", size=size, most=most))
         self.size_bytes = size_bytes
 
 

@@ -20,6 +20,7 @@ from wikka_port.pages import Page, StoreAway
 from wikka_port.refusals import unavailable
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
+from wikka_port.texts import _, figure
 from wikka_port.urls import page_url
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,10 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
 
 def _note(slot: ActionSlot) -> str:
     """What an author is told of an action that is not run."""
-    said = f"The action {slot.name} is not run: {slot.refused}." if slot.refused else instead_of(slot.name)
+    if slot.refused:
+        said = _("The action {name} is not run: {why}.", name=slot.name, why=slot.refused)
+    else:
+        said = instead_of(slot.name)
     tag = "p" if slot.block else "span"
     return f'<{tag} class="notice">{escape(said)}</{tag}>'
 
@@ -95,13 +99,14 @@ class _runner:  # noqa: N801 - a function with a memory
         self._chars[0] -= len(html)
         if self._chars[0] >= 0:
             return html
-        problem = f"all that is included would have more than {INCLUDED_CHARS_MAX:,} characters"
+        most = figure(INCLUDED_CHARS_MAX)
+        problem = _("all that is included would have more than {most} characters", most=most)
         return self._site.fragment("notice.html", action="include", problem=problem)
 
     def _included(self, page: Page, text: str) -> str:
         """``text``, which is that of ``page`` with the parameters of a call, as HTML; it may include others."""
         if self._includes[0] == 0:
-            raise ValueError(f"{INCLUDES_MAX} pages are included at most")
+            raise ValueError(_("{most} pages are included at most", most=INCLUDES_MAX))
         self._includes[0] -= 1
         runner = copy.copy(self)
         runner._name, runner._within, runner._done = page.name, (*self._within, self._name), {}
@@ -114,12 +119,16 @@ class _runner:  # noqa: N801 - a function with a memory
 
     def _run(self, action: str, arguments: Mapping[str, str]) -> str:
         if self._clock() > self._until_s:
-            problem = f"the actions before it took more than {ACTIONS_S:.0f} s; put some of them on another page"
+            problem = _(
+                "the actions before it took more than {seconds} s; put some of them on another page",
+                seconds=f"{ACTIONS_S:.0f}",
+            )
             return self._site.fragment("notice.html", action=action, problem=problem)
         try:
             return ACTIONS[action](ActionCall(self._site, self._name, arguments, self._included, self._within))
         except NotAllowed:
-            return self._site.fragment("notice.html", action=action, problem="it is about a page that you may not read")
+            problem = _("it is about a page that you may not read")
+            return self._site.fragment("notice.html", action=action, problem=problem)
         except (StoreAway, ValueError, ArithmeticError, LookupError) as problem_:
             # what an author wrote is said on the page: whoever writes a page could fill the log
             level = logging.DEBUG if isinstance(problem_, ValueError) else logging.WARNING

@@ -12,6 +12,7 @@ Knows nothing of the store, nor of HTTP; ``app`` makes the visitor of a request.
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +20,9 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from wikka_port.accounts.settings import DEFAULT, Settings
+from wikka_port.schema import folded
 from wikka_port.security import network_of
+from wikka_port.texts import _w
 
 Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
 _SHOWN_DIGITS: Final = 4
@@ -44,7 +47,13 @@ class Visitor:
 
 
 def unregistered(network_hash: str) -> Visitor:
-    return Visitor(None, f"Visitor {network_hash[:_SHOWN_DIGITS]}".rstrip(), "anonymous", False, network_hash)
+    signature = f"{_w('Visitor')} {network_hash[:_SHOWN_DIGITS]}".rstrip()
+    return Visitor(None, signature, "anonymous", False, network_hash)
+
+
+def is_like_visitor(name: str) -> bool:
+    """Readers could take the name for that of a visitor without an account."""
+    return re.match(rf"{re.escape(folded(_w('Visitor')))}\b", folded(name)) is not None
 
 
 NOBODY: Final = unregistered("")

@@ -18,6 +18,7 @@ from wikka_port.names import InvalidName, is_camel_case, normalise
 from wikka_port.schema import folded
 from wikka_port.security import is_address
 from wikka_port.texts import _
+from wikka_port.visitors import is_like_visitor
 
 Allowed = Literal["any", "wikiwords"]
 
@@ -65,7 +66,7 @@ def checked_name(text: str, allowed: Allowed = "any") -> str:
         raise Unsuitable(_("Please choose a name; a number of that form is the address of a machine."))
     if not any(character.isalpha() for character in name):
         raise Unsuitable(_("A name has at least one letter."))
-    if folded(name) in _RESERVED or _VISITOR.match(folded(name)):
+    if folded(name) in _RESERVED or _VISITOR.match(folded(name)) or is_like_visitor(name):
         raise Unsuitable(_("This name is kept for the wiki itself. Please choose another."))
     if allowed == "wikiwords" and not is_camel_case(name):
         raise Unsuitable(_("Names here are WikiWords: two words or more, each with a capital letter, without blanks."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wikka_port.actions.call import ActionCall
 from wikka_port.groupings import page_of
 from wikka_port.names import normalise
+from wikka_port.texts import _
 from wikka_port.urls import page_path
 
 
@@ -13,4 +14,4 @@ def run(call: ActionCall) -> str:
     rows = call.number("limit", 100, 500)
     names, more = page_of(call.site.wiki.backlinks(name, limit=rows + 1), rows)
     onward = page_path(name, "backlinks") if more else ""
-    return call.site.fragment("names.html", names=names, columns=1, onward=onward, empty="No page links here.")
+    return call.site.fragment("names.html", names=names, columns=1, onward=onward, empty=_("No page links here."))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wikka_port.pages import Page
 from wikka_port.site import Site
+from wikka_port.texts import _
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class ActionCall:
         if not text:
             return default
         if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
-            raise ValueError(f'{key}="{text}" should be a number from 1 to {most}')
+            raise ValueError(_("{given} should be a number from 1 to {most}", given=f'{key}="{text}"', most=most))
         return int(text[:9])
 
     def flag(self, key: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wikka_port.actions.call import ActionCall
 from wikka_port.groupings import page_of
 from wikka_port.names import normalise
+from wikka_port.texts import _
 from wikka_port.urls import page_path
 
 
@@ -17,5 +18,5 @@ def run(call: ActionCall) -> str:
         names=[member for member in names if member != call.page],
         columns=columns,
         onward=page_path(name, "backlinks") if more else "",
-        empty="No page is in this category yet.",
+        empty=_("No page is in this category yet."),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wikka_port.actions.call import ActionCall
 from wikka_port.markup.links import links
 from wikka_port.names import normalise
+from wikka_port.texts import _
 
 
 def run(call: ActionCall) -> str:
@@ -13,5 +14,5 @@ def run(call: ActionCall) -> str:
     there = call.site.wiki.existing(names) if names else frozenset()
     missing = [(name, 1) for name in names if name not in there]
     if not missing:
-        return '<p class="empty-title">Every link of this page leads somewhere.</p>'
+        return f'<p class="empty-title">{_("Every link of this page leads somewhere.")}</p>'
     return call.site.fragment("wanted.html", wanted=missing, onward="")

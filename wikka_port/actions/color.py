@@ -9,6 +9,7 @@ from __future__ import annotations
 from wikka_port.actions.call import ActionCall
 from wikka_port.colours import nearest
 from wikka_port.markup.fragments import escape
+from wikka_port.texts import _
 
 
 def run(call: ActionCall) -> str:
@@ -18,8 +19,8 @@ def run(call: ActionCall) -> str:
         if asked:
             name = nearest(asked)
             if name is None:
-                raise ValueError(f'"{asked}" is no colour; write a name or #rrggbb')
+                raise ValueError(_('"{asked}" is no colour; write a name or #rrggbb', asked=asked))
             classes.append(f"{kind}-{name}")
     if not classes:
-        raise ValueError('c="..." should be a colour')
+        raise ValueError(_("{given} should be a colour", given='c="..."'))
     return f'<span class="{" ".join(classes)}">{escape(typed.get("text", ""))}</span>'

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wikka_port.actions.call import ActionCall
+from wikka_port.texts import figure
 
 
 def run(call: ActionCall) -> str:
-    return f"{call.site.page_count.get():,}"
+    return figure(call.site.page_count.get())

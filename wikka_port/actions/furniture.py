@@ -14,6 +14,7 @@ from wikka_port.actions.call import ActionCall
 from wikka_port.feeds import iso_time
 from wikka_port.markup.fragments import escape
 from wikka_port.pages import Page
+from wikka_port.texts import N_, _
 from wikka_port.urls import page_path, site_path
 
 Action = Callable[[ActionCall], str]
@@ -27,13 +28,13 @@ def _link(path: str, label: str, *, rel: str = "") -> str:
 def _to_handler(handler: str, label: str) -> Action:
     def run(call: ActionCall) -> str:
         path = page_path(call.page, handler)
-        return _link(path, call.arguments.get("label", "") or label, rel="nofollow" if handler == "edit" else "")
+        return _link(path, call.arguments.get("label", "") or _(label), rel="nofollow" if handler == "edit" else "")
 
     return run
 
 
 def _to_site(handler: str, label: str) -> Action:
-    return lambda call: _link(site_path(handler), call.arguments.get("label", "") or label)
+    return lambda call: _link(site_path(handler), call.arguments.get("label", "") or _(label))
 
 
 def _of_page(tell: Callable[[Page], str]) -> Action:
@@ -53,11 +54,14 @@ def lastedit(call: ActionCall) -> str:
         return ""
     asked = call.arguments.get("show", "").strip()
     depth = int(asked) if asked in ("0", "1", "2", "3") else 3
-    said = f"Last edited {iso_time(page.time_ms)[:16].replace('T', ' ')} UTC"
-    said += f" by {page.author}" if depth > 0 else ""
+    time = f"{iso_time(page.time_ms)[:16].replace('T', ' ')} UTC"
+    if depth > 0:
+        said = _("Last edited {time} by {author}", time=time, author=page.author)
+    else:
+        said = _("Last edited {time}", time=time)
     said += f": {page.note}" if depth > 1 and page.note else ""
     diff = page_path(page.name, "diff", b=page.number)
-    return escape(said) + (f" {_link(diff, 'what was changed')}" if depth > 2 and page.number > 1 else "")
+    return escape(said) + (f" {_link(diff, _('what was changed'))}" if depth > 2 and page.number > 1 else "")
 
 
 def homepage(call: ActionCall) -> str:
@@ -76,14 +80,17 @@ def title(call: ActionCall) -> str:
 
 
 def revertlink(call: ActionCall) -> str:
-    return _link(page_path(call.page, "revisions"), call.arguments.get("label", "") or "Go back to an older revision")
+    return _link(
+        page_path(call.page, "revisions"), call.arguments.get("label", "") or _("Go back to an older revision")
+    )
 
 
 def deletelink(call: ActionCall) -> str:
     """For who may delete the page; nothing for others."""
     if not call.site.wiki.can(call.page).delete:
         return ""
-    return _link(page_path(call.page, "delete"), call.arguments.get("label", "") or "Delete this page", rel="nofollow")
+    label = call.arguments.get("label", "") or _("Delete this page")
+    return _link(page_path(call.page, "delete"), label, rel="nofollow")
 
 
 def logo(call: ActionCall) -> str:
@@ -101,34 +108,34 @@ def today(call: ActionCall) -> str:
 
 
 FURNITURE: Final[Mapping[str, Action]] = {
-    "clonelink": _to_handler("clone", "Copy this page"),
+    "clonelink": _to_handler("clone", N_("Copy this page")),
     "delete": deletelink,
     "deletelink": deletelink,
-    "edit": _to_handler("edit", "Edit"),
-    "editlink": _to_handler("edit", "Edit this page"),
-    "history": _to_handler("history", "History"),
-    "historylink": _to_handler("history", "All changes of this page"),
+    "edit": _to_handler("edit", N_("Edit")),
+    "editlink": _to_handler("edit", N_("Edit this page")),
+    "history": _to_handler("history", N_("History")),
+    "historylink": _to_handler("history", N_("All changes of this page")),
     "homepage": homepage,
     "homepagelink": homepage,
     "lastedit": lastedit,
     "lasteditauthor": _of_page(lambda page: page.author),
     "lasteditnotes": _of_page(lambda page: page.note),
     "logo": logo,
-    "recentchangesrss": _to_site("recentchanges.xml", "Feed of changes"),
+    "recentchangesrss": _to_site("recentchanges.xml", N_("Feed of changes")),
     "rev": _of_page(lambda page: str(page.number)),
-    "logout": _to_site("logout", "Sign out"),
+    "logout": _to_site("logout", N_("Sign out")),
     "revertlink": revertlink,
-    "revisionlink": _to_handler("revisions", "Revisions of this page"),
-    "revisions": _to_handler("revisions", "Revisions"),
-    "revisionsrss": _to_handler("revisions.xml", "Feed of this page"),
+    "revisionlink": _to_handler("revisions", N_("Revisions of this page")),
+    "revisions": _to_handler("revisions", N_("Revisions")),
+    "revisionsrss": _to_handler("revisions.xml", N_("Feed of this page")),
     "time": now,
     "title": title,
     "today": today,
     "url": lambda call: escape(page_path(call.page)),
-    "usersettings": _to_site("settings", "Settings"),
+    "usersettings": _to_site("settings", N_("Settings")),
     "who": lambda call: escape(call.site.visitor.signature),
     "whoami": lambda call: escape(call.site.visitor.signature),
-    "wikkachanges": _to_site("recentchanges", "Recent changes"),
+    "wikkachanges": _to_site("recentchanges", N_("Recent changes")),
     "wikkaname": lambda call: escape(call.site.config.site_name),
     "wikkaversion": lambda call: escape(version("columnar")),
 }

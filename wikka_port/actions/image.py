@@ -10,6 +10,7 @@ from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.fragments import escape
 from wikka_port.markup.targets import is_url, safe_picture, safe_url
 from wikka_port.names import normalise
+from wikka_port.texts import _
 from wikka_port.urls import page_path
 
 
@@ -17,7 +18,7 @@ def run(call: ActionCall) -> str:
     typed = call.arguments
     url = safe_picture(typed.get("url", "") or typed.get("src", ""))
     if url is None:
-        raise ValueError('url="..." should be the address of a picture')
+        raise ValueError(_("{given} should be the address of a picture", given='url="..."'))
     alt = typed.get("alt", "") or typed.get("title", "")
     parts = [f'src="{escape(url)}" alt="{escape(alt)}" loading="lazy" referrerpolicy="no-referrer"']
     if typed.get("title"):

@@ -17,6 +17,7 @@ from wikka_port.markup.links import redirect_target
 from wikka_port.markup.targets import decode_references
 from wikka_port.names import normalise
 from wikka_port.page_rows import Page
+from wikka_port.texts import _, figure
 
 _PARAMETER: Final = re.compile(r"\{\{\{\s*([A-Za-z][\w\-]{0,40})\s*(?:\|([^{}\n]{0,400}))?\}\}\}")
 _ANCHOR: Final = re.compile(r' <a class="anchor" [^>]*>#</a>')
@@ -26,26 +27,27 @@ _ID: Final = re.compile(r' id="[^"]*"')
 def run(call: ActionCall) -> str:
     asked = call.arguments.get("page", "").strip()
     if not asked:
-        raise ValueError('page="..." should be the name of a page')
+        raise ValueError(_("{given} should be the name of a page", given='page="..."'))
     name = normalise(decode_references(asked))  # as of a link: a quotation mark is written so
     if len(call.within) >= INCLUDE_DEPTH_MAX:
-        raise ValueError(f"pages are included {INCLUDE_DEPTH_MAX} deep at most")
+        raise ValueError(_("pages are included {most} deep at most", most=INCLUDE_DEPTH_MAX))
     page = _page(call, name)
     led = redirect_target(page.body, markup=page.markup) if "redirect" in page.body.lower() else None
     if led is not None:
         page = _page(call, led)
     if len(page.body) > INCLUDE_CHARS_MAX:
-        raise ValueError(f"the page {page.name} is longer than {INCLUDE_CHARS_MAX:,} characters")
+        most = figure(INCLUDE_CHARS_MAX)
+        raise ValueError(_("the page {name} is longer than {most} characters", name=page.name, most=most))
     shown = call.render(page, filled(page.body, call.arguments))
     return _ID.sub("", _ANCHOR.sub("", shown))  # ids are of the page that includes
 
 
 def _page(call: ActionCall, name: str) -> Page:
     if name in (call.page, *call.within):
-        raise ValueError(f"the page {name} would include itself")
+        raise ValueError(_("the page {name} would include itself", name=name))
     page = call.site.wiki.page(name)
     if page is None:
-        raise ValueError(f"there is no page {name}")
+        raise ValueError(_("there is no page {name}", name=name))
     return page
 
 
@@ -60,7 +62,8 @@ def filled(text: str, given: Mapping[str, str]) -> str:
         said = given.get(found[1].lower(), found[2] or "")
         left -= len(said)
         if left < 0:
-            raise ValueError(f"the page is longer than {INCLUDE_CHARS_MAX:,} characters with what the call gives")
+            most = figure(INCLUDE_CHARS_MAX)
+            raise ValueError(_("the page is longer than {most} characters with what the call gives", most=most))
         return said
 
     return _PARAMETER.sub(value, text)

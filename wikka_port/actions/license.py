@@ -7,6 +7,7 @@ from typing import Final
 from wikka_port.actions.call import ActionCall
 from wikka_port.markup.fragments import escape
 from wikka_port.names import normalise
+from wikka_port.texts import N_, _
 from wikka_port.urls import page_path
 
 _CREATIVE: Final = "https://creativecommons.org/licenses/{}/4.0/"
@@ -15,7 +16,7 @@ LICENCES: Final = {
     **{f"CC-{kind}": (f"Creative Commons {kind} 4.0", _CREATIVE.format(kind.lower()))
        for kind in ("BY", "BY-SA", "BY-ND", "BY-NC", "BY-NC-SA", "BY-NC-ND")},
     "CC0": ("Creative Commons Zero", "https://creativecommons.org/publicdomain/zero/1.0/"),
-    "PD": ("the public domain", "https://creativecommons.org/publicdomain/mark/1.0/"),
+    "PD": (N_("the public domain"), "https://creativecommons.org/publicdomain/mark/1.0/"),
     "GPL": ("GNU General Public License", _GNU.format("gpl-3.0")),
     "GPL2": ("GNU General Public License 2", _GNU.format("old-licenses/gpl-2.0")),
     "LGPL": ("GNU Lesser General Public License", _GNU.format("lgpl-3.0")),
@@ -28,14 +29,16 @@ def run(call: ActionCall) -> str:
     kind = call.arguments.get("type", "").strip().upper() or "CC-BY-SA"
     if kind == "C":
         name = call.arguments.get("link", "").strip()
-        words = "All rights reserved"
+        words = _("All rights reserved")
         return (
             f'<p class="license"><a rel="license" href="{escape(page_path(normalise(name)))}">{words}</a>.</p>'
             if name
             else f'<p class="license">{words}.</p>'
         )
     if kind not in LICENCES:
-        raise ValueError(f'type="{kind}" should be one of C, {", ".join(LICENCES)}')
+        raise ValueError(
+            _("{given} should be one of {kinds}", given=f'type="{kind}"', kinds=", ".join(("C", *LICENCES)))
+        )
     name, url = LICENCES[kind]
-    link = f'<a rel="license noopener" class="external" href="{url}">{escape(name)}</a>'
-    return f'<p class="license">This page may be used under {link}.</p>'
+    link = f'<a rel="license noopener" class="external" href="{url}">{escape(_(name))}</a>'
+    return f'<p class="license">{_("This page may be used under {licence}.", licence=link)}</p>'

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_COMMENTS: Final = "it comes with comments"
-_FILES: Final = "it comes with files"
-_ADMIN: Final = "it comes with the pages of administrators"
-_SECRETS: Final = "it tells strangers what the wiki runs on"
-_REFERRERS: Final = "referrers are not kept: they draw spam and tell who reads what"
+from wikka_port.texts import N_, _
+
+_COMMENTS: Final = N_("it comes with comments")
+_FILES: Final = N_("it comes with files")
+_ADMIN: Final = N_("it comes with the pages of administrators")
+_SECRETS: Final = N_("it tells strangers what the wiki runs on")
+_REFERRERS: Final = N_("referrers are not kept: they draw spam and tell who reads what")
 
 TO_COME: Final[Mapping[str, str]] = {
     "adminpages": _ADMIN, "adminusers": _ADMIN, "attachments": _FILES, "badwords": _ADMIN,
@@ -23,26 +25,26 @@ TO_COME: Final[Mapping[str, str]] = {
     "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
 }  # fmt: skip
 REPLACED: Final[Mapping[str, str]] = {
-    "emailpassword": "a forgotten password is reset by a link, not mailed",
-    "googleform": "use {{searchform}}, which searches this wiki itself",
-    "titletag": "the title of a page is its first heading",
-    "wikkapatchlevel": "use {{wikkaversion}}: there are no patch levels",
-    "mindmap": "paste the <map>..</map> into the page: it is shown as an outline",
-    "table": "write rows as ||cell||cell||",
+    "emailpassword": N_("a forgotten password is reset by a link, not mailed"),
+    "googleform": N_("use {{searchform}}, which searches this wiki itself"),
+    "titletag": N_("the title of a page is its first heading"),
+    "wikkapatchlevel": N_("use {{wikkaversion}}: there are no patch levels"),
+    "mindmap": N_("paste the <map>..</map> into the page: it is shown as an outline"),
+    "table": N_("write rows as ||cell||cell||"),
 }
 LEFT_OUT: Final[Mapping[str, str]] = {
-    "checkversion": "it called home",
+    "checkversion": N_("it called home"),
     "countreferrers": _REFERRERS,
     "dbinfo": _SECRETS,
-    "flash": "no browser shows Flash any more",
+    "flash": N_("no browser shows Flash any more"),
     "geshiversion": _SECRETS,
-    "metatag": "it wrote into the head of the page, where a text has no place",
+    "metatag": N_("it wrote into the head of the page, where a text has no place"),
     "mysqlversion": _SECRETS,
     "phpversion": _SECRETS,
     "randomsite": _REFERRERS,
     "referrers": _REFERRERS,
     "referrerslink": _REFERRERS,
-    "rss": "the wiki fetches nothing from elsewhere: write a link to the feed",
+    "rss": N_("the wiki fetches nothing from elsewhere: write a link to the feed"),
     "system": _SECRETS,
     "wikkaconfig": _SECRETS,
 }
@@ -52,7 +54,9 @@ NOT_HERE: Final[Mapping[str, str]] = {**TO_COME, **REPLACED, **LEFT_OUT}
 def instead_of(name: str) -> str:
     """A sentence for the author of a page with the action ``name``, which is not here."""
     if name in TO_COME:
-        return f"The action {name} is not here yet: {TO_COME[name]}. Readers see nothing in its place."
+        why = _(TO_COME[name])
+        return _("The action {name} is not here yet: {why}. Readers see nothing in its place.", name=name, why=why)
     if name in NOT_HERE:
-        return f"The action {name} is not here: {NOT_HERE[name]}. Readers see nothing in its place."
-    return f"There is no action {name}. Readers see nothing in its place; WikiHelp lists the actions."
+        why = _(NOT_HERE[name])
+        return _("The action {name} is not here: {why}. Readers see nothing in its place.", name=name, why=why)
+    return _("There is no action {name}. Readers see nothing in its place; WikiHelp lists the actions.", name=name)

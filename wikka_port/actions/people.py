@@ -20,9 +20,10 @@ from wikka_port.limits import OWNED_MAX
 from wikka_port.markup.fragments import escape
 from wikka_port.names import normalise
 from wikka_port.rights.rules import NO_OWNERS, PUBLIC
+from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path
 
-SIGN_IN: Final = "Sign in to see what is yours."
+SIGN_IN: Final = N_("Sign in to see what is yours.")
 AUTHORS_OF: Final = 2_000  # changes that are looked at for names
 CHANGES_LISTED: Final = 200  # changes of one person, by the newest
 
@@ -31,25 +32,26 @@ def mypages(call: ActionCall) -> str:
     """The pages that the visitor owns."""
     found = _owned(call)
     if found is None:
-        return _said(SIGN_IN)
+        return _said(_(SIGN_IN))
     names, more = found[:OWNED_MAX], len(found) > OWNED_MAX
-    listed = call.site.fragment("names.html", names=names, columns=1, onward="", empty="You own no pages.")
-    return listed + (_said(f"These are the first {OWNED_MAX:,}.") if more else "")
+    listed = call.site.fragment("names.html", names=names, columns=1, onward="", empty=_("You own no pages."))
+    return listed + (_said(_("These are the first {n}.", n=figure(OWNED_MAX))) if more else "")
 
 
 def mychanges(call: ActionCall) -> str:
     """The pages that the visitor changed, by his newest changes; ``order="alpha"`` by name."""
     name = call.site.visitor.name
     if name is None:
-        return _said(SIGN_IN)
+        return _said(_(SIGN_IN))
     limit = call.number("limit", 50, CHANGES_LISTED)
-    found, _ = some_changes(call.site.wiki, lambda one: one.author == name and one.signed == "account", limit=limit)
+    found, _more = some_changes(call.site.wiki, lambda one: one.author == name and one.signed == "account", limit=limit)
     newest = {one.name: one for one in reversed(found)}
     ranked = sorted(newest.values(), key=lambda one: -one.time_ms)[:limit]
     names = [one.name for one in ranked]
     if call.arguments.get("order", "").strip().lower() == "alpha":
         names.sort(key=str.casefold)
-    return call.site.fragment("names.html", names=names, columns=1, onward="", empty="You changed no page of late.")
+    empty = _("You changed no page of late.")
+    return call.site.fragment("names.html", names=names, columns=1, onward="", empty=empty)
 
 
 def countowned(call: ActionCall) -> str:
@@ -61,15 +63,20 @@ def ownedpages(call: ActionCall) -> str:
     """How many of all pages the visitor owns."""
     found = _owned(call)
     if found is None:
-        return _said(SIGN_IN)
+        return _said(_(SIGN_IN))
     total = max(1, call.site.wiki.count_pages())
     share = 100 * min(len(found), total) / total
-    return _said(f"You own {_count(found)} of {total:,} pages ({share:.1f} %).")
+    values = {"total": figure(total), "share": figure(share, ",.1f")}
+    if len(found) > OWNED_MAX:
+        said = _("You own more than {count} of {total} pages ({share} %).", count=figure(OWNED_MAX), **values)
+    else:
+        said = _("You own {count} of {total} pages ({share} %).", count=figure(len(found)), **values)
+    return _said(said)
 
 
 def countusers(call: ActionCall) -> str:
     """How many accounts can sign in."""
-    return f"{sum(one.status == 'active' for one in call.site.accounts.directory.all()):,}"
+    return figure(sum(one.status == "active" for one in call.site.accounts.directory.all()))
 
 
 def lastusers(call: ActionCall) -> str:
@@ -77,7 +84,7 @@ def lastusers(call: ActionCall) -> str:
     visitor = call.site.visitor
     active = (one for one in call.site.accounts.directory.all() if one.status == "active")
     if not (visitor.admin and visitor.is_active):
-        changes, _ = call.site.wiki.changes(limit=AUTHORS_OF)
+        changes, _more = call.site.wiki.changes(limit=AUTHORS_OF)
         authors = {change.author for change in changes if change.signed == "account"}
         active = (one for one in active if one.name in authors)
     newest = heapq.nlargest(call.number("max", 10, 100), active, key=lambda one: (one.created_ms, one.name))
@@ -89,7 +96,7 @@ def lastusers(call: ActionCall) -> str:
 
 def owner(call: ActionCall) -> str:
     """The owner of the page; ``page`` names another one."""
-    return escape(_owner_of(call) or "Nobody")
+    return escape(_owner_of(call) or _("Nobody"))
 
 
 def ownerlink(call: ActionCall) -> str:
@@ -97,10 +104,11 @@ def ownerlink(call: ActionCall) -> str:
     held = _owner_of(call)
     if held:
         yours = call.site.visitor.name is not None and held.casefold() == call.site.visitor.name.casefold()
-        return "You own this page" if yours else f"Owner: {escape(held)}"
+        return _("You own this page") if yours else _("Owner: {owner}", owner=escape(held))
     if call.site.wiki.can(call.page).claim:
-        return f'Nobody owns this page (<a href="{escape(page_path(call.page, "claim"))}" rel="nofollow">claim it</a>)'
-    return "Nobody owns this page"
+        url = escape(page_path(call.page, "claim"))
+        return _('Nobody owns this page (<a href="{url}" rel="nofollow">claim it</a>)', url=url)
+    return _("Nobody owns this page")
 
 
 def acls(call: ActionCall) -> str:
@@ -108,7 +116,7 @@ def acls(call: ActionCall) -> str:
     call.site.wiki.page(call.page)
     if not call.site.wiki.can(call.page).change_rights:
         return ""
-    label = call.arguments.get("label", "") or "Rights of this page"
+    label = call.arguments.get("label", "") or _("Rights of this page")
     return f'<a href="{escape(page_path(call.page, "acls"))}" rel="nofollow">{escape(label)}</a>'
 
 
@@ -126,7 +134,7 @@ def _owned(call: ActionCall) -> list[str] | None:
 
 
 def _count(found: list[str]) -> str:
-    return f"more than {OWNED_MAX:,}" if len(found) > OWNED_MAX else f"{len(found):,}"
+    return _("more than {count}", count=figure(OWNED_MAX)) if len(found) > OWNED_MAX else figure(len(found))
 
 
 def _said(words: str) -> str:

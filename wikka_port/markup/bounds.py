@@ -23,14 +23,17 @@ from wikka_port.limits import (
 )
 from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
 from wikka_port.markup.tokens import ActionCall, Bound, Rest
+from wikka_port.texts import N_, _, figure
 
 _SAID: Final[Mapping[Bound, str]] = {
-    "links": f"This page links to more than {LINKS_MAX:,} pages.",
-    "cells": f"The tables of this page have more than {CELLS_MAX:,} cells.",
-    "addresses": f"The addresses of links and pictures have more than {ADDRESSES_MAX:,} characters, with references.",
-    "steps": "This page has more markup than can be shown in good time (too many marks).",
+    "links": N_("This page links to more than {most} pages."),
+    "cells": N_("The tables of this page have more than {most} cells."),
+    "addresses": N_("The addresses of links and pictures have more than {most} characters, with references."),
+    "steps": N_("This page has more markup than can be shown in good time (too many marks)."),
 }
-REMEDY: Final = "Please divide it into several pages and save again; your text is below."
+_MOST: Final[Mapping[Bound, int]] = {"links": LINKS_MAX, "cells": CELLS_MAX, "addresses": ADDRESSES_MAX, "steps": 0}
+REMEDY: Final = N_("Please divide it into several pages and save again; your text is below.")
+AS_TYPED: Final = N_("From here on it is shown as it was typed.")
 _CHARS_PER_LINK: Final = 4  # at least, as in "AaB "
 _MARKS: Final = ("\n", "[[", "[^", "||", "**", "//", "''", '""', "%%", ":", "{{", "<", "&", "~", "==", "--", "#", "@@")
 _MARKDOWN_MARKS: Final = "\n*_`[]!<&\\~|{"
@@ -38,7 +41,7 @@ _CAPITAL: Final = re.compile("[A-Z][a-z]+[A-Z]")
 
 
 def said_of(over: Bound) -> str:
-    return _SAID[over]
+    return _(_SAID[over], most=figure(_MOST[over]))
 
 
 def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
@@ -48,10 +51,10 @@ def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str
         return None
     read = tokens(text, autolink=autolink, markup=markup)
     if read and isinstance(read[-1], Rest):
-        return _SAID[read[-1].over]
+        return said_of(read[-1].over)
     actions = sum(1 for token in read if isinstance(token, ActionCall) and token.name != "toc")
     if actions > ACTIONS_MAX:
-        return f"This page has {actions} actions and {ACTIONS_MAX} are the most."
+        return _("This page has {actions} actions and {most} are the most.", actions=actions, most=ACTIONS_MAX)
     return None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from wikka_port.markup.fragments import Heading, escape
+from wikka_port.texts import _
 
 _LEVELS: Final = re.compile(r"\s*([1-6])\s*(?:(?:-|\.\.|,)\s*([1-6])\s*)?")
 
@@ -23,7 +24,7 @@ def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
     shown = [heading for heading in below if first <= heading.level <= last]
     if not shown:
         return ""
-    title = arguments.get("title", "") or "Contents"
+    title = arguments.get("title", "") or _("Contents")
     out = [f'<nav class="toc" id="toc" aria-label="{escape(title)}"><p class="toc-title">{escape(title)}</p>']
     opened: list[int] = []  # levels whose list and item are open
     for heading in shown:

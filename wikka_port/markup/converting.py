@@ -40,14 +40,15 @@ from wikka_port.markup.tokens import (
     Toggle,
     Token,
 )
+from wikka_port.texts import N_, _
 
 _EMPHASIS: Final = {"strong": "**", "em": "*", "s": "~~", "del": "~~"}
 _LOST_TOGGLES: Final = {
-    "u": "underlined text (it is plain now)",
-    "mark": "highlighted text (it is plain now)",
-    "ins": "text marked as added (it is plain now)",
-    "kbd": "keys (they are plain text now)",
-    "span": "centred text (it stands at the left now)",
+    "u": N_("underlined text (it is plain now)"),
+    "mark": N_("highlighted text (it is plain now)"),
+    "ins": N_("text marked as added (it is plain now)"),
+    "kbd": N_("keys (they are plain text now)"),
+    "span": N_("centred text (it stands at the left now)"),
 }
 _TAG: Final = re.compile(r"<[^<>]{0,2000}>")
 _WORD: Final = re.compile(r"\w+")
@@ -67,15 +68,15 @@ def to_markdown(text: str, *, autolink: bool = True) -> Converted:
     if [h.text for h in parse(text, autolink=autolink).headings] != [
         h.text for h in parse(out, autolink=autolink, markup=MARKDOWN).headings
     ]:
-        writer.lost.setdefault("headings: some differ, please look them over")
+        writer.lost.setdefault(_("headings: some differ, please look them over"))
     return Converted(out, tuple(writer.lost))
 
 
 def _compare(before: Sequence[Token], after: Sequence[Token], lost: dict[str, None]) -> None:
     if set(page_names(before)) != set(page_names(after)):
-        lost.setdefault("links: some lead to other pages than before, please look them over")
+        lost.setdefault(_("links: some lead to other pages than before, please look them over"))
     if not lost and _words(before) != _words(after):
-        lost.setdefault("words: some are shown in another way than before, please look them over")
+        lost.setdefault(_("words: some are shown in another way than before, please look them over"))
 
 
 def _words(read: Sequence[Token]) -> list[str]:
@@ -167,10 +168,10 @@ class _Writer:
             self._lines.append(markdown_writing.action(first))
             self._in = ""
         elif isinstance(first, MindMap):
-            self.lost["mind maps: they are shown as text now"] = None
+            self.lost[_("mind maps: they are shown as text now")] = None
             self._part([CodeBlock(first.source)])
         elif isinstance(first, Rest):
-            self.lost["the end of the page: it is over a bound of the wiki and was left as it is"] = None
+            self.lost[_("the end of the page: it is over a bound of the wiki and was left as it is")] = None
             self._part([CodeBlock(first.source)])
         else:
             self._text(part)
@@ -187,9 +188,9 @@ class _Writer:
 
     def _fence(self, code: CodeBlock, indent: str = "") -> list[str]:
         if code.start is not None:
-            self.lost["numbers of lines in code"] = None
+            self.lost[_("numbers of lines in code")] = None
         if code.filename:
-            self.lost["names of files above code"] = None
+            self.lost[_("names of files above code")] = None
         return [indent + line if line else "" for line in markdown_writing.fence(code)]
 
     def _item(self, item: Item, rest: list[Token]) -> None:
@@ -197,13 +198,13 @@ class _Writer:
         words = self._whole(rest)
         if item.marker in ("", "&"):
             if not item.marker:
-                self.lost["indented lines (they are quotations now)"] = None
+                self.lost[_("indented lines (they are quotations now)")] = None
             self._begin("quote")
             self._lines.append(f"{'>' * item.depth} {words}\\" if item.marker == "" else f"{'>' * item.depth} {words}")
             self._lines += [">" * item.depth] if item.marker else []
             return
         if not (item.marker == "-" or item.marker.isdigit()):
-            self.lost["lists numbered by letters (they are numbered by figures now)"] = None
+            self.lost[_("lists numbered by letters (they are numbered by figures now)")] = None
         self._begin("list")
         self._depth = min(item.depth, self._depth + 1)
         number = item.marker if item.marker.isdigit() else "1"
@@ -227,10 +228,10 @@ class _Writer:
         if cells and not cells[-1][1]:
             cells.pop()
         if any(cell.kind not in "|=" for cell, _ in cells):
-            self.lost["captions, columns and parts of tables"] = None
+            self.lost[_("captions, columns and parts of tables")] = None
             cells = [one for one in cells if one[0].kind in "|="]
         if any(cell.attributes or cell.css for cell, _ in cells):
-            self.lost["sizes and colours of the cells of tables"] = None
+            self.lost[_("sizes and colours of the cells of tables")] = None
         if not cells:
             return
         heads = all(cell.kind == "=" for cell, _ in cells)
@@ -242,11 +243,11 @@ class _Writer:
             self._lines.append(_row(["---"] * len(written)))
             if heads:
                 return
-            self.lost["tables without headings (an empty row stands above them now)"] = None
+            self.lost[_("tables without headings (an empty row stands above them now)")] = None
         elif heads or any(cell.kind == "=" for cell, _ in cells):
-            self.lost["headings within tables (they are cells now)"] = None
+            self.lost[_("headings within tables (they are cells now)")] = None
         if len(written) > self._row:
-            self.lost["rows longer than the first row of their table: what is more is not shown"] = None
+            self.lost[_("rows longer than the first row of their table: what is more is not shown")] = None
         self._lines.append(_row(written))
 
     # -- in a line
@@ -318,7 +319,7 @@ class _Writer:
             return markdown_writing.action(token)
         if isinstance(token, CodeBlock):
             if "\n" in token.body.strip("\n"):
-                self.lost["code in lists, headings and tables (it is one line now)"] = None
+                self.lost[_("code in lists, headings and tables (it is one line now)")] = None
             return markdown_writing.code_span(token.body.strip())
         if isinstance(token, Mark) and token.name == "break":
             return "<br>"
@@ -327,16 +328,16 @@ class _Writer:
     def _lost(self, token: Token) -> str:
         """The words of what Markdown has no means for."""
         if isinstance(token, Toggle):
-            self.lost[_LOST_TOGGLES.get(token.tag, "some emphasis")] = None
+            self.lost[_(_LOST_TOGGLES.get(token.tag) or N_("some emphasis"))] = None
         elif isinstance(token, Float):
-            self.lost["boxes at the side (they stand in the text now)"] = None
+            self.lost[_("boxes at the side (they stand in the text now)")] = None
         elif isinstance(token, Embedded):
             if "<" in token.source:
-                self.lost["HTML between double quotes (its text is left)"] = None
+                self.lost[_("HTML between double quotes (its text is left)")] = None
             words = " ".join(_TAG.sub(" ", token.source).split()) if "<" in token.source else token.source
             return markdown_writing.text(" ".join(words.split("\n")), autolink=self._autolink)
         elif isinstance(token, Mark) and token.name == "clear":
-            self.lost["places where text goes on below a box"] = None
+            self.lost[_("places where text goes on below a box")] = None
         return ""
 
     def _plain(self, part: Sequence[Token]) -> str:
@@ -345,7 +346,7 @@ class _Writer:
             if isinstance(token, str):
                 said.append(token)
             else:
-                self.lost["emphasis and links in code"] = None
+                self.lost[_("emphasis and links in code")] = None
                 said.append(token.label if isinstance(token, PageLink | Outside) else "")
         return "".join(said)
 

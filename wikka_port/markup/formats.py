@@ -9,10 +9,11 @@ from typing import Final
 
 from wikka_port.markup import lexer
 from wikka_port.markup.tokens import Token
+from wikka_port.texts import N_
 
 WIKKA: Final = "wikka"
 MARKDOWN: Final = "markdown"
-FORMATS: Final = {WIKKA: "Wikka markup", MARKDOWN: "Markdown"}  # what people call them
+FORMATS: Final = {WIKKA: N_("Wikka markup"), MARKDOWN: "Markdown"}  # what people call them
 
 
 def is_format(value: str) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
+from wikka_port.texts import _
+
 
 def escape(text: str) -> str:
     """``text`` for HTML: between tags, and inside an attribute that stands in double quotes."""
@@ -46,7 +48,8 @@ class SectionSlot:
 
 def section_slot(place: str, text: str) -> SectionSlot:
     """``place``: the id of the heading; ``text``: its plain text, not escaped."""
-    return SectionSlot(f'{quote(place)}" rel="nofollow" aria-label="Edit this section: {escape(text)}">Edit</a>')
+    said = _("Edit this section: {heading}", heading=escape(text))
+    return SectionSlot(f'{quote(place)}" rel="nofollow" aria-label="{said}">{_("Edit")}</a>')
 
 
 Piece = str | PageSlot | ActionSlot | SectionSlot

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup import code_blocks, embedded, mindmap
-from wikka_port.markup.bounds import said_of
+from wikka_port.markup.bounds import AS_TYPED, said_of
 from wikka_port.markup.contents import toc_html
 from wikka_port.markup.fragments import ActionSlot, Heading, Piece, escape
 from wikka_port.markup.leaves import (
@@ -58,6 +58,7 @@ from wikka_port.markup.tokens import (
     Toggle,
     Token,
 )
+from wikka_port.texts import _
 
 TOP, PARAGRAPH, ITEM, HEADING, CELL = range(5)
 _FLOATS: Final = {side: Toggle("span", f"float-{side}") for side in ("left", "right")}
@@ -304,7 +305,8 @@ class Compiler:
     def _begin_note(self) -> None:
         """What follows goes into the note, as the words of a heading do: no block can begin there."""
         number = len(self._notes) + 1
-        words = f'<a id="r-{number}" href="#n-{number}" aria-label="Footnote {number}">{number}</a>'
+        said = _("Footnote {number}", number=number)
+        words = f'<a id="r-{number}" href="#n-{number}" aria-label="{said}">{number}</a>'
         self._inline().append(f'<sup class="note-ref">{words}</sup>')
         self._outside_note = (self._out, self._mode, self._toggles, self._heading)
         self._out, self._mode, self._toggles = [], HEADING, []
@@ -320,9 +322,10 @@ class Compiler:
     def _put_notes(self) -> None:
         if not self._notes:
             return
-        self._out.append('<section class="footnotes" aria-label="Footnotes"><ol>\n')
+        self._out.append(f'<section class="footnotes" aria-label="{_("Footnotes")}"><ol>\n')
         for number, note in enumerate(self._notes, 1):
-            back = f' <a href="#r-{number}" aria-label="Back to footnote {number} in the text">↩</a>'
+            said = _("Back to footnote {number} in the text", number=number)
+            back = f' <a href="#r-{number}" aria-label="{said}">↩</a>'
             self._out += [f'<li id="n-{number}">', *note, f"{back}</li>\n"]
         self._out.append("</ol></section>\n")
 
@@ -363,7 +366,7 @@ class Compiler:
         """All boxes and blocks are closed: what follows belongs to none of them."""
         self._close_all()
         self._out.append(
-            f'<p class="notice">{escape(said_of(rest.over))} From here on it is shown as it was typed.</p>\n'
+            f'<p class="notice">{escape(said_of(rest.over))} {_(AS_TYPED)}</p>\n'
             f'<pre class="rest">{escape(rest.source)}</pre>\n'
         )
 
@@ -385,18 +388,18 @@ class Compiler:
     def _action(self, call: ActionCall) -> None:
         block = call.name not in INLINE_ACTIONS
         if block and self._mode == HEADING:
-            self._put(ActionSlot(call.name, call.arguments, False, NOT_IN_HEADING), block=False)
+            self._put(ActionSlot(call.name, call.arguments, False, _(NOT_IN_HEADING)), block=False)
         elif call.name == "toc":
             self._contents(call)
         elif len(self.actions) >= ACTIONS_MAX:
-            self._put(ActionSlot(call.name, call.arguments, False, TOO_MANY), block=False)
+            self._put(ActionSlot(call.name, call.arguments, False, _(TOO_MANY, most=ACTIONS_MAX)), block=False)
         else:
             self.actions.append(call)
             self._put(ActionSlot(call.name, call.arguments, block), block=block)
 
     def _contents(self, call: ActionCall) -> None:
         if self._toc is not None or self._mode == CELL:
-            self._put('<a href="#toc">Contents</a>', block=False)
+            self._put(f'<a href="#toc">{_("Contents")}</a>', block=False)
             return
         out = self._block()
         self._toc = (len(out), call)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup.fragments import Heading, PageSlot, Piece, escape, section_slot
 from wikka_port.markup.targets import safe_picture
 from wikka_port.markup.tokens import INLINE_KINDS, Image, Inside, Open, Outside, PageLink
+from wikka_port.texts import N_, _
 
 # Actions that return text with a little markup; every other action stands as a block of its own.
 INLINE_ACTIONS: Final = frozenset({
@@ -21,8 +21,8 @@ INLINE_ACTIONS: Final = frozenset({
     "recentchangesrss", "rev", "revertlink", "revisionlink", "revisions", "revisionsrss", "time", "title", "titletag",
     "today", "url", "usersettings", "who", "whoami", "wikkachanges", "wikkaname", "wikkapatchlevel", "wikkaversion",
 })  # fmt: skip
-NOT_IN_HEADING: Final = "it makes a block, which cannot stand in a heading or a footnote"
-TOO_MANY: Final = f"a page has {ACTIONS_MAX} actions at most"
+NOT_IN_HEADING: Final = N_("it makes a block, which cannot stand in a heading or a footnote")
+TOO_MANY: Final = N_("a page has {most} actions at most")
 _OUTSIDE_ATTRIBUTES: Final = {
     "external": ' class="external" rel="nofollow noopener"',
     "interwiki": ' class="interwiki" rel="nofollow noopener"',
@@ -54,7 +54,8 @@ class Places:
 def heading_pieces(heading: Heading, inside: list[Piece]) -> list[Piece]:
     """The element with its anchor; ``inside`` is what stands in it."""
     level, text, place, start = heading
-    anchor = f'<a class="anchor" href="#{place}" aria-label="Link to this section: {escape(text)}">#</a>'
+    said = _("Link to this section: {heading}", heading=escape(text))
+    anchor = f'<a class="anchor" href="#{place}" aria-label="{said}">#</a>'
     edit = [] if start < 0 else [section_slot(place, text)]
     return [f'<h{level} id="{place}">', *inside, f" {anchor}", *edit, f"</h{level}>\n"]
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup import code_blocks
-from wikka_port.markup.bounds import said_of
+from wikka_port.markup.bounds import AS_TYPED, said_of
 from wikka_port.markup.contents import toc_html
 from wikka_port.markup.fragments import ActionSlot, Heading, Piece, escape
 from wikka_port.markup.leaves import (
@@ -47,13 +47,14 @@ from wikka_port.markup.tokens import (
     Task,
     Token,
 )
+from wikka_port.texts import _
 
 _TAGS: Final[dict[Kind, tuple[str, str]]] = {
     "quote": ("<blockquote>\n", "</blockquote>\n"),
     "bullets": ("<ul>\n", "</ul>\n"),
     "numbers": ("<ol>\n", "</ol>\n"),
     "item": ("<li>", "</li>\n"),
-    "notes": ('<section class="footnotes" aria-label="Footnotes"><ol>\n', "</ol></section>\n"),
+    "notes": ('<section class="footnotes"><ol>\n', "</ol></section>\n"),
     "note": ("<li>", "</li>\n"),
     "table": ('<div class="table" tabindex="0"><table>\n', "</table></div>\n"),
     "head": ("<thead>\n", "</thead>\n"),
@@ -164,8 +165,8 @@ class NestedCompiler:
         elif self._blocks and self._blocks[-1] == kind:
             self._end_inline()
             if kind == "note" and self._note.isdigit():
-                back = f'aria-label="Back to footnote {self._note} in the text"'
-                self._out.append(f'<a href="#r-{self._note}" {back}>↩</a>')
+                said = _("Back to footnote {number} in the text", number=self._note)
+                self._out.append(f'<a href="#r-{self._note}" aria-label="{said}">↩</a>')
             self._out.append(_TAGS[self._blocks.pop()][1])
 
     def _begin_heading(self, heading: HeadingStart) -> None:
@@ -205,13 +206,14 @@ class NestedCompiler:
             self._text("\n")
 
     def _task(self, task: Task) -> None:
-        said, shown = ("Done", "☑") if task.done else ("To do", "☐")
+        said, shown = (_("Done"), "☑") if task.done else (_("To do"), "☐")
         self._put(f'<span class="task" role="img" aria-label="{said}">{shown}</span> ')
 
     def _note_mark(self, mark: NoteMark) -> None:
         number = mark.number
         place = f"r-{number}" if mark.time == 1 else f"r-{number}-{mark.time}"
-        words = f'<a id="{place}" href="#n-{number}" aria-label="Footnote {number}">{number}</a>'
+        said = _("Footnote {number}", number=number)
+        words = f'<a id="{place}" href="#n-{number}" aria-label="{said}">{number}</a>'
         self._put(f'<sup class="note-ref">{words}</sup>')
 
     def _code(self, code: CodeBlock) -> None:
@@ -238,18 +240,18 @@ class NestedCompiler:
     def _action(self, call: ActionCall) -> None:
         block = call.name not in INLINE_ACTIONS
         if block and self._level:
-            self._put(ActionSlot(call.name, call.arguments, False, NOT_IN_HEADING))
+            self._put(ActionSlot(call.name, call.arguments, False, _(NOT_IN_HEADING)))
         elif call.name == "toc":
             self._contents(call)
         elif len(self.actions) >= ACTIONS_MAX:
-            self._put(ActionSlot(call.name, call.arguments, False, TOO_MANY))
+            self._put(ActionSlot(call.name, call.arguments, False, _(TOO_MANY, most=ACTIONS_MAX)))
         else:
             self.actions.append(call)
             (self._block() if block else self._line()).append(ActionSlot(call.name, call.arguments, block))
 
     def _contents(self, call: ActionCall) -> None:
         if self._toc is not None or "cell" in self._blocks or "heading cell" in self._blocks:
-            self._put('<a href="#toc">Contents</a>')
+            self._put(f'<a href="#toc">{_("Contents")}</a>')
             return
         out = self._block()
         self._toc = (len(out), call)
@@ -258,7 +260,7 @@ class NestedCompiler:
     def _rest(self, rest: Rest) -> None:
         self._close_all()
         self._out.append(
-            f'<p class="notice">{escape(said_of(rest.over))} From here on it is shown as it was typed.</p>\n'
+            f'<p class="notice">{escape(said_of(rest.over))} {_(AS_TYPED)}</p>\n'
             f'<pre class="rest">{escape(rest.source)}</pre>\n'
         )
 
@@ -267,6 +269,8 @@ def _opening(part: Open) -> str:
     tag = _TAGS[part.kind][0]
     if part.kind == "numbers" and part.value.isdigit() and len(part.value) < 10 and part.value != "1":
         return f'<ol start="{int(part.value)}">\n'
+    if part.kind == "notes":
+        return f'{tag[: tag.index(">")]} aria-label="{_("Footnotes")}"{tag[tag.index(">") :]}'
     if part.kind == "note" and part.value.isdigit():
         return f'<li id="n-{part.value}">'
     if part.kind in ("cell", "heading cell") and part.value in _ALIGNED:

@@ -23,6 +23,7 @@ from typing import Final
 from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.fragments import Piece, escape
 from wikka_port.markup.tokens import Cell
+from wikka_port.texts import _
 
 STYLES: Final = {
     ("text-align", "left"): "align-left",
@@ -172,10 +173,10 @@ class TableBuilder:
             return []
         folded = FOLDED in self._attributes
         caption: list[Piece] = []
-        for number, (_, content) in enumerate(self._captions):
+        for number, (_attributes, content) in enumerate(self._captions):
             caption += ["<br>", *content] if number else content
         out: list[Piece] = (
-            ['<details class="folded"><summary>', *(caption or ["Table"]), "</summary>"] if folded else []
+            ['<details class="folded"><summary>', *(caption or [_("Table")]), "</summary>"] if folded else []
         )
         out.append(f'<div class="table" tabindex="0"><table{self._attributes}>\n')
         if self._captions and not folded:

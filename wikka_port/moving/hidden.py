@@ -9,28 +9,30 @@ from wikka_port.limits import HIDDEN_MAX
 from wikka_port.moving.mover import Mover
 from wikka_port.moving.refusals import BadRevision, Busy, NothingThere
 from wikka_port.page_rows import head_of, hidden_in, is_there
+from wikka_port.texts import N_, _
 
 _TRIES = 6
 
 
 def hide(mover: Mover, name: str, number: int, *, hidden: bool) -> None:
     """Hide a revision, or show it again.  Doing it twice is doing it once.  Raises NotMoved."""
-    for _ in range(_TRIES):
+    for _attempt in range(_TRIES):
         row = mover.page_row(name)
         if not is_there(row):
             raise NothingThere(name)
         newest, held = head_of(row), hidden_in(row)
         if not 1 <= number <= newest.number:
-            raise BadRevision(name, f"{name} has no revision {number}.")
+            raise BadRevision(name, _("{name} has no revision {number}.", name=name, number=number))
         if number == newest.number and hidden:
             raise BadRevision(
-                name, "The newest revision cannot be hidden: save another text first, then hide this one."
+                name, _("The newest revision cannot be hidden: save another text first, then hide this one.")
             )
         after = held | {number} if hidden else held - {number}
         if after == held:
             return
         if len(after) > HIDDEN_MAX:
-            raise BadRevision(name, f"{HIDDEN_MAX} revisions of a page can be hidden at most: delete the page instead.")
+            said = N_("{most} revisions of a page can be hidden at most: delete the page instead.")
+            raise BadRevision(name, _(said, most=HIDDEN_MAX))
         if mover.put_hidden(name, row, b",".join(b"%d" % one for one in sorted(after))):
             return
     raise Busy(name)

@@ -10,6 +10,7 @@
     m:head      the newest revision of the page when the move was asked for
     m:at        the stamp of all that the move writes
     m:by m:signed m:reason      m:redirect  "yes": the old name leads to the new one
+    m:note      of the revision that does: whoever finishes the move writes the same one, whatever he speaks
     m:state     intent -> moved -> done, or intent -> abandoned
 
 A row of ``deleted`` is the page's row as it was, with gone:by gone:reason gone:time.
@@ -58,6 +59,7 @@ class Move:
     signed: str
     reason: str
     redirect: bool
+    note: str = ""  # of the redirect
 
     @property
     def source_place(self) -> tuple[bytes, bytes]:
@@ -96,6 +98,7 @@ def pack(move: Move) -> dict[bytes, bytes]:
         SIGNED: move.signed.encode(),
         b"m:reason": move.reason.encode("utf-8", "replace"),
         b"m:redirect": b"yes" if move.redirect else b"no",
+        b"m:note": move.note.encode("utf-8", "replace"),
     }
 
 
@@ -117,6 +120,7 @@ def unpack(row: bytes, cells: Cells) -> Move:
         signed=text(SIGNED),
         reason=text(b"m:reason"),
         redirect=cells.get(b"m:redirect") == b"yes",
+        note=text(b"m:note"),
     )
 
 

@@ -26,11 +26,14 @@ from wikka_port.page_rows import Page, Revision, is_revision, language_back
 from wikka_port.pages import Conflict, PageTooBig, Saved, Wiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.schema import folded
+from wikka_port.texts import N_, _, _w
 
 _TRIES: Final = 3
 _STEP: Final = 200
-MAY_NOT: Final = "you may not edit it"
-EDITED: Final = "somebody else has edited it since"
+MAY_NOT: Final = N_("you may not edit it")
+EDITED: Final = N_("somebody else has edited it since")
+NO_PAGE: Final = N_("it is no page any more")
+AGAIN: Final = N_("it was edited again and again")
 
 
 class Hands(Protocol):
@@ -73,7 +76,7 @@ def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
         try:
             return act(name)
         except NotAllowed:
-            return Item(name, why=MAY_NOT)
+            return Item(name, why=_w(MAY_NOT))
         except (NotMoved, PageTooBig, InvalidName) as refused:
             return Item(name, why=str(refused))
 
@@ -91,18 +94,19 @@ def linking(wiki: Wiki, name: str) -> Iterator[str]:
 
 
 def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
-    for _ in range(_TRIES):
+    for _attempt in range(_TRIES):
         page = wiki.page(name)
         if page is None:
-            return Item(name, why="it is no page any more")
+            return Item(name, why=_w(NO_PAGE))
         body = rewritten(page.body, old, new, page.autolink, markup=page.markup)
         if body == page.body:
-            return Item(name, why="its link cannot be changed by itself")
+            return Item(name, why=_w("its link cannot be changed by itself"))
         try:
-            return _saved(name, hands.save(page, body, f"Links to {old} lead to {new}", page.markup))
+            note = _w("Links to {old} lead to {new}", old=old, new=new)
+            return _saved(name, hands.save(page, body, note, page.markup))
         except Conflict:
             continue
-    return Item(name, why="it was edited again and again")
+    return Item(name, why=_w(AGAIN))
 
 
 def _rename(job: Job, name: str, hands: Hands) -> Item:
@@ -145,12 +149,12 @@ def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
         found = wiki.revisions(name, below=below, limit=50)
         for one in found:
             if not _is_his(one, author, since_ms):
-                return Reverted(name, edits, one.number, "" if edits else EDITED)
+                return Reverted(name, edits, one.number, "" if edits else _(EDITED))
             edits += 1
         if len(found) < 50:
-            return Reverted(name, edits, 0, "" if edits else "it is no page any more")
+            return Reverted(name, edits, 0, "" if edits else _(NO_PAGE))
         below = found[-1].number
-    return Reverted(name, edits, 0, f"it has more than {REVERTED_LOOKS} such edits")
+    return Reverted(name, edits, 0, _("it has more than {most} such edits", most=REVERTED_LOOKS))
 
 
 def _is_his(one: Revision, author: str, since_ms: int) -> bool:
@@ -158,28 +162,32 @@ def _is_his(one: Revision, author: str, since_ms: int) -> bool:
 
 
 def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
-    for _ in range(_TRIES):
+    for _attempt in range(_TRIES):
         page, plan = wiki.page(name), planned(wiki, job.author, job.since_ms, name)
         if plan.why or page is None:
-            return Item(name, why=plan.why or "it is no page any more")
+            return Item(name, why=plan.why or _w(NO_PAGE))
         if not plan.to:
-            return _put_away(name, job.reason or f"All of {job.author}", hands)
+            return _put_away(name, job.reason or _w("All of {author}", author=job.author), hands)
         old = wiki.revision(name, plan.to)
         if old is None or old.body is None:
-            return Item(name, why="the revision before is not there")
+            return Item(name, why=_w("the revision before is not there"))
         try:
-            note = f"Back to revision {plan.to}: {job.reason}".strip(": ")
+            note = f"{_back_to(plan.to)}: {job.reason}".strip(": ")
             return _saved(name, hands.save(page, old.body, note, old.markup, language_back(page, old)))
         except Conflict:
             continue
-    return Item(name, why="it was edited again and again")
+    return Item(name, why=_w(AGAIN))
+
+
+def _back_to(number: int) -> str:
+    return _w("Back to revision {number}", number=number)
 
 
 def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     undone = jobs.progress(job.of)
     item = next((one for one in undone.done if one.name == name), None) if undone else None
     if undone is None or item is None:
-        return Item(name, why="nothing is known of it any more")
+        return Item(name, why=_w("nothing is known of it any more"))
     if undone.job.kind == SUBPAGES:
         hands.move(job.source + name[len(job.target) :], name, redirect=False, reason=job.reason)
         return Item(name)
@@ -192,10 +200,10 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if page is not None and item.number and is_revision(page, item.number, item.token):
         before = wiki.revision(name, item.number - 1)
         if before is not None and before.body is not None:
-            note, language = f"Back to revision {before.number}", language_back(page, before)
+            note, language = _back_to(before.number), language_back(page, before)
             return _saved(name, hands.save(page, before.body, note, before.markup, language))
     if undone.job.kind != LINKS:
-        return Item(name, why=EDITED if page is not None else "it is no page any more")
+        return Item(name, why=_w(EDITED if page is not None else NO_PAGE))
     return _lead(wiki, undone.job.target, undone.job.source, name, hands)
 
 

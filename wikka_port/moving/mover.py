@@ -58,6 +58,7 @@ from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import head_of, is_there, stamp_of
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
 from wikka_port.store import Store
+from wikka_port.texts import _w
 
 ATTEMPTS: Final = 6
 SETTLE_S: Final = 10.0  # for the triggers, before the texts of a deleted page are removed
@@ -197,7 +198,10 @@ class Mover:
         at_ms = min(max(self._clock(), stamp_of(row) + 1, after + 1), schema.TIME_MAX_MS)
         one = new_id()
         place = trash or (deleted_row(source, at_ms, one) if kind == DELETE else b"")
-        return Move(one, kind, source, target, place, head_of(row), at_ms, by.name, by.signed, by.reason, redirect)
+        note = _w("Renamed to {name}", name=target) if redirect else ""
+        return Move(
+            one, kind, source, target, place, head_of(row), at_ms, by.name, by.signed, by.reason, redirect, note
+        )
 
     # --- hidden revisions ----------------------------------------------------------------------------
 

@@ -185,7 +185,7 @@ def redirect_draft(move: Move, source: Cells) -> Draft:
         previous=b"",
         time_ms=move.at_ms,
         author=move.by,
-        note=f"Renamed to {move.target}",
+        note=move.note or f"Renamed to {move.target}",  # an older journal has none
         body=f"#REDIRECT {forced_link(move.target)}",
         owner=source.get(schema.OWNER, b"").decode(errors="replace"),
         created_ms=move.at_ms,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wikka_port.texts import _
+
 
 class NotMoved(Exception):
     """Nothing was written."""
@@ -13,32 +15,38 @@ class NotMoved(Exception):
 
 class NothingThere(NotMoved):
     def __init__(self, name: str) -> None:
-        super().__init__(name, f"There is no page {name}.")
+        super().__init__(name, _("There is no page {name}.", name=name))
 
 
 class NameTaken(NotMoved):
     def __init__(self, name: str) -> None:
-        super().__init__(name, f"There is a page {name} already. Choose another name, or delete that page first.")
+        super().__init__(
+            name, _("There is a page {name} already. Choose another name, or delete that page first.", name=name)
+        )
 
 
 class SameName(NotMoved):
     def __init__(self, name: str) -> None:
-        super().__init__(name, f"The page is called {name} already.")
+        super().__init__(name, _("The page is called {name} already.", name=name))
 
 
 class NotDeleted(NotMoved):
     def __init__(self, name: str) -> None:
-        super().__init__(name, f"Among the deleted pages there is none of this name and time: {name}.")
+        super().__init__(name, _("Among the deleted pages there is none of this name and time: {name}.", name=name))
 
 
 class Unsettled(NotMoved):
     def __init__(self, name: str) -> None:
-        super().__init__(name, f"The indexes do not know yet that {name} was deleted. Please try again shortly.")
+        super().__init__(
+            name, _("The indexes do not know yet that {name} was deleted. Please try again shortly.", name=name)
+        )
 
 
 class Busy(NotMoved):
     def __init__(self, name: str) -> None:
-        super().__init__(name, f"{name} was changed by somebody else at the same moment, again and again. Try again.")
+        super().__init__(
+            name, _("{name} was changed by somebody else at the same moment, again and again. Try again.", name=name)
+        )
 
 
 class BadRevision(NotMoved):

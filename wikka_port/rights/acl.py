@@ -30,6 +30,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from wikka_port.schema import folded
+from wikka_port.texts import N_, _, figure
 
 LIST_CHARS_MAX: Final = 8_000
 LIST_LINES_MAX: Final = 400
@@ -76,7 +77,7 @@ class BadList(ValueError):
     """A list that cannot be kept so; ``str()`` is a sentence for its author."""
 
     def __init__(self, line: int | None, problem: str) -> None:
-        super().__init__(problem if line is None else f"Line {line}: {problem}")
+        super().__init__(problem if line is None else _("Line {line}: {problem}", line=line, problem=problem))
         self.line = line
 
 
@@ -103,9 +104,11 @@ def checked(text: str) -> str:
         lines.pop()
     kept = "\n".join(lines)
     if len(kept) > LIST_CHARS_MAX:
-        raise BadList(None, f"The list is {len(kept):,} characters long and {LIST_CHARS_MAX:,} are the most.")
+        size, most = figure(len(kept)), figure(LIST_CHARS_MAX)
+        raise BadList(None, _("The list is {size} characters long and {most} are the most.", size=size, most=most))
     if len(lines) > LIST_LINES_MAX:
-        raise BadList(None, f"The list has {len(lines):,} lines and {LIST_LINES_MAX} are the most: make a group page.")
+        said = N_("The list has {lines} lines and {most} are the most: make a group page.")
+        raise BadList(None, _(said, lines=figure(len(lines)), most=LIST_LINES_MAX))
     for number, line in enumerate(lines, 1):
         problem = _problem(line)
         if problem:
@@ -116,21 +119,23 @@ def checked(text: str) -> str:
 def _problem(line: str) -> str:
     who = line.removeprefix("!")
     if line and not who:
-        return "behind “!” stands nobody. Write “!*”, “!+” or “!Name”."
+        return _("behind “!” stands nobody. Write “!*”, “!+” or “!Name”.")
     if who.startswith("#") or not who:
         return ""
     if who[0] in "*+" and len(who) > 1:
-        return (
-            f"behind “{who[0]}” stands “{who[1:][:40]}”, which would not count. Write each entry on a line of its own."
+        return _(
+            "behind “{sign}” stands “{rest}”, which would not count. Write each entry on a line of its own.",
+            sign=who[0],
+            rest=who[1:][:40],
         )
     if who.startswith("!"):
-        return "“!” may stand once before an entry."
+        return _("“!” may stand once before an entry.")
     if len(who) > ENTRY_CHARS_MAX:
-        return f"a name of {len(who)} characters; {ENTRY_CHARS_MAX} are the most."
+        return _("a name of {size} characters; {most} are the most.", size=len(who), most=ENTRY_CHARS_MAX)
     if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xD800 <= ord(char) < 0xE000 for char in who):
-        return "it has a control character in it."
+        return _("it has a control character in it.")
     if "," in who or ";" in who:
-        return "one name a line: a comma or semicolon does not separate names."
+        return _("one name a line: a comma or semicolon does not separate names.")
     return ""
 
 

@@ -12,7 +12,8 @@ from wikka_port.rights.acl import AccessList, lets_all_in, read_list
 from wikka_port.rights.judging import Decision, Guarded, group_names, may
 from wikka_port.rights.rules import LISTED, PageRights, Privilege, Rules, Source, effective
 from wikka_port.rights.stored import StoredRights
-from wikka_port.rights.words import TITLES, Named, Words, in_words
+from wikka_port.rights.words import TITLES, Joiners, Named, Words, in_words
+from wikka_port.texts import _
 from wikka_port.visitors import Visitor
 
 _JOINERS_MAX = 20  # group pages of one list whose own rights are looked at
@@ -33,7 +34,7 @@ def explained(stored: StoredRights, name: str, rights: PageRights) -> list[Expla
     lists = {privilege: effective(name, rights, rules, privilege) for privilege in LISTED}
     named = _named(stored, rules, {one for access, _ in lists.values() for one in access.names})
     return [
-        Explained(privilege, TITLES[privilege], source, access, in_words(access, named.__getitem__))
+        Explained(privilege, _(TITLES[privilege]), source, access, in_words(access, named.__getitem__))
         for privilege, (access, source) in lists.items()
     ]
 
@@ -64,8 +65,8 @@ def _named(stored: StoredRights, rules: Rules, names: Iterable[str]) -> dict[str
     return found
 
 
-def _joined_by(writers: AccessList) -> str:
+def _joined_by(writers: AccessList) -> Joiners:
     if lets_all_in(writers):
         return "everybody"
     first = writers.entries[0] if writers.entries else None
-    return "everybody who is signed in" if first and first.kind == "registered" and not first.negated else ""
+    return "registered" if first and first.kind == "registered" and not first.negated else ""

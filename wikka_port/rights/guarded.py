@@ -32,10 +32,11 @@ from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Results
+from wikka_port.texts import N_
 from wikka_port.visitors import Visitor
 
 T = TypeVar("T")
-_OPEN: Final = Decision(True, "there is no rule")
+_OPEN: Final = Decision(True, N_("there is no rule"))
 
 
 @dataclass(frozen=True, slots=True)

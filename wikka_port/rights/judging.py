@@ -34,6 +34,7 @@ from wikka_port.rights.rules import (
     effective,
 )
 from wikka_port.schema import folded
+from wikka_port.texts import N_, _
 from wikka_port.visitors import Visitor
 
 SHUT_OUT: Final = frozenset({"suspended", "banned", "deleted"})
@@ -51,8 +52,13 @@ _NEEDS: Final[Mapping[Privilege, Privilege]] = {
     Privilege.RENAME: Privilege.WRITE,
 }
 _OWNERS: Final[Mapping[Privilege, str]] = {
-    Privilege.CHANGE_RIGHTS: "change the rights of a page",
-    Privilege.DELETE: "delete a page",
+    Privilege.CHANGE_RIGHTS: N_("only the owner and administrators change the rights of a page"),
+    Privilege.DELETE: N_("only the owner and administrators delete a page"),
+}
+_SHUT_OUT: Final[Mapping[str, str]] = {
+    "suspended": N_("{who} is suspended"),
+    "banned": N_("{who} is banned"),
+    "deleted": N_("{who} is deleted"),
 }
 
 
@@ -70,7 +76,13 @@ class Guarded:
 @dataclass(frozen=True, slots=True)
 class Decision:
     allowed: bool
-    reason: str  # for those who may see the lists: it names an entry of them
+    text: str  # of ``reason``
+    values: Mapping[str, object] = field(default_factory=dict)  # in it
+
+    @property
+    def reason(self) -> str:
+        """For those who may see the lists: it names an entry of them.  Few decisions are ever asked for it."""
+        return _(self.text, **self.values)
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -87,31 +99,32 @@ class NotAllowed(Exception):
 
 
 def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
-    who = visitor.name or "a visitor who is not signed in"
     if (
         visitor.name is not None
         and visitor.status in SHUT_OUT
         and (privilege in _WRITING or privilege is Privilege.ADMINISTER)
     ):
-        return Decision(False, f"{who} is {visitor.status}")
+        return Decision(False, _SHUT_OUT[visitor.status], {"who": visitor.name})
     if privilege is Privilege.CLAIM and (obstacle := _obstacle_to_claim(visitor, page)):
         return Decision(False, obstacle)
     if visitor.admin and visitor.is_active:
-        return Decision(True, f"{who} is an administrator")
+        return Decision(True, N_("{who} is an administrator"), {"who": visitor.name})
     if privilege is Privilege.ADMINISTER:
-        return Decision(False, f"{who} is no administrator")
+        if visitor.name is None:
+            return Decision(False, N_("a visitor who is not signed in is no administrator"))
+        return Decision(False, N_("{who} is no administrator"), {"who": visitor.name})
     if is_owner(visitor, page.rights):
-        return Decision(True, f"{who} owns the page")
+        return Decision(True, N_("{who} owns the page"), {"who": visitor.name})
     if privilege in _OWNERS:
-        return Decision(False, f"only the owner and administrators {_OWNERS[privilege]}")
+        return Decision(False, _OWNERS[privilege])
     if privilege is Privilege.RENAME and not visitor.is_active:
-        return Decision(False, "only a user who is signed in can rename a page")
+        return Decision(False, N_("only a user who is signed in can rename a page"))
     needed = _NEEDS.get(privilege)
     if needed is not None:
         before = may(visitor, page, needed)
         if not before or privilege in (Privilege.CLAIM, Privilege.RENAME):
             return before
-    return _by_list(visitor, who, page, privilege)
+    return _by_list(visitor, page, privilege)
 
 
 def is_owner(visitor: Visitor, rights: PageRights) -> bool:
@@ -122,18 +135,21 @@ def is_owner(visitor: Visitor, rights: PageRights) -> bool:
 
 def _obstacle_to_claim(visitor: Visitor, page: Guarded) -> str:
     if not visitor.is_active:
-        return "only a user who is signed in can claim a page"
+        return N_("only a user who is signed in can claim a page")
     if not page.exists:
-        return "there is no page of this name"
-    return "" if page.rights.owner in NO_OWNERS else "the page has an owner"
+        return N_("there is no page of this name")
+    return "" if page.rights.owner in NO_OWNERS else N_("the page has an owner")
 
 
-def _by_list(visitor: Visitor, who: str, page: Guarded, privilege: Privilege) -> Decision:
+def _by_list(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
     access, source = effective(page.name, page.rights, page.rules, privilege)
     found = verdict(access, visitor.name if visitor.is_active else None, page.groups)
     if found.entry is None:
-        return Decision(False, f"{source} has no entry for {who}")
-    return Decision(found.allowed, f"line {found.entry.line} of {source}: {found.entry.text}")
+        if visitor.name is None:
+            return Decision(False, N_("{list} has no entry for a visitor who is not signed in"), {"list": source})
+        return Decision(False, N_("{list} has no entry for {who}"), {"list": source, "who": visitor.name})
+    values = {"line": found.entry.line, "list": source, "entry": found.entry.text}
+    return Decision(found.allowed, N_("line {line} of {list}: {entry}"), values)
 
 
 def group_names(visitor: Visitor, pages: Iterable[tuple[str, PageRights]], rules: Rules) -> set[str]:

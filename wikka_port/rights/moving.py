@@ -24,6 +24,7 @@ from wikka_port.page_rows import Page
 from wikka_port.pages import Saved, Wiki, clock_ms
 from wikka_port.rights.judging import Decision, NotAllowed
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege, effective
+from wikka_port.texts import _w
 from wikka_port.visitors import Visitor
 
 Decide = Callable[[str, PageRights, bool, Privilege], Decision]
@@ -145,7 +146,7 @@ class GuardedMoves:
 
     def put_redirect_away(self, name: str) -> None:
         """For who may rename it: the redirect that a rename of this page left, and nobody edited."""
-        self.wiki.mover.delete(name, self._by("Renamed back"), allow=self._allow(normalise(name), Privilege.RENAME))
+        self.wiki.mover.delete(name, self._by(_w("Renamed back")), allow=self._allow(normalise(name), Privilege.RENAME))
 
     def put_away(self, name: str, reason: str) -> bytes:
         return self.delete(name, reason).row

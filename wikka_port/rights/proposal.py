@@ -13,14 +13,15 @@ from typing import Final
 from wikka_port.rights.acl import BadList, checked
 from wikka_port.rights.judging import Guarded, may
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PageRights, Privilege
+from wikka_port.texts import N_, _
 from wikka_port.visitors import Visitor
 
 OWNER_CHARS_MAX: Final = 75
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LOSSES: Final[Mapping[Privilege, str]] = {
-    Privilege.READ: "read this page",
-    Privilege.WRITE: "edit it",
-    Privilege.CHANGE_RIGHTS: "change its rights",
+    Privilege.READ: N_("read this page"),
+    Privilege.WRITE: N_("edit it"),
+    Privilege.CHANGE_RIGHTS: N_("change its rights"),
 }
 
 
@@ -72,7 +73,7 @@ def losses(visitor: Visitor, page: Guarded, proposal: Proposal) -> list[str]:
     """The rights that ``visitor`` has now and would lose.  The proposal's lists have no mistakes."""
     after = replace(page, rights=PageRights(proposal.owner, proposal.lists, page.rights.revision))
     return [
-        words
+        _(words)
         for privilege, words in _LOSSES.items()
         if may(visitor, page, privilege) and not may(visitor, after, privilege)
     ]

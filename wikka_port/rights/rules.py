@@ -27,6 +27,7 @@ from typing import Final
 
 from wikka_port.rights.acl import AccessList, read_list
 from wikka_port.schema import folded
+from wikka_port.texts import _
 
 FAMILY: Final = b"acl"
 OWN_OWNER: Final = b"acl:owner"
@@ -116,8 +117,10 @@ class Source:
 
     def __str__(self) -> str:
         if self.kind == "page":
-            return "the page's own list"
-        return f"the list for names that begin with “{self.prefix}”" if self.kind == "prefix" else "the site's list"
+            return _("the page's own list")
+        if self.kind == "prefix":
+            return _("the list for names that begin with “{prefix}”", prefix=self.prefix)
+        return _("the site's list")
 
 
 OF_PAGE: Final = Source("page")

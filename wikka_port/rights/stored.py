@@ -54,6 +54,7 @@ from wikka_port.schema import (
     parse_head,
     revision_row,
 )
+from wikka_port.texts import N_, _, figure
 
 _RIGHTS: Final = (FAMILY, OWNER)
 _TOKEN_BYTES: Final = 8
@@ -169,7 +170,7 @@ class StoredRights:
     def _change_page(self, name: str, before: bytes, puts: Mapping[bytes, bytes]) -> None:
         """Not while a move holds the page: its rights may have been read for its new row.  RightsChanged."""
         key = page_key(name)
-        for _ in range(_ATTEMPTS):
+        for _attempt in range(_ATTEMPTS):
             held = self._rows.row(PAGES, key, [VERSIONCOUNT, REVISION])
             newest = held.get(VERSIONCOUNT)
             if held.get(REVISION, b"") != before or parse_head(newest).mark:
@@ -189,7 +190,8 @@ class StoredRights:
         Raises RightsChanged; BadList where one is no list, or where there would be too many.
         """
         if len(prefix) > PREFIX_CHARS_MAX:
-            raise BadList(None, f"The prefix has {len(prefix)} characters and {PREFIX_CHARS_MAX} are the most.")
+            said = N_("The prefix has {size} characters and {most} are the most.")
+            raise BadList(None, _(said, size=len(prefix), most=PREFIX_CHARS_MAX))
         begin = before.folded_prefix(prefix)
         puts = {rule_column(one, begin): checked(text).encode() for one, text in lists.items() if text is not None}
         gone = [rule_column(one, begin) for one, text in lists.items() if text is None]
@@ -206,7 +208,8 @@ class StoredRights:
 
 def _check_size(rules: Rules) -> None:
     if len(rules.prefixes()) > PREFIXES_MAX:
-        raise BadList(None, f"There can be lists for {PREFIXES_MAX} prefixes at most.")
+        raise BadList(None, _("There can be lists for {most} prefixes at most.", most=PREFIXES_MAX))
     size = sum(len(column) + len(value) for column, value in rules.cells.items())
     if size > RULES_BYTES_MAX:
-        raise BadList(None, f"The lists for prefixes would take {size:,} bytes and {RULES_BYTES_MAX:,} are the most.")
+        said = N_("The lists for prefixes would take {size} bytes and {most} are the most.")
+        raise BadList(None, _(said, size=figure(size), most=figure(RULES_BYTES_MAX)))

@@ -11,12 +11,30 @@ from typing import Final, Literal
 
 from wikka_port.rights.acl import AccessList, Entry
 from wikka_port.rights.rules import NO_OWNERS, PUBLIC, Privilege
+from wikka_port.texts import N_, _, _n
 
 TITLES: Final[Mapping[Privilege, str]] = {
-    Privilege.READ: "Read the page",
-    Privilege.WRITE: "Edit the page",
-    Privilege.COMMENT_READ: "Read its comments",
-    Privilege.COMMENT_POST: "Post comments",
+    Privilege.READ: N_("Read the page"),
+    Privilege.WRITE: N_("Edit the page"),
+    Privilege.COMMENT_READ: N_("Read its comments"),
+    Privilege.COMMENT_POST: N_("Post comments"),
+}
+_OF_ALL: Final[Mapping[tuple[bool, bool, bool], str]] = {  # of everybody?  negated?  behind others?
+    (True, False, False): N_("Everybody may."),
+    (True, False, True): N_("Everybody else may."),
+    (True, True, False): N_("Nobody may."),
+    (True, True, True): N_("Nobody else may."),
+    (False, False, False): N_("Everybody who is signed in may; nobody besides."),
+    (False, False, True): N_("Everybody else who is signed in may; nobody besides."),
+    (False, True, False): N_("Everybody who is not signed in may; nobody besides."),
+    (False, True, True): N_("Everybody else who is not signed in may; nobody besides."),
+}
+Joiners = Literal["everybody", "registered", ""]
+_JOINED_BY: Final[Mapping[Joiners, str]] = {
+    "everybody": N_("Line {line}: everybody may edit the page {name}, and so make anybody a member of the group."),
+    "registered": N_(
+        "Line {line}: everybody who is signed in may edit the page {name}, and so make anybody a member of the group."
+    ),
 }
 
 
@@ -26,7 +44,7 @@ class Named:
 
     kind: Literal["user", "group", "nobody"]
     members: int = 0  # of a group
-    joined_by: str = ""  # who may edit the group page and so become a member: "everybody", "whoever is signed in", ""
+    joined_by: Joiners = ""  # who may edit the group page and so become a member
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,49 +65,62 @@ def in_words(access: AccessList, named: Callable[[str], Named]) -> Words:
             return Words(tuple(lines), tuple(warnings))
         if entry.folded in seen:
             warnings.append(
-                f"Line {entry.line} does not count: line {seen[entry.folded]} has decided about {entry.name}."
+                _(
+                    "Line {line} does not count: line {before} has decided about {name}.",
+                    line=entry.line,
+                    before=seen[entry.folded],
+                    name=entry.name,
+                )
             )
             continue
         seen[entry.folded] = entry.line
         found = named(entry.name)
         lines.append(_of_name(entry, found))
         warnings += _doubts(entry, found)
-    lines.append("Nobody else may." if lines else "Nobody may.")
+    lines.append(_("Nobody else may.") if lines else _("Nobody may."))
     return Words(tuple(lines), tuple(warnings))
 
 
 def who_always(owner: str) -> str:
     owned = owner not in NO_OWNERS and owner != PUBLIC
-    return f"{owner}, who owns the page, and administrators always may." if owned else "Administrators always may."
+    if owned:
+        return _("{owner}, who owns the page, and administrators always may.", owner=owner)
+    return _("Administrators always may.")
 
 
 def _of_all(entry: Entry, others: bool) -> str:
-    if entry.kind == "everybody":
-        who = "Nobody" if entry.negated else "Everybody"
-        return f"{who} else may." if others else f"{who} may."
-    signed = "who is not signed in" if entry.negated else "who is signed in"
-    return f"Everybody else {signed} may; nobody besides." if others else f"Everybody {signed} may; nobody besides."
+    return _(_OF_ALL[entry.kind == "everybody", entry.negated, others])
 
 
 def _of_name(entry: Entry, found: Named) -> str:
-    verb = "may not" if entry.negated else "may"
-    if found.kind == "group":
-        members = "its one member" if found.members == 1 else f"its {found.members} members"
-        return f"The group {entry.name} ({members}) {verb}."
-    return f"{entry.name} {verb}."
+    name, negated = entry.name, entry.negated
+    if found.kind != "group":
+        return _("{name} may not.", name=name) if negated else _("{name} may.", name=name)
+    if negated:
+        return _n(
+            "The group {name} (its one member) may not.",
+            "The group {name} (its {n} members) may not.",
+            found.members,
+            name=name,
+        )
+    return _n(
+        "The group {name} (its one member) may.", "The group {name} (its {n} members) may.", found.members, name=name
+    )
 
 
 def _doubts(entry: Entry, found: Named) -> Iterator[str]:
     if found.kind == "nobody":
-        yield f"Line {entry.line}: there is no user “{entry.name}”, and no page of this name that lists members."
-    elif found.kind == "group" and found.joined_by:
-        yield (
-            f"Line {entry.line}: {found.joined_by} may edit the page {entry.name}, "
-            "and so make anybody a member of the group."
+        yield _(
+            "Line {line}: there is no user “{name}”, and no page of this name that lists members.",
+            line=entry.line,
+            name=entry.name,
         )
+    elif found.kind == "group" and found.joined_by:
+        yield _(_JOINED_BY[found.joined_by], line=entry.line, name=entry.name)
 
 
 def _behind(access: AccessList, last: Entry) -> Iterator[str]:
     idle = [entry.line for entry in access.entries if entry.line > last.line]
     if idle:
-        yield f"Line {idle[0]} and what is behind it do not count: line {last.line} speaks of everybody."
+        said = N_("Line {line} and what is behind it do not count: line {last} speaks of everybody.")
+        yield _(said, line=idle[0], last=last.line)

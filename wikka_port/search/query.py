@@ -22,6 +22,7 @@ from typing import Final
 
 from wikka_port.page_languages import ENGLISH
 from wikka_port.search.words import stems
+from wikka_port.texts import N_, _
 
 QUERY_CHARS: Final = 300
 WORDS_MAX: Final = 16  # of a query
@@ -68,7 +69,7 @@ def parse(asked: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
     reader = _Reader(languages)
     text = " ".join(asked[:QUERY_CHARS].split())
     if len(asked) > QUERY_CHARS:
-        reader.problems.append(f"Only the first {QUERY_CHARS} characters were searched.")
+        reader.problems.append(_("Only the first {most} characters were searched.", most=QUERY_CHARS))
     for is_excluded, name, value, is_quoted in _parts(text):
         reader.take(is_excluded, name, value, is_quoted)
     return reader.query()
@@ -108,7 +109,7 @@ class _Reader:
         phrases = dict.fromkeys(tuple(stems(value, language)) for language in self._languages)
         count = max(map(len, phrases))
         if count > self._left:
-            self.problems.append(f"A search takes {WORDS_MAX} words; the rest was left out.")
+            self.problems.append(_("A search takes {most} words; the rest was left out.", most=WORDS_MAX))
             phrases = dict.fromkeys(phrase[: self._left] for phrase in phrases)
         self._left -= min(count, self._left)
         found = [phrase for phrase in phrases if phrase]
@@ -130,7 +131,8 @@ class _Reader:
         except ValueError:
             day = None
         if day is None or found is None:
-            self.problems.append(f"“changed:{value}” is no day; write changed:>2026-01-31 or changed:<2026-01-31.")
+            said = N_("“{typed}” is no day; write changed:>2026-01-31 or changed:<2026-01-31.")
+            self.problems.append(_(said, typed=f"changed:{value}"))
             return
         at_ms = int(day.timestamp() * 1000)
         if found.group(1) != "<":
@@ -154,6 +156,6 @@ class _Reader:
             languages=tuple(self._languages),
         )
         if query.is_empty and (query.excluded or query.has_filters):
-            more = "Say also what the pages are to have: a word, a category, or how their names begin (in:)."
+            more = _("Say also what the pages are to have: a word, a category, or how their names begin (in:).")
             return Query(problems=(*query.problems, more))
         return query

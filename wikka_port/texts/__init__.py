@@ -42,9 +42,9 @@ def _w(text: str, **values: object) -> str:
     return _with(_of_wiki, said, values) if values else said
 
 
-def number(value: float, form: str = ",") -> str:
+def figure(value: float, form: str = ",") -> str:
     """As the language that is spoken writes it."""
-    return spoken().number(value, form)
+    return spoken().figure(value, form)
 
 
 class _Number(float):
@@ -59,7 +59,7 @@ class _Number(float):
         return made
 
     def __format__(self, form: str) -> str:
-        return self.catalogue.number(self.value, form) if form else str(self.value)
+        return self.catalogue.figure(self.value, form) if form else str(self.value)
 
 
 def _with(catalogue: Catalogue, said: str, values: Mapping[str, object]) -> str:

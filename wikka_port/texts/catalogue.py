@@ -60,7 +60,7 @@ class Catalogue:
     def gettext(self, text: str) -> str:
         return self.texts.gettext(text) if text else ""  # gettext has the header of the file for it
 
-    def number(self, value: float, form: str = ",") -> str:
+    def figure(self, value: float, form: str = ",") -> str:
         """``value`` as the language writes it; ``form`` is that of Python's ``format``."""
         said = format(value, form)
         return said.translate({ord(","): self.thousands, ord("."): self.point})

@@ -55,7 +55,7 @@ def speak_in(environment: Environment, catalogue: Catalogue) -> None:
     """All templates of ``environment`` are in this language."""
     environment.globals.update(language=catalogue.code, direction=catalogue.direction)
     environment.filters[FILTER] = catalogue.gettext
-    environment.filters["number"] = catalogue.number
+    environment.filters["figure"] = catalogue.figure
     environment.policies["ext.i18n.trimmed"] = True
     environment.add_extension(FoldedTexts)
     environment.install_gettext_callables(  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wikka_port.texts import _, _n, _w, number, speak, speak_as_wiki, spoken
+from wikka_port.texts import _, _n, _w, figure, speak, speak_as_wiki, spoken
 from wikka_port.texts.catalogue import ENGLISH, Languages, UnreadableTexts, direction, is_language, read_catalogue
 
 HEADER = """msgid ""
@@ -109,7 +109,7 @@ def test_numbers_are_written_as_the_language_writes_them() -> None:
     assert _("{n:,} of {m:,.1f} in {name} of {plain}", **asked) == "1,234,567 of 9,876.5 in 1,000 of 2026"
     speak(read_catalogue("de", german + text))
     assert _("{n:,} of {m:,.1f} in {name} of {plain}", **asked) == "1,000: 1.234.567 von 9.876,5 (2026)"
-    assert (number(1234), number(0.5, ".0%")) == ("1.234", "50%")
+    assert (figure(1234), figure(0.5, ".0%")) == ("1.234", "50%")
 
 
 def test_a_header_with_no_number_in_it_is_refused() -> None:
