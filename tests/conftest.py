@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -41,3 +42,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped if report.longrepr)
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_sep("!", f"{count} NOT RUN: {reason}", yellow=True, bold=True)
+
+
+@pytest.fixture(autouse=True)
+def _in_english() -> Iterator[None]:
+    """A wiki in another language leaves the process, and the thread of its requests, as they were."""
+    yield
+    if "wikka_port.texts" in sys.modules:
+        from wikka_port.texts import speak, speak_as_wiki
+        from wikka_port.texts.catalogue import ENGLISH
+
+        speak(None)
+        speak_as_wiki(ENGLISH)

@@ -77,8 +77,8 @@ def spoken() -> Catalogue:
     return _of_request.get() or _of_wiki
 
 
-def speak(catalogue: Catalogue) -> None:
-    """From here on, in this thread: the language of the request that it answers."""
+def speak(catalogue: Catalogue | None) -> None:
+    """From here on, in this thread: the language of the request that it answers; None: there is none."""
     _of_request.set(catalogue)
 
 

@@ -32,12 +32,6 @@ msgstr[2] "{n} lapu"
 )
 
 
-@pytest.fixture(autouse=True)
-def _silence() -> None:
-    speak(ENGLISH)
-    speak_as_wiki(ENGLISH)
-
-
 def test_a_text_is_said_in_the_language_of_the_request_and_english_where_there_is_none() -> None:
     speak(read_catalogue("lv", LATVIAN))
     assert (_("Save"), _("Cancel"), _("At {n}", n=3)) == ("Saglabāt", "Cancel", "At 3")
