@@ -33,6 +33,7 @@ from columnar.model.trigger_registration import MOST_PROCESSES, Registration, ch
 from columnar.model.trigger_set import BEGINNING, State, Trigger, Triggers
 from columnar.model.trigger_sync import Plan, plan_of
 from columnar.model.view_generations import base_of
+from columnar.model.view_set import check_bounded
 
 _log = logging.getLogger(__name__)
 
@@ -149,6 +150,8 @@ class TriggerChanges:
             raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
         for family in registration.family_bytes:
             entry.schema.family(family)
+        whole = [family for family, columns in registration.scope().images.items() if columns is None]
+        check_bounded(entry.schema, whole, f"trigger {registration.name}")
 
         for look, looked, _ in registration.look:
             if looked not in self._catalogue.tables:

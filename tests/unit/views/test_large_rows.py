@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from columnar.errors import IllegalArgument
 from columnar.limits import CELL_BYTES
 from columnar.model.mutation import Put
+from columnar.model.trigger_registration import Registration
+from columnar.model.view_definition import Source, View
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 LARGE = bytes(CELL_BYTES * 6 // 10)
@@ -28,3 +33,16 @@ async def test_a_row_that_carries_too_much_is_counted_and_others_go_on(house: Vi
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"x": {"count": 1, "n": 1}}
     assert house.owner.views.looks()[0].rejected == 1
+
+
+@in_view_house
+async def test_nobody_reads_all_members_of_a_group_with_each_change(house: ViewHouse) -> None:
+    """A group with more of them than an image holds would take no more, and the view would stop for good."""
+    await house.make_source()
+    await house.add(by_a(order="f:n"))
+    for each in ("m", "o"):
+        with pytest.raises(IllegalArgument, match=f"all of family {each} of view by_a.*any number of members"):
+            await house.add(View("above", Source("by_a", (f"each {each}:",))))
+        with pytest.raises(IllegalArgument, match=f"all of family {each} of view by_a.*any number of members"):
+            await house.triggers.add(Registration("t", "by_a", "m:f", (each, "v"), images=True))
+    await house.add(View("above", Source("by_a", ("each v:",))))
