@@ -58,7 +58,7 @@ class Feeder:
         self._unreadable: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer: when to read its region again
         self._closing = False
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
-        self.on_worker_gone: Callable[[str], None] = lambda _how: None
+        self.on_worker_gone: Callable[[Lane, str], None] = lambda _lane, _how: None
 
     def attach(self, make_link: MakeLink, applier: Applier, governor: Governor) -> None:
         """From now on there are workers to deliver to; ``applier`` writes their effects."""
@@ -378,8 +378,7 @@ class Feeder:
         self.deliver()
 
     def lane_gone(self, lane: Lane, how: str) -> None:
-        if lane is self.common.main:
-            self.on_worker_gone(how)
+        self.on_worker_gone(lane, how)
         self.outcomes.gone(lane, how)
 
     def timed_out(self, call: Call) -> None:
