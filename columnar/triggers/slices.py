@@ -50,7 +50,9 @@ class Function(NamedTuple):
 
 
 def function_of(call: TriggerFunction) -> Function:
-    """TypeError: it does not take one or two arguments."""
+    """TypeError: it does not take one or two arguments, or is to be awaited, which nobody does."""
+    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
+        raise TypeError(f"{getattr(call, '__name__', call)} is no trigger: it is async; write def, and yield effects")
     wants_client = _takes(call, 2)
     if not wants_client and not _takes(call, 1):
         name = getattr(call, "__name__", call)
@@ -179,7 +181,7 @@ class _Slice:
             return found
         if isinstance(found, Effect):
             return iter((found,))
-        if isinstance(found, list) and any(isinstance(one, Effect) for one in found):
+        if isinstance(found, list | tuple) and any(isinstance(one, Effect) for one in found):
             return iter(found)
         return iter(())
 
