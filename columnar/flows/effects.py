@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, PutTooBig, RequestTooBig, shown
 from columnar.flows.giving import KINDS as GIVING
 from columnar.flows.giving import Giving, check_families
 from columnar.flows.giving import Write as Write
+from columnar.limits import CELL_BYTES, ROW_OPERATIONS
+from columnar.model.cell import checked_row
 from columnar.model.effect import DELETE, PUT
 from columnar.model.mutation import Contribute, Delete, Operation, Put, RowMutation
 from columnar.model.schema import Table
@@ -24,7 +26,9 @@ _ALL_FAMILIES: Final = b""  # of the table, whose schema is not known where effe
 
 
 def writes_of(effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], Giving] | None = None) -> list[Write]:
-    """The mutations, in order.  IllegalArgument: an effect is none that can be written.
+    """The mutations, in order.  IllegalArgument, RequestTooBig: an effect is none that can be written.
+
+    An effect writes nothing that a client may not send: no client could read or remove it.
 
     ``hops``: of the change that they follow.  ``giving``: called if they give to totals.
     """
@@ -37,6 +41,7 @@ def writes_of(effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[]
         else:
             writes.append(_write_of(effect, stamp))
     for _, mutation in writes:
+        checked_row(mutation.row)
         mutation.hops = hops + 1
     return writes
 
@@ -59,6 +64,11 @@ def _write_of(effect: Any, stamp: int) -> Write:
     if isinstance(effect, list | tuple) and len(effect) == 4:
         kind, table, row, what = effect
         if isinstance(table, bytes) and isinstance(row, bytes) and row:
+            if isinstance(what, dict | list) and len(what) > ROW_OPERATIONS:
+                raise RequestTooBig(
+                    f"an effect names {len(what)} columns of row {shown(row)}, at most {ROW_OPERATIONS} are written as "
+                    "one step: yield several"
+                )
             if kind == PUT and isinstance(what, dict) and what:
                 return table, RowMutation(row, tuple([_put(column, value, stamp) for column, value in what.items()]))
             if kind == DELETE and isinstance(what, list) and what:
@@ -94,6 +104,8 @@ def _put(column: Any, value: Any, stamp: int) -> Put:
     family, qualifier = _parts(column)
     if not isinstance(value, bytes) or qualifier is None:
         raise IllegalArgument(f"an effect puts into {column!r}, which is no column"[:200])
+    if len(column) + len(value) > CELL_BYTES:
+        raise PutTooBig(column, len(column) + len(value), CELL_BYTES)
     return Put(family, qualifier, value, stamp)
 
 

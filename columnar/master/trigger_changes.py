@@ -32,6 +32,8 @@ from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
 from columnar.model.trigger_set import BEGINNING, State, Trigger, Triggers
 from columnar.model.trigger_sync import Plan, plan_of
+from columnar.model.view_generations import base_of
+from columnar.model.view_set import check_bounded
 
 _log = logging.getLogger(__name__)
 
@@ -139,6 +141,7 @@ class TriggerChanges:
         entry = self._catalogue.tables.get(name)
         if not name:
             raise IllegalArgument("table name is empty")
+        self._check_generation(name)
         if entry is None:
             raise TableNotFound(shown(name.encode()))
         if not entry.enabled:
@@ -147,10 +150,19 @@ class TriggerChanges:
             raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
         for family in registration.family_bytes:
             entry.schema.family(family)
+        whole = [family for family, columns in registration.scope().images.items() if columns is None]
+        check_bounded(entry.schema, whole, f"trigger {registration.name}")
 
         for look, looked, _ in registration.look:
             if looked not in self._catalogue.tables:
                 raise IllegalArgument(f"look '{look}': there is no table {looked}; create it first")
+
+    def _check_generation(self, name: str) -> None:
+        """IllegalArgument: the table is one of a view that its readers do not see, which will be dropped or was."""
+        views, base = self._catalogue.views, base_of(name)
+        live = views.live_table(base)
+        if name != live and (views.find(name) is not None or views.swap_of(name) is not None):
+            raise IllegalArgument(f"readers of view {base} see {live}, not {name}: name {live} as the trigger's table")
 
     def _check_processes(self, *registrations: Registration) -> None:
         labels = {one.registration.process for one in self.triggers.all if one.registration.process}

@@ -32,6 +32,7 @@ from columnar.model import region_messages as messages
 from columnar.model.flow_graph import Flow, Graph
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
+from columnar.model.trigger_set import Trigger
 from columnar.model.view_generations import base_of, role_of
 from columnar.model.view_set import KeptView, ViewSet
 
@@ -81,6 +82,10 @@ class ViewChanges:
             await self.publish()
         self._look_soon()
         self.generations.start()
+
+    def watchers(self, table: str) -> list[Trigger]:
+        """The triggers of a table; they stay while ``lock`` is held."""
+        return self._changes.triggers.watchers(table)
 
     def _flows(self) -> list[Flow]:
         return [one.flow for one in self.views.all]

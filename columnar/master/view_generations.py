@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from columnar.errors import ColumnarError, ViewError
 from columnar.model.view_generations import KEPT_MS, Swap, base_of, expired, generation_of, role_of, table_of
@@ -50,7 +50,7 @@ class ViewGenerations:
     async def rebuild(self, name: str, definition: bytes) -> str:
         """The table of the next generation; without ``definition`` it is declared as the live one.
 
-        ViewError: there is no such view, it has a next generation already, or another view follows it.
+        ViewError: there is no such view, it has a next generation already, or a view or a trigger follows it.
         """
         async with self._changes.lock:
             live = self._live(name)
@@ -99,21 +99,33 @@ class ViewGenerations:
 
     def _live(self, name: str) -> KeptView:
         """ViewError."""
-        return self._views.known(self._views.live_table(name))
+        table = self._views.live_table(name)
+        if self._views.find(table) is not None and not self._views.generations(name):
+            raise ViewError(f"{name} is a generation of view {base_of(table)}: say {base_of(table)}")
+        return self._views.known(table)
 
     def _next(self, name: str) -> KeptView | None:
         ahead = [one for one in self._views.generations(name) if role_of(one.name, self._views.swaps) == "next"]
         return ahead[-1] if ahead else None
 
     def _check_alone(self, name: str) -> None:
-        readers = {reader.name for one in self._views.generations(name) for reader in self._views.readers(one.name)}
+        """ViewError: a view or a trigger follows the table of a generation."""
+        tables = [one.name for one in self._views.generations(name)]
+        readers = {base_of(reader.name) for table in tables for reader in self._views.readers(table)}
         if readers:
-            above = sorted({base_of(one) for one in readers})
-            raise ViewError(
-                f"{'view' if len(above) == 1 else 'views'} {', '.join(above)} would not follow a swap of {name}. "
-                f"See how it is declared (columnar view show {above[0]}), drop it, rebuild and swap {name}, and add it "
-                f"again; what is wrong in {name} is set right without that by columnar view check {name} --repair"
-            )
+            self._refuse("view", sorted(readers), name, "drop")
+        watchers = {one.name for table in tables for one in self._changes.watchers(table)}
+        if watchers:
+            self._refuse("trigger", sorted(watchers), name, "remove")
+
+    def _refuse(self, kind: str, above: list[str], name: str, away: str) -> NoReturn:
+        shows = f"columnar view show {above[0]}" if kind == "view" else "columnar trigger list"
+        raise ViewError(
+            f"{kind if len(above) == 1 else kind + 's'} {', '.join(above)} would not follow a swap of {name}. "
+            f"See how it is declared ({shows}), take it away (columnar {kind} {away} {above[0]}), rebuild and swap "
+            f"{name}, and add it again; what is wrong in {name} is set right without that by columnar view check "
+            f"{name} --repair"
+        )
 
     # --- what nobody sees any more -------------------------------------------------------------------
 

@@ -28,12 +28,14 @@ from math import prod
 from typing import Final, Protocol
 
 from columnar.errors import DamagedData, IllegalArgument, shown
-from columnar.limits import ROW_KEY_BYTES
+from columnar.limits import MIB, ROW_KEY_BYTES
 from columnar.model.column_text import COLUMN, QUOTED, bytes_of, column_of, column_text, family_of, unquoted
 from columnar.model.key_parts import joined, parted
 from columnar.model.number_cells import Number, Unreadable
 
 GROUPS_OF_A_ROW: Final = 10_000  # each is a write into another row
+PIECES_OF_A_CELL: Final = 100_000  # of which many may be the same
+KEYS_BYTES: Final = 16 * MIB  # of all keys of a row
 Image = Mapping[bytes, bytes]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -128,7 +130,10 @@ class EachPiece(_OfCell):
     separator: bytes
 
     def parts(self, row: bytes, image: Image) -> tuple[bytes, ...]:
-        pieces = image.get(self.column, b"").split(self.separator)
+        value = image.get(self.column, b"")
+        if len(value) > PIECES_OF_A_CELL and value.count(self.separator) >= PIECES_OF_A_CELL:
+            raise Unreadable(f"{column_text(self.column)} has more than {PIECES_OF_A_CELL} pieces")
+        pieces = value.split(self.separator)
         return tuple(sorted({piece for piece in pieces if piece}))
 
 
@@ -171,10 +176,16 @@ def keys_of(extractors: tuple[Extractor, ...], row: bytes, image: Image, last: t
     is_plain = len(parts) == 1 and not last
     if (len(parts[0]) if is_plain else prod(map(len, parts))) > GROUPS_OF_A_ROW:
         raise Unreadable(f"row {shown(row)} would be in more than {GROUPS_OF_A_ROW} groups")
-    keys = list(parts[0]) if is_plain else [joined((*one, *last)) for one in product(*parts)]
-    for key in keys:
+    keys: list[bytes] = []
+    left = KEYS_BYTES
+    for one in parts[0] if is_plain else product(*parts):  # looked at as it is made: all may be a thousand rows large
+        key = one if isinstance(one, bytes) else joined((*one, *last))
+        left -= len(key)
         if len(key) > ROW_KEY_BYTES:
             raise Unreadable(f"row {shown(row)} makes a key of more than {ROW_KEY_BYTES} bytes")
+        if left < 0:
+            raise Unreadable(f"row {shown(row)} makes keys of more than {KEYS_BYTES} bytes")
+        keys.append(key)
     return keys
 
 

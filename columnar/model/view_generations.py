@@ -23,7 +23,8 @@ from columnar.errors import DamagedData
 
 KEPT_MS: Final = 3_600_000
 LEFT_MS: Final = 60_000  # readers remember for some seconds which generation they read (``client.views.REMEMBERED_S``)
-_GENERATION: Final = re.compile(r"(.*)\.(\d{1,9})", re.S)
+_GENERATION: Final = re.compile(r"(.*)\.(\d{1,9})", re.S | re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 Role = Literal["live", "next", "kept"]
 
@@ -54,7 +55,7 @@ def table_of(name: str, generation: int) -> str:
 def live_of(name: str, swaps: Iterable[Swap]) -> str:
     """The table that readers of the view see; of NAME@2 that of the generation."""
     base, at, number = name.partition("@")
-    if at and number.isdigit():
+    if at and _NUMBER.fullmatch(number):
         return table_of(base, int(number))
     return next((one.live for one in swaps if one.name == name), name)
 

@@ -22,16 +22,18 @@ Knows nothing of who keeps a view, and of what a definition says.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from columnar.errors import ViewError
+from columnar.errors import IllegalArgument, ViewError
 from columnar.model.flow_graph import Flow, Place
 from columnar.model.follower_numbers import Numbers
+from columnar.model.schema import Table
 from columnar.model.view_generations import Swap, aliases_of, base_of, generation_of, live_of, without_tables
 
 KIND: Final = "view"  # of followers and flows
+UNBOUNDED: Final = (b"m", b"o")  # which have a cell for each member of a group
 FAMILIES: Final = ("v", "m", "o")  # of a view's table (``view_definition``, which a store without views need not load)
 State = Literal["adding", "building", "live"]
 STATES: Final[dict[str, State]] = {"adding": "adding", "building": "building", "live": "live"}
@@ -175,6 +177,21 @@ class ViewSet:
             self.numbers.check()
             assert all(number <= self.numbers.given for number in numbers)
             assert not any(self.numbers.is_removed(number) for number in numbers)
+
+
+def check_bounded(table: Table, whole: Iterable[bytes], who: str) -> None:
+    """IllegalArgument: ``who`` reads one of these families as a whole with each change, and it has no bound.
+
+    A row that has more there than an image holds takes no more writes (``regions.row_images``): a view would stop at a
+    large group, and then writers of its sources.
+    """
+    unbounded = sorted(family for family in whole if table.kept_by and family in UNBOUNDED)
+    if unbounded:
+        family = unbounded[0].decode()
+        raise IllegalArgument(
+            f"{who} would read all of family {family} of view {table.name} with each change, and a group has any "
+            "number of members: read its totals (family v), or name columns"
+        )
 
 
 def _name(view: KeptView) -> str:

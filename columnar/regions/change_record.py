@@ -85,6 +85,8 @@ class Sequence(NamedTuple):
 def parse_token(token: str) -> Sequence:
     """ValueError when ``token`` is none of ours."""
     origin, epoch, n = (int(part) for part in token.split("-"))
+    if max(origin, n) >= 1 << 64 or epoch >= 1 << 32:  # no key of a log
+        raise ValueError(f"'{token}' is no sequence")
     return Sequence(origin, epoch, n)
 
 

@@ -8,6 +8,7 @@ import click
 
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Refused, Server, ask, with_server
+from columnar.shell.numbers import COUNT
 from columnar.shell.showing import as_plain, last_line, time_text
 from columnar.shell.text import readable, typed
 
@@ -36,7 +37,7 @@ def dead() -> None:
 
 @dead.command("list")
 @click.argument("name", default="", shell_complete=completing("trigger"))
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="At most N.")
+@click.option("--limit", default=100, show_default=True, type=COUNT, metavar="N", help="At most N.")
 @with_server
 def list_dead(server: Server, name: str, limit: int) -> None:
     """List the rows that were given up.

@@ -12,6 +12,7 @@ from columnar.client import ClusterAdmin
 from columnar.client.cluster import ClusterChange, ServerStatus
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Misused, Refused, Server, somebody_answers
+from columnar.shell.numbers import Seconds
 from columnar.shell.private_connection import with_cluster, with_supervisor
 from columnar.shell.server_changes import ServerChanges
 from columnar.shell.session import session_of
@@ -149,7 +150,7 @@ def _on(on: bool) -> str:
 @click.command()
 @server_argument
 @click.option("--wait", is_flag=True, help="Return when no region is left on it.")
-@click.option("--timeout", default=WAIT_S, show_default=True, type=click.FloatRange(0), help="Seconds for --wait.")
+@click.option("--timeout", default=WAIT_S, show_default=True, type=Seconds(), help="Seconds for --wait.")
 @dry_run_option
 @with_cluster
 def drain(server: Server, name: str, wait: bool, timeout: float, dry_run: bool) -> None:

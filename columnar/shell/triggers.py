@@ -22,6 +22,7 @@ from columnar.model.trigger_registration import (
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.dead_letters import dead, retried
+from columnar.shell.numbers import COUNT, Seconds
 from columnar.shell.showing import as_plain, last_line, remark_on_silent
 from columnar.shell.text import moment_of, readable, typed
 from columnar.shell.trigger_sync import reload, sync
@@ -111,8 +112,8 @@ def list_triggers(server: Server) -> None:
     help="beginning: every row that is there counts as changed. 2026-01-31T12:00, milliseconds since 1970, or 15m for "
     "15 minutes ago: changes since then, as far as the table's log goes back (attribute CHANGE_LOG).",
 )  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="A run is ended after S seconds.")
-@click.option("--attempts", type=click.IntRange(1), metavar="N", help="A row is given up after N failed runs.")
+@click.option("--timeout", type=Seconds(min_open=True), metavar="S", help="A run is ended after S seconds.")
+@click.option("--attempts", type=COUNT, metavar="N", help="A row is given up after N failed runs.")
 @click.option("--row/--no-row", default=True, help="Changes carry the row as it is, which costs a read each.")
 @click.option(
     "--side-by-side", type=click.IntRange(1, MOST_SIDE_BY_SIDE), metavar="N",
@@ -127,7 +128,7 @@ def list_triggers(server: Server) -> None:
     "--batch", type=click.IntRange(1, BATCH_CHANGES), metavar="N", help="A run gets a sequence of up to N changes."
 )
 @click.option(
-    "--within", type=click.FloatRange(0, LONGEST_WITHIN_MS / 1_000), metavar="S",
+    "--within", type=Seconds(LONGEST_WITHIN_MS / 1_000), metavar="S",
     help="A batch waits up to S seconds for more changes.",
 )  # fmt: skip
 @click.option("--process", default="", metavar="LABEL", help="A worker process of its own, for all of this label.")
@@ -269,7 +270,7 @@ def retry(server: Server, name: str, row: str, as_it_was: bool) -> None:
 @trigger.command()
 @click.argument("name", default="", shell_complete=completing("trigger"))
 @click.option("--sequence", default="", metavar="TOKEN", help="Wait for this change; else for all written until now.")
-@click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(0), metavar="S", help="Give up then.")
+@click.option("--timeout", default=30.0, show_default=True, type=Seconds(), metavar="S", help="Give up then.")
 @with_server
 def wait(server: Server, name: str, sequence: str, timeout: float) -> None:
     """Wait for deliveries.

@@ -13,11 +13,10 @@ from columnar.client.view_cells import Key
 from columnar.model.view_definition import Source, View
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Refused, Server, with_server
+from columnar.shell.numbers import COUNT
 from columnar.shell.text import readable, typed
 
-_LIMIT: Final = click.option(
-    "-n", "--limit", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="At most N."
-)
+_LIMIT: Final = click.option("-n", "--limit", default=10, show_default=True, type=COUNT, metavar="N", help="At most N.")
 _SIDE: Final = click.option("--side", default="", type=click.Choice(["", "left", "right"]), help="Of a join.")
 _GROUP: Final = click.argument("group", nargs=-1, required=True, metavar="GROUP...")
 _VIEW: Final = click.argument("name", shell_complete=completing("view"))

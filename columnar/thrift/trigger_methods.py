@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
@@ -109,18 +110,26 @@ class TriggerMethods:
 
     def columnarTriggerWait(self, ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
         name = trigger or ""
-        if self._keeper.triggers.find(name) is None and self._views.views.find(name) is not None:
+        views = self._views.views
+        if self._keeper.triggers.find(name) is None and views.find(views.live_table(name)) is not None:
             return self.columnarViewWait(ctx, name, token, timeout_ms)
         timeout_s = _checked_wait_s(timeout_ms)
         if self.others is None:
             return self._keeper.wait(name, token or "", timeout_s)
         return self.others.wait(self._keeper.awaited_tables(name), name, token or "", timeout_s)
 
-    def columnarViewWait(self, _ctx: Any, view: str, token: str, timeout_ms: int | None) -> Any:
+    async def columnarViewWait(self, _ctx: Any, view: str, token: str, timeout_ms: int | None) -> bool:
         name, timeout_s = self._views.views.live_table(view or ""), _checked_wait_s(timeout_ms)
+        ends_s = monotonic() + timeout_s
+        for step, change in self._views.awaited(name, token or ""):
+            if not await self._is_in(step, change, max(0.0, ends_s - monotonic())):
+                return False
+        return True
+
+    async def _is_in(self, view: str, token: str, timeout_s: float) -> bool:
         if self.others is None:
-            return self._views.wait(name, token or "", timeout_s)
-        return self.others.wait(self._views.awaited_tables(name), view_key(name), token or "", timeout_s)
+            return await self._views.wait(view, token, timeout_s)
+        return await self.others.wait(self._views.awaited_tables(view), view_key(view), token, timeout_s)
 
 
 def _checked_wait_s(timeout_ms: int | None) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -29,6 +30,7 @@ from columnar.triggers.system_tables import SystemTables
 _log = logging.getLogger(__name__)
 
 LETTERS_PER_CALL: Final = 10_000
+LISTED_BYTES: Final = 4 * 1024 * 1024  # of errors, outputs and rows: some 50 ms of the loop
 COUNTED_ROWS: Final = 50  # in one step, of some 10 us each
 SHOWN_LETTERS: Final = 10  # with their changes, which may be large
 _LACKING: Final = (
@@ -100,10 +102,24 @@ class Burials:
         self._count(letter.trigger, 1 if is_new else 0)
 
     async def found(self, name: str, limit: int) -> list[DeadLetter]:
-        """The oldest ``limit`` letters of one trigger, without their changes; of all for an empty name."""
-        most, columns = min(limit, LETTERS_PER_CALL), [dead_letters.LETTER_COLUMN]
-        rows = self._tables.rows(DEAD_LETTERS_TABLE, *dead_letters.rows_of(name), most, columns)
-        return [dead_letters.from_cells(cells) async for _, cells in rows]
+        """The oldest ``limit`` letters of one trigger, without their changes; of all for an empty name.
+
+        LETTERS_PER_CALL at most, and those of LISTED_BYTES: an answer is made as a whole.
+        """
+        taken: list[DeadLetter] = []
+        size_bytes = 0
+        async for letter in self._all_of(name, min(limit, LETTERS_PER_CALL)):
+            taken.append(letter)
+            size_bytes += len(letter.error) + len(letter.output) + len(letter.row)
+            if size_bytes >= LISTED_BYTES:
+                break
+        return taken
+
+    async def _all_of(self, name: str, limit: int = 0) -> AsyncIterator[DeadLetter]:
+        """The letters of one trigger, or of all for an empty name, oldest first; at most ``limit`` (0: all)."""
+        span, columns = dead_letters.rows_of(name), [dead_letters.LETTER_COLUMN]
+        async for _, cells in self._tables.rows(DEAD_LETTERS_TABLE, *span, limit, columns):
+            yield dead_letters.from_cells(cells)
 
     async def shown(self, name: str, row: bytes, limit: int) -> list[DeadLetter]:
         """Letters of one trigger with their changes, of one row or of all rows; SHOWN_LETTERS at most."""
@@ -116,9 +132,10 @@ class Burials:
         return taken
 
     async def _whole(self, name: str, row: bytes) -> AsyncIterator[DeadLetter]:
-        """Letters with their changes, one at a time."""
-        for letter in await self.found(name, LETTERS_PER_CALL):
-            if row and letter.row != row:
+        """Letters with their changes, one at a time; none that comes meanwhile, as one that is retried may at once."""
+        until_ms = int(time.time() * 1_000)
+        async for letter in self._all_of(name):
+            if (row and letter.row != row) or letter.timestamp_ms > until_ms:
                 continue
             key = dead_letters.letter_row(letter.trigger, letter.sequence)
             async for _, cells in self._tables.rows(DEAD_LETTERS_TABLE, key, key + b"\x00", 1):
@@ -160,13 +177,10 @@ class Burials:
         """Remove the letters of one row, or of all rows, undelivered; how many."""
         gone = 0
         async with self._one_retry_at_a_time:
-            while letters := await self.found(name, LETTERS_PER_CALL):
-                found = [letter for letter in letters if not row or letter.row == row]
-                for letter in found:
+            async for letter in self._all_of(name):
+                if not row or letter.row == row:
                     await self._forget(letter)
-                gone += len(found)
-                if row or len(letters) < LETTERS_PER_CALL:
-                    break
+                    gone += 1
         return gone
 
     async def _forget(self, letter: DeadLetter) -> None:

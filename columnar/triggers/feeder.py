@@ -31,7 +31,7 @@ from columnar.flows.governor import STEP_S, Governor
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.frames import HOPS, IS_BACKFILL
+from columnar.triggers.frames import BATCH_BYTES, HOPS, IS_BACKFILL, size_of
 from columnar.triggers.lane import Call, Lane, MakeLink
 from columnar.triggers.outcomes import Outcomes
 from columnar.triggers.pool import Pool
@@ -58,7 +58,7 @@ class Feeder:
         self._unreadable: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer: when to read its region again
         self._closing = False
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
-        self.on_worker_gone: Callable[[str], None] = lambda _how: None
+        self.on_worker_gone: Callable[[Lane, str], None] = lambda _lane, _how: None
 
     def attach(self, make_link: MakeLink, applier: Applier, governor: Governor) -> None:
         """From now on there are workers to deliver to; ``applier`` writes their effects."""
@@ -305,8 +305,12 @@ class Feeder:
         return True
 
     def _changes(self, consumer: Consumer, deliveries: list[Delivery]) -> list[Any]:
-        """The changes as a frame carries them; what is left of ``deliveries`` belongs to them.  Empty: no call."""
+        """The changes as a frame carries them; what is left of ``deliveries`` belongs to them.  Empty: no call.
+
+        Changes that would make the call too large come with the next one.
+        """
         found: list[Any] = []
+        size_bytes = 0
         gone: list[Delivery] = []
         loop, outcomes = asyncio.get_running_loop(), self.outcomes
         for at, delivery in enumerate(deliveries):
@@ -322,8 +326,15 @@ class Feeder:
                 return []
             if change is None:  # its record is gone: only after a repair by hand
                 gone.append(delivery)
-            else:
-                found.append(change)
+                continue
+            found.append(change)
+            if at + 1 == len(deliveries):
+                break
+            size_bytes += size_of(change)
+            if size_bytes >= BATCH_BYTES:
+                consumer.given_back(deliveries[at + 1 :], at_once=True)
+                del deliveries[at + 1 :]
+                break
         if gone:
             loop.call_soon(outcomes.done, consumer, gone)
             ended = {one.sequence for one in gone}
@@ -367,8 +378,7 @@ class Feeder:
         self.deliver()
 
     def lane_gone(self, lane: Lane, how: str) -> None:
-        if lane is self.common.main:
-            self.on_worker_gone(how)
+        self.on_worker_gone(lane, how)
         self.outcomes.gone(lane, how)
 
     def timed_out(self, call: Call) -> None:

@@ -36,6 +36,8 @@ _LENGTH: Final = Struct(">I")
 PLACES: Final = 64  # calls that a worker has at most; it has a thread for each that blocks
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
 FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are gathered up to about this
+BATCH_BYTES: Final = 4 * 1024 * 1024  # of the changes of one call, but for its last: a frame is packed as a whole
+STEP_BYTES: Final = 64  # of a step's objects, beside its column and value
 IS_BACKFILL: Final = 8  # its place in a change
 HOPS: Final = 10
 
@@ -49,7 +51,7 @@ def pack(*parts: Any) -> bytes:
 
 def size_of(change: list[Any]) -> int:
     """About the bytes of a change's cells."""
-    size = sum([len(step[3]) for step in change[4]])
+    size = sum([len(step[1]) + len(step[3]) + STEP_BYTES for step in change[4]])
     for image in (change[5], change[6], change[11]):
         if image:
             size += sum(map(len, image)) + sum(map(len, image.values()))

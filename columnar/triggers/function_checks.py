@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from columnar.errors import TriggerError
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.lane import Lane
 
@@ -22,7 +21,7 @@ class FunctionChecks:
         feeder.on_worker_gone = self._worker_gone
         self._feeder = feeder
         self._lane = feeder.common.main
-        self._waiting: dict[int, asyncio.Future[str | None]] = {}
+        self._waiting: dict[int, tuple[Lane, asyncio.Future[str | None]]] = {}
         self._last_check = 0
         self._worker_went = False  # since the last check was begun
 
@@ -47,13 +46,9 @@ class FunctionChecks:
         return await self._answer(lane, "check", function)
 
     async def reload(self) -> None:
-        """Every worker takes up changed source; one that ends meanwhile begins with it.  TriggerError."""
+        """Every worker takes up changed source; one that ends meanwhile, or has to be ended, begins with it."""
         lanes = [lane for lane in self._feeder.lanes() if lane.link is not None and lane.link.is_up]
-        problems = await asyncio.gather(*(self._answer(lane, "reload") for lane in lanes))
-        if self._worker_went:
-            return
-        for problem in filter(None, problems):
-            raise TriggerError(problem)
+        await asyncio.gather(*(self._answer(lane, "reload") for lane in lanes))
 
     async def _answer(self, lane: Lane, *asked: str) -> str | None:
         kind, *rest = asked
@@ -61,22 +56,24 @@ class FunctionChecks:
         self._last_check += 1
         number = self._last_check
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._waiting[number] = lane, answer
         lane.link.send(kind, number, *rest)
         try:
             return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
         except TimeoutError:
-            lane.link.kill()  # an import that does not end would hold its thread for ever
+            # An import that does not end would hold its thread for ever; and the worker has heard nothing of a reload.
+            lane.link.kill()
             return f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"
         finally:
             self._waiting.pop(number, None)
 
     def _checked(self, check_id: int, problem: str | None) -> None:
-        waiting = self._waiting.get(check_id)
+        _, waiting = self._waiting.get(check_id, (None, None))
         if waiting is not None and not waiting.done():
             waiting.set_result(problem)
 
-    def _worker_gone(self, how: str) -> None:
-        self._worker_went = True
-        for check_id in list(self._waiting):
+    def _worker_gone(self, gone: Lane, how: str) -> None:
+        if gone is self._lane:
+            self._worker_went = True
+        for check_id in [check_id for check_id, (lane, _) in self._waiting.items() if lane is gone]:
             self._checked(check_id, f"the worker that imported it {how}")

@@ -144,9 +144,7 @@ class Lane:
         call.is_cold = function not in self._warm
         if call.is_cold or self.is_ward:
             self._arm(call)
-        if self._listening is None:
-            self._heard_s = asyncio.get_running_loop().time()
-            self._listen_on(SILENCE_S)
+        self._listen_anew()
         first, is_batch = call.deliveries[0], registration.batch > 0
         progress = [first.progress, first.part] if first.progress else None
         parts = [call.number, registration.name, function, registration.side_by_side, changes, progress, is_batch]
@@ -164,6 +162,7 @@ class Lane:
     def go_on(self, call: Call) -> None:
         """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
         call.rests = False
+        self._listen_anew()
         if self.link is not None and self.link.is_up:
             self.link.send("drop" if call.is_abandoned else "go", call.number)
 
@@ -195,6 +194,15 @@ class Lane:
                 if call.is_cold and call.function == function and not self.is_ward:
                     call.is_cold = False
                     call.end()
+
+    def _listen_anew(self) -> None:
+        """The worker has something to do: with all its calls at rest it had nothing to say.
+
+        A silent worker gets no more than its places hold, so that ends.
+        """
+        self._heard_s = asyncio.get_running_loop().time()
+        if self._listening is None:
+            self._listen_on(SILENCE_S)
 
     def _listen_on(self, seconds: float) -> None:
         self._listening = asyncio.get_running_loop().call_later(seconds, self._listen)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from columnar.flows.effects import writes_of
+from columnar.flows.giving import Giver, Giving
 from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
 from columnar.model.key_parts import joined
 from columnar.model.trigger_registration import Registration
@@ -22,7 +24,7 @@ from columnar.triggers.held_gifts import HELD, held
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
-from columnar.triggers.slices import Function
+from columnar.triggers.slices import Function, effects_of
 
 START_MS = 1_800_000_000_000
 _ATTEMPTS = 20  # of one change; each may die
@@ -192,7 +194,7 @@ class Call:
         asked: Any = (self._change,) if is_batch else self._change
         try:
             found = function(asked, client) if wants_client else function(asked)
-            for effect in held(yielded(found, is_batch=is_batch), self.part):
+            for effect in held(yielded(found, self._change, is_batch=is_batch), self.part):
                 if effect is not HELD:
                     self._take(effect)
         except Later:
@@ -228,16 +230,14 @@ class Call:
         return self._left >= 0
 
 
-def yielded(found: Any, *, is_batch: bool) -> Iterator[Effect]:
-    """The effects that a function returned; of a batch those of its pairs.  TypeError, as in a worker."""
-    if not isinstance(found, Iterator):
-        found = (found,) if isinstance(found, Effect) else found if isinstance(found, list) else ()
-    for one in found:
-        if is_batch and not (isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Change)):
-            raise TypeError(f"a trigger with a batch yields (change, effect), not {one!r}"[:200])
-        effect = one[1] if is_batch else one
-        if not isinstance(effect, Effect):
-            raise TypeError(f"a trigger yields effects, not {effect!r}"[:200])
+def yielded(found: Any, change: Change, *, is_batch: bool) -> Iterator[Effect]:
+    """The effects that a function returned for the change.
+
+    TypeError, IllegalArgument, RequestTooBig: one that a worker does not take, or a store does not write.
+    """
+    for effect in effects_of(found, (change,) if is_batch else None):
+        if effect[0] not in (CHECKPOINT, BARRIER):
+            writes_of([list(effect)], 0, giving=lambda: Giving(Giver("t"), change.row, (1, 1, 1)))
         yield effect
 
 

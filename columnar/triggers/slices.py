@@ -50,7 +50,9 @@ class Function(NamedTuple):
 
 
 def function_of(call: TriggerFunction) -> Function:
-    """TypeError: it does not take one or two arguments."""
+    """TypeError: it does not take one or two arguments, or is to be awaited, which nobody does."""
+    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
+        raise TypeError(f"{getattr(call, '__name__', call)} is no trigger: it is async; write def, and yield effects")
     wants_client = _takes(call, 2)
     if not wants_client and not _takes(call, 1):
         name = getattr(call, "__name__", call)
@@ -163,13 +165,9 @@ class _Slice:
             elif type(effect) is Barrier:
                 if effects:
                     return True
-            elif effect is HELD:
-                pass  # the slice may end here
-            elif isinstance(effect, Effect):
-                effects.append(effect)
+            elif effect is not HELD:  # there the slice may end
+                effects.append(self.effect_in(effect))
                 size_bytes += effect.size_bytes
-            else:
-                raise TypeError(f"a trigger yields effects, as Put and Tally, not {effect!r}"[:200])
             if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
@@ -183,9 +181,15 @@ class _Slice:
             return found
         if isinstance(found, Effect):
             return iter((found,))
-        if isinstance(found, list) and any(isinstance(one, Effect) for one in found):
+        if isinstance(found, list | tuple) and any(isinstance(one, Effect) for one in found):
             return iter(found)
         return iter(())
+
+    def effect_in(self, yielded: Any) -> Effect:
+        """TypeError: it is none."""
+        if not isinstance(yielded, Effect):
+            raise TypeError(f"a trigger yields effects, as Put and Tally, not {yielded!r}"[:200])
+        return yielded
 
     def keep_what_is_checked(self) -> None:
         """The run did not end well: what follows its last checkpoint comes again with the next run."""
@@ -227,6 +231,13 @@ class _BatchSlice(_Slice):
             raise TypeError("a barrier is the whole batch's: yield it without a change")
         return at
 
+    def effect_in(self, yielded: Any) -> Effect:
+        if type(yielded) is Barrier:
+            return yielded
+        self._place_of(yielded)
+        effect: Effect = yielded[1]
+        return effect
+
     def held(self, yielded: Iterator[Any]) -> Iterator[Any]:
         return held_pairs(yielded, self._changes)
 
@@ -235,6 +246,15 @@ class _BatchSlice(_Slice):
         if isinstance(found, Iterator):
             return found
         return iter(found if isinstance(found, list | tuple) else ())
+
+
+def effects_of(found: Any, batch: tuple[Change, ...] | None = None) -> Iterator[Effect]:
+    """The effects that a function returned, each as a worker takes it; ``batch``: what it was called with, if with one.
+
+    TypeError: one is none, or names no change of the batch.
+    """
+    taken = _Slice() if batch is None else _BatchSlice(batch)
+    return map(taken.effect_in, taken.effects_of(found))
 
 
 def _ended(yielded: Iterator[Any]) -> Iterator[Any]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from columnar.errors import printable
 from columnar.model.effect import Effect
 from columnar.model.trigger_registration import Registration
-from columnar.triggers.api import NO_BEFORE, Change
+from columnar.triggers.api import NO_BEFORE, NO_ROW, Change
 from columnar.triggers.declared import On, marks_of
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event, random_history, shrunk
@@ -68,7 +68,7 @@ def effects_of(
         timestamp=fields.pop("stamp", START_MS),
         sequence=fields.pop("sequence", "1-1-1"),
         changes=tuple(fields.pop("changes", ())),
-        now=dict(now or {}),
+        now=dict(now or {}) if mark is None or mark.registration.row else NO_ROW,
         before=images["before"] if is_before else NO_BEFORE,
         after=images["after"],
         looked=rows,
@@ -77,7 +77,7 @@ def effects_of(
     is_batch = mark is not None and mark.registration.batch > 0
     asked: Any = (change,) if is_batch else change
     found = function(asked, client) if function_of(function).wants_client else function(asked)
-    return list(yielded(found, is_batch=is_batch))
+    return list(yielded(found, change, is_batch=is_batch))
 
 
 def assert_converges(

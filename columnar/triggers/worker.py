@@ -5,7 +5,7 @@ with calls running: the store delivers them again.  The worker does not end a ca
 killed): the store kills the process.
 
 The output of functions is caught per call, bounded by OUTPUT_BYTES.  The process runs at a lower priority than the
-store, so that foreground requests go first (promise 9).
+store, so that foreground requests go first (promise 9), and a function that takes all memory ends it, not the store.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import socket
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
@@ -32,6 +33,7 @@ from columnar.triggers.threads import Hand, Threads
 OUTPUT_BYTES: Final = 8 * 1024
 RECEIVE_BYTES: Final = 256 * 1024
 NICENESS: Final = 5
+OOM_SCORE: Final = 500  # added to its own, of 1,000: a machine without memory ends a worker before the store
 SWITCH_S: Final = 0.0005  # a thread that waits for the interpreter waits so long for each that computes
 
 
@@ -187,6 +189,8 @@ def main() -> None:
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal: the store stops us in its order
     os.nice(NICENESS)
+    with contextlib.suppress(OSError):  # no Linux
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
     sys.path.insert(0, os.getcwd())
     link = socket.socket(fileno=given.link)
     link.set_inheritable(False)  # a program that a trigger starts must not keep the socket open

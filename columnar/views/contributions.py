@@ -35,6 +35,7 @@ from columnar.model.number_cells import Number, Order, Unreadable, number_of, or
 from columnar.model.view_definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
 
 CARRIED_BYTES: Final = CELL_BYTES - MIB  # a member is one cell, of this and of names, amounts and its order
+ROW_BYTES: Final = 64 * MIB  # that a row carries into all its groups together: each change of the row writes them
 _NOTHING: Final[Image] = {}
 
 
@@ -176,6 +177,9 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
     carried_bytes = sum([len(column) + len(value) for column, value in carry]) if carry else 0
     if carried_bytes > CARRIED_BYTES:
         return Given({}, f"row {shown(row)} would carry {carried_bytes} bytes, over {CARRIED_BYTES}: include less")
+    if carried_bytes * len(groups) > ROW_BYTES:
+        where = f"into each of {len(groups)} groups, over {ROW_BYTES} in all"
+        return Given({}, f"row {shown(row)} would carry {carried_bytes} bytes {where}: include less")
     member = rules.side + row
     return Given({group: Share(group, member, amounts, order, carry) for group in groups})
 

@@ -24,7 +24,7 @@ from columnar.model.view_definition import (
     to_json,
 )
 from columnar.model.view_generations import base_of, role_of
-from columnar.model.view_set import KeptView, Reads, ViewSet
+from columnar.model.view_set import KeptView, Reads, ViewSet, check_bounded
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.view_flow import check_no_cycle, flow_of
 
@@ -41,6 +41,8 @@ def declared(data: bytes, held: ViewSet, tables: Mapping[str, Table], graph: Gra
             raise TableNotFound(source.table)
     rules = rules_of(view)
     check_no_cycle(flow_of(view, rules), graph)
+    for one in rules:
+        check_bounded(tables[one.table], one.families_read, f"view {view.name}")
     reads = _reads(rules)
     for read in reads:
         check_families(view.name, tables[read.table], frozenset(name.encode("latin-1") for name in read.families))

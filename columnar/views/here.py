@@ -133,7 +133,19 @@ class ViewsHere:
                 raise TableNotEnabled(table)
         return tables
 
+    def awaited(self, name: str, token: str) -> list[tuple[str, str]]:
+        """The waits, in turn, after which the view shows the change ``token`` (empty: everything written now).
+
+        A change comes into a view of views by way of these: they are waited for, and then for all that they have
+        written.  ViewError.
+        """
+        steps: dict[str, str] = {}
+        sources = [read.table for read in self.views.known(name).reads if self.views.find(read.table) is not None]
+        for source in sources:
+            steps |= dict(self.awaited(source, token))
+        return [*steps.items(), (name, "" if sources else token)]
+
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
-        """Until the change ``token`` (empty: everything written now) is in the view; False: not in time."""
+        """Until the change ``token`` (empty: everything written now) of a source is in the view; False: not in time."""
         self.awaited_tables(name)
         return await self._hub.waits.wait(FollowerName(KIND, name), token, timeout_s)

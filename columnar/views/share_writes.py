@@ -39,10 +39,14 @@ class ShareBatch:
     def __init__(self, table: bytes) -> None:
         self._table = table
         self._by_group: dict[bytes, list[Contribute]] = {}
+        self._hops: dict[bytes, int] = {}  # of groups: most that led to one of their changes; 0 is not noted
         self.size_bytes = 0
         self.count = 0  # of what its caller put into it
 
-    def add(self, rules: Rules, share: Share, sequence: Sequence) -> None:
+    def add(self, rules: Rules, share: Share, sequence: Sequence, hops: int = 0) -> None:
+        """``hops``: of the change, of which the view's is one more: a cycle through a view must come to its end."""
+        if hops > self._hops.get(share.group, 0):
+            self._hops[share.group] = hops
         operations = self._by_group.get(share.group)
         if operations is None:
             operations = self._by_group[share.group] = []
@@ -58,10 +62,13 @@ class ShareBatch:
 
     def writes(self) -> list[Write]:
         return [
-            (self._table, RowMutation(group, tuple(shares[first : first + ROW_SHARES])))
+            (self._table, RowMutation(group, tuple(shares[first : first + ROW_SHARES]), hops=self._hops_of(group)))
             for group, shares in sorted(self._by_group.items(), key=_first)
             for first in range(0, len(shares), ROW_SHARES)
         ]
+
+    def _hops_of(self, group: bytes) -> int:
+        return 1 + self._hops.get(group, 0)
 
 
 def _first(group: tuple[bytes, list[Contribute]]) -> bytes:

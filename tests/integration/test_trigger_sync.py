@@ -145,6 +145,8 @@ def test_changed_source_is_taken_up_without_a_restart(place: Place) -> None:
     pages.put(b"a", {b"m:tags": b"x"})
     assert place.row("tags", b"x") == {b"p:a": b"1"}
     worker = place.serving.store.serving.keeper.feeder.common.main.link.process_id
+    adjustments = [int(Path(f"/proc/{process}/oom_score_adj").read_text()) for process in (worker, "self")]
+    assert adjustments[0] > adjustments[1], "without memory the machine ends it first"
     place.write(FIRST.replace('b"1"', 'b"other"'))
     pages.put(b"b", {b"m:tags": b"x"})
     assert place.row("tags", b"x")[b"p:b"] == b"1"

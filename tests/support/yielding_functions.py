@@ -23,6 +23,15 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
     def returns(change: Change) -> list[Effect]:
         return [Put("out", change.row, {b"f:a": b"1"})]
 
+    def returns_a_tuple(change: Change) -> tuple[Effect, ...]:
+        return (Put("out", change.row, {b"f:a": b"1"}),)
+
+    async def awaits(change: Change) -> list[Effect]:
+        return [Put("out", change.row, {b"f:a": b"1"})]
+
+    async def awaits_and_yields(change: Change) -> Any:
+        yield Put("out", change.row, {b"f:a": b"1"})
+
     def many(change: Change) -> Iterator[Effect]:
         first = int(change.progress or b"0")
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import pytest
 
@@ -206,3 +207,29 @@ def test_pairs_of_sides_that_are_more_than_a_page(store: Serving, monkeypatch: p
     reader = written(store.connect(), view, lefts, rights)
     found = [(a.row, b.row) for a, b in reader.pairs(b"k") if a and b]
     assert found == [(one, other) for one in lefts for other in rights]
+
+
+class _Generations:
+    """A connection that notes which names it is asked for."""
+
+    def __init__(self) -> None:
+        self.views, self.asked = self, list[str]()
+
+    def wait(self, name: str, _token: str, _timeout_ms: int) -> bool:
+        self.asked.append(name)
+        return True
+
+    def table(self, name: str) -> Any:
+        self.asked.append(name)
+        return self
+
+    def rows(self, _rows: list[bytes], **_asked: Any) -> list[Any]:
+        return []
+
+
+def test_a_read_after_a_write_waits_for_the_generation_that_it_reads() -> None:
+    """A reader remembers its generation for some seconds; the one that was swapped in may have the write before it."""
+    connection, view = _Generations(), View("by_a", Source("t", ("f:a",)))
+    reader = ViewReader(cast(Any, connection), lambda: (view, "by_a@1"))
+    assert reader.get(b"x", after="7-1-1").count == 0
+    assert connection.asked == ["by_a@1", "by_a@1"]

@@ -247,7 +247,8 @@ async def test_a_job_that_is_given_up_is_not_told_and_frees_its_room(bench: Benc
     aside = bench.apply("aside", put(b"a"))
     while not aside.is_aside:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0)
-    queued = bench.apply("queued", put(b"b", bytes(module.WAITING_BYTES)))
+    large = [put(b"b", bytes(module.WAITING_BYTES // 8), column=b"f:%d" % number) for number in range(8)]
+    queued = bench.apply("queued", *large)
     assert not bench.applier.has_room("queued")
     bench.applier.give_up(queued)
     bench.applier.give_up(aside)

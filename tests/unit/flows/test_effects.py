@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import IllegalArgument
+from columnar.errors import CallerError, IllegalArgument
 from columnar.flows.effects import for_table, writes_of
+from columnar.flows.giving import Giver, Giving
+from columnar.limits import CELL_BYTES, ROW_KEY_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table
 
@@ -49,3 +51,24 @@ def test_a_delete_needs_markers_and_a_put_does_not() -> None:
 def test_what_is_no_effect_is_refused(effect: Any) -> None:
     with pytest.raises(IllegalArgument, match="an effect"):
         writes_of([effect], 77)
+
+
+@pytest.mark.parametrize(
+    ("effect", "says"),
+    [
+        ([1, b"t", b"r" * (ROW_KEY_BYTES + 1), {b"f:a": b"1"}], "row key has 32768 bytes"),
+        ([2, b"t", b"r" * (ROW_KEY_BYTES + 1), None], "row key has 32768 bytes"),
+        ([1, b"t", b"r", {b"f:a": bytes(CELL_BYTES - 2)}], "KeyValue size too large"),
+        ([1, b"t", b"r", {b"f:%d" % number: b"" for number in range(ROW_OPERATIONS + 1)}], "names 20001 columns"),
+        ([2, b"t", b"r", [b"f:%d" % number for number in range(ROW_OPERATIONS + 1)]], "names 20001 columns"),
+    ],
+)
+def test_what_a_client_may_not_send_no_effect_writes(effect: Any, says: str) -> None:
+    with pytest.raises(CallerError, match=says):
+        writes_of([effect], 77)
+
+
+def test_a_gift_to_a_row_that_can_be_none_is_refused() -> None:
+    effect = [4, b"t", b"r" * (ROW_KEY_BYTES + 1), {b"n:a": 1}, b"m", None, {}, None, b"", 0]
+    with pytest.raises(IllegalArgument, match="row key has 32768 bytes"):
+        writes_of([effect], 77, 0, lambda: Giving(Giver("t"), b"r", (1, 1, 1)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.limits import ROW_KEY_BYTES
+from columnar.limits import MIB, ROW_KEY_BYTES
 from columnar.model.column_text import bytes_of, column_of, column_text
-from columnar.model.extract import GROUPS_OF_A_ROW, extractor_of, families_read, keys_of
+from columnar.model.extract import GROUPS_OF_A_ROW, KEYS_BYTES, PIECES_OF_A_CELL, extractor_of, families_read, keys_of
 from columnar.model.number_cells import Unreadable
 
 ROW = b"alice/2026/t1"
@@ -93,6 +95,34 @@ def test_a_key_is_no_longer_than_a_row_key_may_be() -> None:
     assert keys_of(key, b"r", {b"f:v": b"x" * ROW_KEY_BYTES})
     with pytest.raises(Unreadable, match="32767"):
         keys_of(key, b"r", {b"f:v": b"x" * (ROW_KEY_BYTES + 1)})
+
+
+def test_keys_that_are_too_long_are_not_made_first() -> None:
+    """A value of a megabyte and a hundred tags would be a hundred megabytes, of ten thousand tags ten gigabytes."""
+    key = (extractor_of("each f:tags split ','"), extractor_of("f:author"))
+    image = {b"f:tags": b",".join(b"%d" % number for number in range(64)), b"f:author": bytes(MIB)}
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unreadable, match="32767"):
+            keys_of(key, b"r", image)
+        assert tracemalloc.get_traced_memory()[1] < 8 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_keys_of_a_row_are_bounded_together() -> None:
+    key = (extractor_of("each f:tags split ','"), extractor_of("f:author"))
+    tags, author = b",".join(b"%d" % number for number in range(1_000)), bytes(5_000)
+    assert len(keys_of(key, b"r", {b"f:tags": tags[:1_000], b"f:author": author})) > 200
+    with pytest.raises(Unreadable, match=f"keys of more than {KEYS_BYTES} bytes"):
+        keys_of(key, b"r", {b"f:tags": tags, b"f:author": author * 3})
+
+
+def test_pieces_of_a_cell_are_bounded() -> None:
+    key = (extractor_of("each f:tags split ','"),)
+    assert keys_of(key, b"r", {b"f:tags": b"a," * (PIECES_OF_A_CELL - 1) + b"b"}) == [b"a", b"b"]
+    with pytest.raises(Unreadable, match="more than 100000 pieces"):
+        keys_of(key, b"r", {b"f:tags": b"a," * PIECES_OF_A_CELL + b"b"})
 
 
 def test_parts_of_the_key_of_another_view() -> None:

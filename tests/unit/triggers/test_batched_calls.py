@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from columnar.model.mutation import Put
+from columnar.triggers.frames import BATCH_BYTES, STEP_BYTES
 from tests.support.fake_links import FakeLink, runs
 from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -32,6 +34,41 @@ async def test_a_full_batch_is_one_call_and_each_effect_bears_its_own_stamp(benc
     did(bench, number, "done", [2, put(b"x")], [3, put(b"y")])
     assert await bench.keeper.wait("t", "", 10.0)
     assert [out(bench, row)[b"f:a"][1] for row in (b"x", b"y")] == stamps
+
+
+@on_bench()
+async def test_a_batch_is_cut_where_its_changes_are_large(bench: Bench) -> None:
+    """A worker takes no frame over 256 MiB, and the server packs a frame as a whole."""
+    await bench.add("t", batch=100, within_ms=60_000, side_by_side=1, row=False)
+    rows = [b"a", b"b", b"a", b"c", b"a", b"d"]
+    for number, row in enumerate(rows):
+        await bench.apply(row, Put(b"f", b"a", b"%d" % number * (BATCH_BYTES // 2)))
+    bench.feeder.consumers_of("t")[0].come_again()
+    bench.feeder.go_on(bench.feeder.consumers_of("t")[0])
+    seen: list[bytes] = []
+    while calls := [(call[0], [change[4][0][3][:1] for change in call[4]]) for call in runs(*bench.main.sent)]:
+        bench.main.sent.clear()
+        ((number, values),) = calls
+        assert len(values) == 2
+        seen += values
+        did(bench, number)
+    assert sorted(seen) == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert [value for value in seen if value in (b"0", b"2", b"4")] == [b"0", b"2", b"4"], "they are of one row"
+    assert await bench.keeper.wait("t", "", 10.0)
+
+
+@on_bench()
+async def test_changes_of_many_steps_make_a_batch_large(bench: Bench) -> None:
+    await bench.add("t", batch=3, within_ms=60_000, side_by_side=1, row=False)
+    steps = [Put(b"f", b"%d" % number, b"") for number in range(BATCH_BYTES // STEP_BYTES // 4)]
+    for row in ROWS[:3]:
+        await bench.apply(row, *steps, *steps)
+    sizes = []
+    while calls := batches(bench.main):
+        for number, rows in calls:
+            sizes.append(len(rows))
+            did(bench, number)
+    assert sizes == [2, 1]
 
 
 @on_bench()

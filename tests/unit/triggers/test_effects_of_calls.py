@@ -284,6 +284,67 @@ async def test_a_worker_that_says_something_is_not_silent(bench: Bench) -> None:
 
 
 @on_bench()
+async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> None:
+    """While all its calls rest it has nothing to say, and afterwards somebody listens again."""
+    loop = asyncio.get_running_loop()
+    now_s = [loop.time()]
+
+    async def pass_s(seconds: float) -> None:
+        for _ in range(round(seconds * 100)):
+            now_s[0] += 0.01
+            await asyncio.sleep(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "SILENCE_S", 1.0)
+        patch.setattr(lanes, "IMPORT_S", 1.0)
+        patch.setattr(loop, "time", lambda: now_s[0])
+        await bench.add("t", timeout_ms=20)
+        await bench.put(b"warm")
+        for call_id, _, _ in bench.main.take():
+            did(bench, call_id)
+        for rests_s in (0.9, 3.0):
+            await bench.put(b"a")
+            ((call_id, _, _),) = bench.main.take()
+            bench.feeder.upkeep.hold()  # so that the next slice has no turn
+            did(bench, call_id, "more", put(b"x"))
+            await pass_s(rests_s)
+            bench.feeder.upkeep.release()
+            bench.feeder.deliver()
+            assert await until_sent(bench, "go") == [("go", call_id)]
+            await pass_s(0.8)
+            assert bench.main.kills == 0, "it had no time to say something"
+            did(bench, call_id)
+            assert await bench.keeper.wait("t", "", 10.0)
+            bench.main.sent.clear()
+        await bench.put(b"a")
+        ((call_id, _, _),) = bench.main.take()
+        region_at_once(bench.server, bench.out, b"x").refuses_writes = True
+        did(bench, call_id, "more", put(b"x"))
+        await pass_s(0.9)
+        await bench.put(b"b")
+        ((other_id, _, _),) = bench.main.take()
+        await pass_s(0.8)
+        assert bench.main.kills == 0, "nor had it for another call"
+        did(bench, other_id)
+        region_at_once(bench.server, bench.out, b"x").refuses_writes = False
+        while not bench.main.sent:
+            await pass_s(0.01)
+        did(bench, call_id)
+        assert await bench.keeper.wait("t", "", 10.0)
+        bench.main.sent.clear()
+        await bench.put(b"a")
+        ((call_id, _, _),) = bench.main.take()
+        bench.feeder.upkeep.hold()
+        did(bench, call_id, "more", put(b"x"))
+        await pass_s(3.0)
+        bench.feeder.upkeep.release()
+        bench.feeder.deliver()
+        await until_sent(bench, "go")
+        await pass_s(1.5)
+        assert bench.main.kills == 1
+
+
+@on_bench()
 async def test_a_store_copy_waits_for_effects(bench: Bench) -> None:
     """``RegionOwner._hold_deliveries``: nothing may be written while the store is copied."""
     await bench.add("t")

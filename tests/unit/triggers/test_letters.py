@@ -6,7 +6,8 @@ import pytest
 
 from columnar.errors import TriggerError
 from columnar.model.mutation import Put, RowMutation
-from columnar.triggers import dead_letters
+from columnar.regions.change_record import ChangeRecord
+from columnar.triggers import burials, dead_letters, system_tables
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, INFO, DeadLetter
 from tests.support.fake_links import runs
 from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
@@ -103,6 +104,65 @@ async def test_a_letter_of_an_earlier_version_is_retried_as_its_row_is_now(bench
     await bench.main.until(lambda: bench.main.sent)
     ((_, _, row),) = bench.main.take()
     assert row == b"old"
+
+
+async def buried(bench: Bench, count: int, error: str = "") -> None:
+    """Letters of rows 0 to ``count``, oldest first."""
+    for number in range(count):
+        letter = DeadLetter("t", "t", b"%d" % number, f"5-1-{number + 1}", 1, error, "", 1)
+        await bench.keeper.system.write(DEAD_LETTERS_TABLE, dead_letters.writing(letter))
+
+
+def test_letters_behind_the_longest_list_are_shown_retried_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(burials, "LETTERS_PER_CALL", 3)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t", attempts=1)
+        await buried(bench, 10)
+        assert [one.row for one in await bench.keeper.dead_letters("t", 10)] == [b"0", b"1", b"2"]
+        assert [one.row for one in await bench.keeper.burials.shown("t", b"9", 1)] == [b"9"]
+        assert await bench.keeper.burials.skip("t", b"9") == 1
+        assert await bench.keeper.retry("t", b"8") == 1
+        await bench.main.until(lambda: bench.main.sent)
+        assert [row for _, _, row in bench.main.take()] == [b"8"]
+        assert await bench.keeper.retry("t", b"") == 8
+        assert await bench.keeper.dead_letters("t", 10) == []
+
+    run()
+
+
+@on_bench()
+async def test_a_list_of_letters_ends_where_an_answer_is_large(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    await buried(bench, 10, "e" * (burials.LISTED_BYTES // 4))
+    assert len(await bench.keeper.dead_letters("t", 10)) == 4
+    assert await bench.keeper.burials.skip("t", b"") == 10
+
+
+def test_a_letter_that_dies_again_meanwhile_is_not_retried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_tables, "SCANNED_ROWS", 1)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t", attempts=1)
+        await die(bench, b"a")
+        log_again, logged = bench.keeper.burials.log_again, list[bytes]()
+
+        async def logged_and_dead_again(table: str, record: ChangeRecord) -> None:
+            logged.append(record.row)
+            assert len(logged) < 50, "letters of the millisecond in which the retry began count as earlier"
+            await log_again(table, record)
+            await bench.main.until(lambda: bench.main.sent)
+            ((call_id, _, _),) = bench.main.take()
+            did(bench, call_id, "failed", error="Error: no")
+            await bench.settle()
+
+        bench.keeper.burials.log_again = logged_and_dead_again  # type: ignore[method-assign]
+        assert await bench.keeper.retry("t", b"") == len(logged)
+        assert len(await bench.keeper.dead_letters("t", 10)) == 1
+
+    run()
 
 
 def test_a_letter_is_a_put_of_two_cells() -> None:

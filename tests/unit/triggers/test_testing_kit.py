@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from columnar.client import Connection
+from columnar.errors import IllegalArgument
 from columnar.triggers.api import Barrier, Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally, on
 from columnar.triggers.model_history import Event, random_history, shrunk
 from columnar.triggers.model_tables import ModelTables, Write
@@ -277,3 +279,97 @@ def test_two_hundred_histories_take_little_time() -> None:
     begun = time.process_time()
     assert_converges(tags, TAGS, seeds=200)
     assert time.process_time() - begun < 10, "authors run it with each change"
+
+
+# --- as the store ------------------------------------------------------------------------------------
+
+
+def state_of(change: Change, table: str) -> Effect:
+    if b"m:state" in change.after:
+        return Put(table, change.row, {b"s:of": change.after[b"m:state"]})
+    return Delete(table, change.row)
+
+
+@on("pages", batch=10, columns=["m:state"])
+def in_batches_with_barriers(changes: Sequence[Change]) -> Iterator[Any]:
+    for change in changes:
+        yield change, state_of(change, "states")
+        yield Barrier()
+        yield change, state_of(change, "seen")
+
+
+@on("pages", batch=10, columns=["m:state"])
+def in_batches_as_a_tuple(changes: Sequence[Change]) -> Any:
+    return tuple((change, state_of(change, "states")) for change in changes)
+
+
+@pytest.mark.parametrize("function", [in_batches_with_barriers, in_batches_as_a_tuple])
+def test_the_kit_takes_what_a_worker_takes(function: Callable[..., Any]) -> None:
+    assert len(effects_of(function, after={b"m:state": b"x"})) == (3 if function is in_batches_with_barriers else 1)
+    assert_converges(function, TAGS, SEEDS)
+
+
+def test_anything_else_that_a_function_returns_is_ignored() -> None:
+    def counts(change: Change) -> list[int]:
+        return [len(change.row)]
+
+    assert effects_of(counts) == []
+
+
+def of_no_column(_change: Change) -> Iterator[Effect]:
+    yield Put("states", b"a", {b"no column": b""})
+
+
+def of_a_long_row(change: Change) -> Iterator[Effect]:
+    yield Delete("states", change.row * 10_000)
+
+
+def of_totals_among_members(_change: Change) -> Iterator[Effect]:
+    yield Contribute("counts", b"a", {b"m:pages": 1})
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (of_no_column, "which is no column"),
+        (of_a_long_row, "row key has"),
+        (of_totals_among_members, "stand in families of their own"),
+    ],
+)
+def test_the_kit_refuses_what_the_store_does_not_write(function: Callable[..., Any], says: str) -> None:
+    with pytest.raises(IllegalArgument, match=says):
+        effects_of(function, row=b"page")
+    with pytest.raises(AssertionError, match=says):
+        assert_converges(on("pages", columns=["m:state"])(function), TAGS, 5, rows=(b"page",))
+
+
+@on("pages", batch=10, columns=["m:state"])
+def of_a_change_of_its_own(changes: Sequence[Change]) -> Iterator[Any]:
+    yield replace(changes[0]), Put("states", b"a", {b"s:of": b""})
+
+
+@on("pages", batch=10, columns=["m:state"])
+def with_a_checkpoint(changes: Sequence[Change]) -> Iterator[Any]:
+    yield changes[0], Checkpoint(b"1")
+
+
+@pytest.mark.parametrize("function", [of_a_change_of_its_own, with_a_checkpoint])
+def test_the_kit_refuses_what_a_worker_does_not_take(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="batch"):
+        effects_of(function)
+
+
+def test_the_row_as_it_is_comes_where_it_is_asked_for() -> None:
+    def copies(change: Change) -> Iterator[Effect]:
+        yield Put("states", change.row, dict(change.now))
+
+    now = {b"m:state": b"x"}
+    assert effects_of(copies, now=now) == [Put("states", b"row", now)]
+    with pytest.raises(LookupError, match="row=True"):
+        effects_of(on("pages", columns=["m:state"])(copies), now=now)
+
+    @on("pages", columns=["m:state"], row=True)
+    def copies_too(change: Change) -> Iterator[Effect]:
+        return copies(change)
+
+    assert effects_of(copies_too, now=now) == [Put("states", b"row", now)]

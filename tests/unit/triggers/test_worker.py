@@ -148,6 +148,8 @@ def test_whatever_is_raised_is_told_and_the_thread_lives(start: Callable[[], Sto
         ("allowed_triggers:absent", "AttributeError"),
         ("allowed_triggers:one", None),
         ("allowed_triggers:none_of_it", "write def none_of_it(change) or def none_of_it(change, client)"),
+        ("allowed_triggers:awaits", "awaits is no trigger: it is async"),
+        ("allowed_triggers:awaits_and_yields", "awaits_and_yields is no trigger: it is async"),
         ("os:getcwd", "module os is not among --trigger-modules"),
     ],
 )
@@ -161,7 +163,7 @@ def test_functions_are_checked(start: Callable[[], Store], function: str, proble
 PUT_ONE = [1, b"out", b"r", {b"f:a": b"1"}]
 
 
-@pytest.mark.parametrize("function", ["one", "returns"])
+@pytest.mark.parametrize("function", ["one", "returns", "returns_a_tuple"])
 def test_what_is_yielded_comes_with_the_outcome(start: Callable[[], Store], function: str) -> None:
     assert start().call(1, function)[:4] == [1, "done", [PUT_ONE], None]
 

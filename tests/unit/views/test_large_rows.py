@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from columnar.limits import CELL_BYTES
+import pytest
+
+from columnar.errors import IllegalArgument
+from columnar.limits import CELL_BYTES, MIB
 from columnar.model.mutation import Put
+from columnar.model.trigger_registration import Registration
+from columnar.model.view_definition import Source, View
+from columnar.views.contributions import contributions, rules_of
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 LARGE = bytes(CELL_BYTES * 6 // 10)
@@ -28,3 +34,27 @@ async def test_a_row_that_carries_too_much_is_counted_and_others_go_on(house: Vi
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"x": {"count": 1, "n": 1}}
     assert house.owner.views.looks()[0].rejected == 1
+
+
+@in_view_house
+async def test_nobody_reads_all_members_of_a_group_with_each_change(house: ViewHouse) -> None:
+    """A group with more of them than an image holds would take no more, and the view would stop for good."""
+    await house.make_source()
+    await house.add(by_a(order="f:n"))
+    for each in ("m", "o"):
+        with pytest.raises(IllegalArgument, match=f"all of family {each} of view by_a.*any number of members"):
+            await house.add(View("above", Source("by_a", (f"each {each}:",))))
+        with pytest.raises(IllegalArgument, match=f"all of family {each} of view by_a.*any number of members"):
+            await house.triggers.add(Registration("t", "by_a", "m:f", (each, "v"), images=True))
+    await house.add(View("above", Source("by_a", ("each v:",))))
+
+
+def test_what_a_row_carries_into_all_its_groups_is_bounded() -> None:
+    """Each change of it writes all that: a cell of a few megabytes with thousands of tags would fill the disk."""
+    (rules,) = rules_of(View("v", Source("t", ("each f:tags split ','",), include=("f:body",))))
+    for groups, is_too_much in ((10, False), (100, True)):
+        tags = b",".join(b"%d" % number for number in range(groups))
+        given = contributions(rules, b"r", {b"f:tags": tags, b"f:body": bytes(MIB)})
+        assert bool(given.rejected) is is_too_much
+        assert len(given.shares) == (0 if is_too_much else groups)
+    assert "into each of 100 groups" in given.rejected

@@ -50,3 +50,10 @@ def test_a_batch_is_full_by_changes_or_by_bytes() -> None:
     carried = ((b"f:c", bytes(share_writes.BATCH_BYTES)),)
     wide.add(RULES, Share(b"g", b"row", (1, 1), None, carried), Sequence(1, 1, 1))
     assert wide.is_full
+
+
+def test_a_groups_write_is_a_hop_behind_the_last_of_its_changes() -> None:
+    batch = ShareBatch(b"v")
+    for number, (group, hops) in enumerate([(b"a", 0), (b"b", 3), (b"b", 7), (b"b", 2)]):
+        batch.add(RULES, share(group, number), Sequence(1, 1, number + 1), hops)
+    assert {mutation.row: mutation.hops for _, mutation in batch.writes()} == {b"a": 1, b"b": 8}

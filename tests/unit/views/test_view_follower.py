@@ -364,3 +364,16 @@ async def test_no_share_leaves_before_the_bound_of_its_rows_is_on_disk(house: Vi
         saved[0].set_result(None)
         await house.settled("by_a")
     assert await house.totals("by_a") == {b"y": {"count": 1, "n": 3}}
+
+
+@in_view_house
+async def test_hops_go_through_a_view(house: ViewHouse) -> None:
+    """A trigger on it may write what the view follows: such a cycle ends by the number of its hops alone."""
+    await house.make_source()
+    await house.add(by_a())
+    await house.add(View("above", Source("by_a", ("v:count",))))
+    await house.apply(RowMutation(b"r", (Put(b"f", b"a", b"x"), Put(b"f", b"n", b"1")), hops=3))
+    await house.settled("by_a")
+    (info,) = house.served("by_a").regions
+    region = await house.server.opened(house.served("by_a"), info)
+    assert [record.hops for _, record in region.log.read(None)] == [4]

@@ -10,6 +10,7 @@ from columnar.errors import ColumnarError, IllegalArgument, TableExists, ViewErr
 from columnar.master.catalogue import Catalogue
 from columnar.model.mutation import RowMutation
 from columnar.model.schema import Family
+from columnar.model.trigger_registration import Registration
 from columnar.model.view_definition import Source, View, to_json
 from columnar.model.view_generations import KEPT_MS, LEFT_MS, role_of
 from tests.support.view_house import ViewHouse, by_a, in_view_house
@@ -179,6 +180,74 @@ def test_a_view_of_a_view_follows_the_generation_that_readers_see() -> None:
         await house.settled("by_a.2", token)
         await house.settled("above")
         assert await house.totals("above") == {b"x": {"count": 1, "rows": 6}}
+
+    run()
+
+
+def test_a_view_that_a_trigger_follows_is_not_swapped() -> None:
+    """The trigger would follow a table that nobody sees, and go with it within the hour."""
+
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await house.register(Registration("mails", "by_a", "m:f", ("v",)))
+        generations = house.views.generations
+        with pytest.raises(ViewError, match=r"trigger mails would not follow a swap of by_a\..*trigger remove mails"):
+            await generations.rebuild("by_a", b"")
+        await house.triggers.remove("mails")
+        await rebuilt(house)
+        await house.register(Registration("mails", "by_a", "m:f", ("v",)))
+        with pytest.raises(ViewError, match="trigger mails would not follow"):
+            await generations.swap("by_a")
+        await house.triggers.remove("mails")
+        await generations.swap("by_a")
+        await house.register(Registration("mails", "by_a.2", "m:f", ("v",)))
+        with pytest.raises(ViewError, match="trigger mails would not follow"):
+            await generations.rollback("by_a")
+
+    run()
+
+
+def test_a_trigger_follows_the_generation_that_readers_see() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await rebuilt(house)
+
+        async def refused(table: str, says: str) -> None:
+            with pytest.raises(IllegalArgument, match=says):
+                await house.triggers.add(Registration("mails", table, "m:f", ("v",)))
+
+        await refused("by_a.2", "readers of view by_a see by_a, not by_a.2")
+        await house.views.generations.swap("by_a")
+        await refused("by_a", "readers of view by_a see by_a.2, not by_a")
+        house.views.generations._now_ms = lambda: 1 << 62
+        await house.views.generations.sweep()
+        await refused("by_a", "readers of view by_a see by_a.2, not by_a")
+        await house.changes.create(b"by_a.7", [Family("v")])  # a table that only looks like a generation
+        worker = house.workers[0]
+        for table in ("by_a.2", "by_a.7"):
+            worker.sent.clear()
+            adding = asyncio.ensure_future(house.triggers.add(Registration(f"on-{table}", table, "m:f", ("v",))))
+            await worker.until(lambda: worker.sent)
+            worker.listener.answered(["checked", worker.sent[0][1], None])
+            await adding
+
+    run()
+
+
+def test_a_generation_is_not_named_for_its_view() -> None:
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await rebuilt(house)
+        generations = house.views.generations
+        for name in ("by_a.2", "by_a@2"):
+            for work in (generations.rebuild(name, b""), generations.swap(name), generations.rollback(name)):
+                with pytest.raises(ViewError, match=f"{name} is a generation of view by_a: say by_a"):
+                    await work
+        with pytest.raises(ViewError, match="there is no view by_a@"):
+            await generations.swap("by_a@\N{SUPERSCRIPT TWO}")
 
     run()
 

@@ -1,0 +1,25 @@
+"""Numbers on command lines: no more than a field of a call holds, and seconds that are some."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import click
+
+MOST: Final = (1 << 31) - 1
+LONGEST_S: Final = MOST // 1_000  # as milliseconds, and as a time-out of a socket
+COUNT: Final = click.IntRange(1, MOST)
+
+
+class Seconds(click.FloatRange):
+    """From 0 to ``most``; ``nan``, which no bound keeps away, is none."""
+
+    def __init__(self, most: float = LONGEST_S, *, min_open: bool = False) -> None:
+        super().__init__(0, most, min_open=min_open)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return seconds
