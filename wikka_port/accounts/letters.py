@@ -64,5 +64,16 @@ tell an administrator:
     {self.base + site_path("reset")}""",
         )
 
+    def moved(self, name: str) -> tuple[str, str]:
+        """For the address that an account had."""
+        return self._letter(
+            "your mail address was changed",
+            f"""\
+The account "{name}" has another mail address from now on, and mails
+about it do not come here any more.
+
+If it was not you, tell an administrator at once.""",
+        )
+
     def _letter(self, subject: str, text: str) -> tuple[str, str]:
         return f"{self.site_name}: {subject}", f"{text}\n\n-- \n{self.site_name}, {self.base}/\n"
