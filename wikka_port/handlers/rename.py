@@ -68,7 +68,7 @@ def _begin_jobs(site: Site, request: Request, old: str, new: str, leaves: bool) 
         if "links" in request.form:
             asked.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
         for kind, found in asked:
-            names = sorted(site.wiki.readable(found))
+            names = sorted(site.wiki.listed(found))
             if names:
                 job = new_job(kind, visitor.signature, "account", source=old, target=new, redirect=leaves)
                 jobs.begin(job, names)
