@@ -26,6 +26,11 @@ class SameName(NotMoved):
         super().__init__(name, f"The page is called {name} already.")
 
 
+class OtherPage(NotMoved):
+    def __init__(self, name: str) -> None:
+        super().__init__(name, f"{name} is another page by now: the one that is meant was renamed again, or deleted.")
+
+
 class NotDeleted(NotMoved):
     def __init__(self, name: str) -> None:
         super().__init__(name, f"Among the deleted pages there is none of this name and time: {name}.")
