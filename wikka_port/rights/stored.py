@@ -77,10 +77,11 @@ class StoredRights:
 
     def rules(self) -> Rules:
         """At most a second old."""
-        asked = self.memory.asking()
-        return (
-            self.memory.held if asked is None else self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), asked)
-        )
+        young = self.memory.young()
+        if young is not None:
+            return young
+        asked = self._clock()
+        return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), asked)
 
     def of(self, names: Collection[str]) -> dict[str, PageRights]:
         """The rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
