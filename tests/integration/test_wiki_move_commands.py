@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from typing import Never
 
 import pytest
 from click.testing import CliRunner, Result
@@ -64,6 +65,25 @@ def test_a_page_is_renamed_with_its_subpages_and_links(wiki: Wiki, wikka: Wikka)
     undone = wikka("revert", "--undo", links)
     assert undone.exit_code == 0, undone.output
     assert text_of(wiki, "Elsewhere") == "see [[Manual]]"
+
+
+def test_a_rename_that_was_stopped_goes_on_with_the_same_command(
+    wiki: Wiki, wikka: Wikka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wiki.save("Stopped", "text", author="Ann", base=0)
+    wiki.save("Links to it", "see [[Stopped]]", author="Ben", base=0)
+
+    def interrupted(*_: object) -> Never:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("wikka_port.commands.moves.work", interrupted)
+        assert wikka("rename", "Stopped", "Gone on").exit_code == 1
+    assert text_of(wiki, "Links to it") == "see [[Stopped]]"
+    done = wikka("rename", "Stopped", "Gone on")
+    assert done.exit_code == 0, done.output
+    assert text_of(wiki, "Links to it") == "see [[Gone on|]]"
+    assert text_of(wiki, "Gone on") == "text"
 
 
 def test_a_refusal_is_one_line_and_changes_nothing(wiki: Wiki, wikka: Wikka) -> None:

@@ -20,7 +20,8 @@ from wikka_port.markup.links import links
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.mover import By
 from wikka_port.moving.runner import resume
-from wikka_port.pages import Page, Wiki, clock_ms
+from wikka_port.pages import Page, Saved, Wiki, clock_ms
+from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import PageRights, Privilege
 
 
@@ -90,6 +91,100 @@ def test_a_rename_leads_the_links_that_its_author_may_edit_and_one_undo_takes_al
     assert [text(web, f"Linking {number}") for number in range(3)] == [
         f"{number}: [[Old name]] and %%[[Old name]]%%" for number in range(3)
     ]
+
+
+def renamed_by(person: WikiClient, old: str, new: str, **fields: str) -> str:
+    """The address of the work that follows, or of the page."""
+    answer = person.post(f"/{old}/rename", {**person.form(f"/{old}/rename"), "new": new, **fields})
+    assert answer.status_code == 303
+    wait_for_jobs()
+    return answer.headers["Location"]
+
+
+@pytest.mark.parametrize("there", ["another page", "a redirect", "nothing"])
+def test_an_undo_moves_no_page_but_the_one_that_was_renamed(web: WikiClient, there: str) -> None:
+    """Somebody has renamed it again; its name of before is another page's."""
+    mia, bob = web.signed_in("Mia"), web.signed_in("Bob")
+    save(web, "A", "the page")
+    save(web, "Linking", "[[A]]")
+    where = renamed_by(mia, "A", "B", redirect="1", links="1")
+    renamed_by(bob, "B", "C", **({"redirect": "1"} if there == "a redirect" else {}))
+    if there == "another page":
+        save(web, "B", "Carol's own", owner="Carol")
+    names = ("A", "B", "C", "Linking")
+    before = [text(web, name) for name in names]
+    answer = mia.post(where, {**mia.form(where), "undo": "1"})
+    wait_for_jobs()
+    assert answer.status_code == 409
+    assert ("There is no page B" if there == "nothing" else "B is another page by now") in answer.text
+    assert [text(web, name) for name in names] == before
+
+
+def test_an_undo_takes_no_redirect_that_leads_elsewhere(web: WikiClient) -> None:
+    mia, bob = web.signed_in("Mia"), web.signed_in("Bob")
+    save(web, "A", "the page")
+    save(web, "Linking", "[[A]]")
+    where = renamed_by(mia, "A", "B", links="1")
+    save(web, "A", "a second one")
+    renamed_by(bob, "A", "B 2", redirect="1")
+    answer = mia.post(where, {**mia.form(where), "undo": "1"})
+    assert answer.status_code == 409
+    assert "A is a page of its own by now" in answer.text
+    assert [text(web, name) for name in ("A", "B", "B 2")] == ["#REDIRECT [[B 2|]]", "the page", "a second one"]
+
+
+def test_one_undo_renames_subpages_back_over_the_redirects_that_they_left(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    for name in ("A", "A/1", "A/2", "A/3"):
+        save(web, name, f"text of {name} [[A]]")
+    where = renamed_by(mia, "A", "B", redirect="1", links="1", subpages="1")
+    assert text(web, "A/1") == "#REDIRECT [[B&#47;1|]]"
+    save(web, "A/2", "a page of its own")
+    web.wiki.mover.delete("B/3", By("Ann"))
+    save(web, "B/3", "another page")
+    assert mia.post(where, {**mia.form(where), "undo": "1"}).status_code == 303
+    wait_for_jobs()
+    assert text(web, "A") == "text of A [[A]]"
+    assert text(web, "A/1") == "text of A/1 [[A]]"
+    assert [text(web, name) for name in ("A/2", "A/3")] == ["a page of its own", "#REDIRECT [[B&#47;3|]]"]
+    assert [text(web, name) for name in ("B", "B/1", "B/3")] == [None, None, "another page"]
+    assert check(web.wiki).differences == ()
+
+
+def test_links_of_a_subpage_are_led_back_once_it_has_its_old_name(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    for name in ("A", "A/1"):
+        save(web, name, f"text of {name} [[A]]")
+    where = renamed_by(mia, "A", "B", links="1", subpages="1")
+    assert text(web, "B/1") == "text of A/1 [[B|]]"
+    links_job = Jobs(web.wiki.rows, clock_ms).progress(where.partition("job=")[2].encode())
+    assert links_job is not None
+    subpages = f"/-/moves?job={links_job.job.along.decode()}"
+    assert mia.post(subpages, {**mia.form(subpages), "undo": "1"}).status_code == 303
+    wait_for_jobs()
+    assert (text(web, "A/1"), text(web, "B/1")) == ("text of A/1 [[B|]]", None)
+    assert mia.post(where, {**mia.form(where), "undo": "1"}).status_code == 303
+    wait_for_jobs()
+    assert [text(web, name) for name in ("A", "A/1")] == ["text of A [[A]]", "text of A/1 [[A]]"]
+
+
+def test_an_undo_beside_an_edit_goes_on(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    mia = web.signed_in("Mia")
+    save(web, "A", "the page")
+    save(web, "Linking", "[[A]]")
+    where = renamed_by(mia, "A", "B", links="1")
+    saved = GuardedMoves.save
+
+    def late(moves: GuardedMoves, page: Page, body: str, note: str, markup: str) -> Saved:
+        monkeypatch.setattr(GuardedMoves, "save", saved)
+        save(web, page.name, f"{page.body} and more", "Bob")
+        return saved(moves, page, body, note, markup)
+
+    monkeypatch.setattr(GuardedMoves, "save", late)
+    undo = mia.post(where, {**mia.form(where), "undo": "1"}).headers["Location"]
+    wait_for_jobs()
+    assert text(web, "Linking") == "[[A|]] and more"
+    assert "; ended" in mia.get(undo).text
 
 
 def test_subpages_that_cannot_be_renamed_are_named_with_the_reason(web: WikiClient) -> None:

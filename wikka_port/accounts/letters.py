@@ -80,7 +80,19 @@ tell an administrator:
             self.base + site_path("reset"),
         )
 
-    def _letter(self, account: Account, subject: str, text: str, address: str) -> tuple[str, str]:
+    def moved(self, account: Account) -> tuple[str, str]:
+        """For the address that an account had."""
+        return self._letter(
+            account,
+            N_("your mail address was changed"),
+            N_("""\
+The account "{name}" has another mail address from now on, and mails
+about it do not come here any more.
+
+If it was not you, tell an administrator at once."""),
+        )
+
+    def _letter(self, account: Account, subject: str, text: str, address: str = "") -> tuple[str, str]:
         said = self.language_of(account.settings.language)
         body = said.gettext(text).format(name=account.name, address=address)
         return f"{self.site_name}: {said.gettext(subject)}", f"{body}\n\n-- \n{self.site_name}, {self.base}/\n"

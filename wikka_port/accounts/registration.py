@@ -124,27 +124,36 @@ class Registration:
         def letter() -> Mail | None:
             if account.email != email:
                 return None  # somebody else's
-            token = self.links.issue("confirm", account.row, f"{account.id} {after} {email}")
-            return Mail(email, *self.letters.confirm(account, token))
+            return Mail(email, *self.letters.confirm(account, self._confirm_link(account, after, email)))
 
         self.outbox.post(letter)
 
     # --- links -------------------------------------------------------------------------------------
+
+    def _confirm_link(self, account: Account, after: str, email: str) -> str:
+        """The token of a link that is good until the password or the address of the account changes.
+
+        A thief who had the password could otherwise keep the link to an address of his, and with it get the account
+        back from an owner who has set a new password.
+        """
+        return self.links.issue("confirm", account.row, f"{_state_with_address(account)} {after} {email}")
 
     def confirm(self, token: str, client: Client) -> Account:
         """The address of the link is confirmed.  Raises Refused, StoreAway."""
         link = self.links.spend(token, "confirm")
         if link is None:
             raise Refused(_(OUTDATED))
-        of, after, email = link.extra.split(" ", 2)
+        state, after, email = link.extra.split(" ", 2)
         account = self.directory.at(link.user)
-        if account is None or account.id != of or account.status == "deleted":
+        if account is None or _state_with_address(account) != state or account.status == "deleted":
             raise Refused(_(OUTDATED))
         if account.email != email:
             try:
                 self.directory.set_email(account, email)
             except AddressTaken:
                 raise Refused(_(OUTDATED)) from None
+            if account.email:
+                self.outbox.post(lambda: Mail(account.email, *self.letters.moved(account)))
         if account.status == "signed-up":
             self.directory.set_status(account, "pending" if after == "pending" else "active")
         self.audit.note("address confirmed", user=account.name, network=client.network)
@@ -158,7 +167,7 @@ class Registration:
             owner = self.directory.by_address(address)
             if owner is not None:
                 return None if owner.id == account.id else Mail(address, *self.letters.has_account(owner))
-            token = self.links.issue("confirm", account.row, f"{account.id} {account.status} {address}")
+            token = self._confirm_link(account, account.status, address)
             return Mail(address, *self.letters.confirm(account, token))
 
         self.outbox.post(letter)
@@ -219,6 +228,10 @@ def asked_by(asked: Asked) -> str:
     return "by invitation" if asked.invitation else ""
 
 
-def _state(account: Account) -> str:
+def _state(account: Account, *more: str) -> str:
     """Changes with each password, and tells nothing of it."""
-    return hashlib.sha256(f"{account.id}\n{account.password}".encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join((account.id, account.password, *more)).encode()).hexdigest()[:32]
+
+
+def _state_with_address(account: Account) -> str:
+    return _state(account, account.email)

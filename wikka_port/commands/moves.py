@@ -17,6 +17,7 @@ from wikka_port.commands.store_options import errors, open_wiki, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.handlers.massrevert import moment
 from wikka_port.limits import JOB_PAGES_MAX
+from wikka_port.markup.links import redirect_target
 from wikka_port.moving import jobs as job_rows
 from wikka_port.moving.jobs import ENDED, LINKS, MASS_DELETE, REVERT, SUBPAGES, Job, Jobs, new_job
 from wikka_port.moving.mass import edited_by, linking, planned
@@ -24,7 +25,7 @@ from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.runner import COMMAND, OPERATOR, work
 from wikka_port.moving.trash import Deleted
 from wikka_port.names import InvalidName, normalise
-from wikka_port.pages import Wiki, clock_ms
+from wikka_port.pages import Page, Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.moving import GuardedMoves
 
@@ -88,7 +89,8 @@ def rename(
             _list("subpages would be renamed", below)
             _list("pages link there and would be edited", sources)
             return
-        if wiki.page(old) is not None:
+        page = wiki.page(old)
+        if page is not None and not _leads(page, target):
             moves.rename(old, target, redirect=redirect, reason=reason)
             click.echo(f"{old} is now {target}.")
         _settle(wiki)
@@ -257,6 +259,11 @@ def revert(
 
 
 # --- steps -------------------------------------------------------------------------------------
+
+
+def _leads(page: Page, target: str) -> bool:
+    """The page is the redirect of a rename that came so far and was stopped."""
+    return redirect_target(page.body, markup=page.markup) == target
 
 
 def _undo(wiki: Wiki, job_id: str) -> None:

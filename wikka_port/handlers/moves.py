@@ -70,24 +70,14 @@ def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
         *(UNDO, site.visitor.signature, "account"), source=job.target, target=job.source, of=job.id, redirect=False
     )
     if job.kind == LINKS:
-        rename_back(site, job.target, job.source)
+        site.wiki.moves.move_back(job.target, job.source, job.history)
     jobs.begin(undo, [one.name for one in progress.done])
     start(wiki, undo)
+    subpages = jobs.progress(job.along) if job.along else None
+    if subpages is not None:
+        jobs.stop(subpages.job.id)
+        _undone(site, jobs, subpages)
     return undo.id.decode()
-
-
-def rename_back(site: Site, new: str, old: str) -> None:
-    """The page gets its old name again; the redirect that stands there goes, if nobody made a page of it."""
-    moves = site.wiki.moves
-    redirect_page = site.wiki.page(old)
-    if redirect_page is not None:
-        leads = redirect_page.body.startswith("#REDIRECT ") and new in redirect_page.note
-        if not leads or len(moves.wiki.revisions(old, limit=2)) != 1:
-            said = _("{name} is a page of its own by now. Delete it first, or choose another name.", name=old)
-            raise NotMoved(old, said)
-        moves.put_redirect_away(old)
-    if site.wiki.page(new) is not None:
-        moves.rename(new, old, redirect=False)
 
 
 def _shown(site: Site, request: Request, progress: Progress, *, status: int = 200, problem: str = "") -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import islice
+from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
@@ -12,6 +13,7 @@ from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.show import missing
 from wikka_port.limits import JOB_PAGES_MAX, REASON_CHARS_MAX
 from wikka_port.moving.jobs import LINKS, SUBPAGES, Jobs, new_job
+from wikka_port.moving.journal import Move
 from wikka_port.moving.mass import linking
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.runner import start
@@ -43,7 +45,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         if odd:
             return _form(site, request, name, status=400, problem=odd)
         leaves = "redirect" in form
-        moves.rename(name, new, redirect=leaves, reason=form.get("reason", "")[:REASON_CHARS_MAX])
+        move = moves.rename(name, new, redirect=leaves, reason=form.get("reason", "")[:REASON_CHARS_MAX])
     except InvalidName as invalid:
         return _form(site, request, name, status=400, problem=str(invalid))
     except NotAllowed as refused:
@@ -52,14 +54,15 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return _form(site, request, name, status=403, problem=_("You may not make a page of that name."))
     except NotMoved as refused_:
         return _form(site, request, name, status=409, problem=str(refused_))
-    last = _begin_jobs(site, request, name, new, leaves)
+    last = _begin_jobs(site, request, move)
     return redirect(site_path("moves", job=last) if last else page_path(new))
 
 
-def _begin_jobs(site: Site, request: Request, old: str, new: str, leaves: bool) -> str:
+def _begin_jobs(site: Site, request: Request, move: Move) -> str:
     """The page is moved already; what follows can be gone on with.  Id of the job to look at, "": none."""
-    wiki, visitor = site.wiki.moves.wiki, site.visitor
-    jobs, last = Jobs(wiki.rows, clock_ms), ""
+    wiki, visitor, old = site.wiki.moves.wiki, site.visitor, move.source
+    given: dict[str, Any] = {"source": old, "target": move.target, "redirect": move.redirect, "history": move.history}
+    jobs, last = Jobs(wiki.rows, clock_ms), b""
     try:
         wiki.settle("", site.config.settle_s)
         asked = []
@@ -69,15 +72,15 @@ def _begin_jobs(site: Site, request: Request, old: str, new: str, leaves: bool) 
         if "links" in request.form:
             asked.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
         for kind, found in asked:
-            names = sorted(site.wiki.readable(found))
+            names = sorted(site.wiki.listed(found))
             if names:
-                job = new_job(kind, visitor.signature, "account", source=old, target=new, redirect=leaves)
+                job = new_job(kind, visitor.signature, "account", **given, along=last)
                 jobs.begin(job, names)
                 start(wiki, job)
-                last = job.id.decode()
+                last = job.id
     except StoreAway as away:
         log.warning("the links to %s were not rewritten: %s", old, away)
-    return last
+    return last.decode()
 
 
 def _form(site: Site, request: Request, name: str, *, status: int = 200, problem: str = "") -> Response:

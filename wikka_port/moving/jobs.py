@@ -5,9 +5,12 @@ another process after a fall, and undone:
 
     m:kind   links, subpages, revert, delete, undo      m:state   open, stopped, ended
     m:by m:signed m:reason                              m:lease   "until token": the process that works on it
-    m:from m:to        names of a rename                m:since m:author m:prefix   of a mass revert or delete
+    m:from m:to        names of a rename                m:history   the key of the history of the page that was renamed
+    m:along            the job that renames the subpages, asked for together with this one
+    m:since m:author m:prefix   of a mass revert or delete
     e:KEY    of a page: "? NAME" to be done; "N@TOKEN NAME" done, with the number and token of the revision that it
-             made; "0 NAME" moved; "0@ROW NAME" deleted, to that row of ``deleted``; "- NAME: why" left as it is
+             made; "0@HISTORY NAME" renamed, with the key of its history; "0@ROW NAME" deleted, to that row of
+             ``deleted``; "- NAME: why" left as it is
 
 A page is looked at when its turn comes: what was edited meanwhile is judged as it is then.
 """
@@ -39,7 +42,7 @@ class Item:
     number: int = 0  # of the revision that was made; 0: it was moved or deleted
     why: str = ""  # it was left as it is
     token: str = ""  # of the revision that was made; "": not known, of an older job
-    row: bytes = b""  # in ``deleted``, where it was deleted
+    place: bytes = b""  # of what was deleted the row in ``deleted``; of what was renamed the key of its history
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Job:
     author: str = ""
     since_ms: int = 0
     of: bytes = b""  # the job that is undone
+    history: bytes = b""  # of the page that was renamed; b"": not known, of an older job
+    along: bytes = b""  # the job of its subpages
 
     def cells(self) -> dict[bytes, bytes]:
         texts = {
@@ -63,7 +68,8 @@ class Job:
             b"m:redirect": "yes" if self.redirect else "no",
         }  # fmt: skip
         packed = {column: text.encode("utf-8", "replace") for column, text in texts.items()}
-        return {STATE: OPEN, KIND: self.kind.encode(), b"m:of": self.of, **packed}
+        ids = {b"m:of": self.of, b"m:history": self.history, b"m:along": self.along}
+        return {STATE: OPEN, KIND: self.kind.encode(), **ids, **packed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +179,7 @@ def _column(name: str) -> bytes:
 def _packed(item: Item) -> bytes:
     if item.why:
         return _LEFT + b" " + item.name.encode() + b": " + item.why.encode("utf-8", "replace")
-    made = item.token.encode() if item.number else item.row
+    made = item.token.encode() if item.number else item.place
     return b"%d%s %s" % (item.number, b"@" + made if made else b"", item.name.encode())
 
 
@@ -193,6 +199,8 @@ def _progress(job_id: bytes, cells: Cells) -> Progress:
         author=text(b"m:author"),
         since_ms=int(text(b"m:since") or 0),
         of=cells.get(b"m:of", b""),
+        history=cells.get(b"m:history", b""),
+        along=cells.get(b"m:along", b""),
     )
     items = sorted(_items(cells), key=lambda pair: pair[1].name)
     return Progress(
@@ -215,7 +223,7 @@ def _items(cells: Cells) -> Iterator[tuple[bytes, Item]]:
             yield kind, _left(column, said)
         else:
             number = int(kind) if kind.isdigit() else 0
-            yield kind, Item(said, number, token=made.decode()) if number else Item(said, row=made)
+            yield kind, Item(said, number, token=made.decode()) if number else Item(said, place=made)
 
 
 def _is_of(column: bytes, name: str) -> bool:

@@ -73,6 +73,11 @@ class Move:
         return (DELETED, self.row) if self.kind == DELETE else (schema.PAGES, page_key(self.target))
 
     @property
+    def history(self) -> bytes:
+        """The key under which the page's revisions lie, whatever it is called."""
+        return self.head.place(page_key(self.source))
+
+    @property
     def marked(self) -> Head:
         return replace(self.head, mark=self.id)
 

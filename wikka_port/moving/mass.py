@@ -5,7 +5,7 @@ subpages  Name/x becomes New/x
 revert    back to the newest revision that is not of the author, or before ``since``; a page that he began is deleted
 delete    the page is deleted
 undo      of links: the text before comes back where nobody has edited since, else the links are led back;
-          of subpages: each is renamed back;
+          of subpages: each is renamed back, unless another page has its name by now;
           of revert and delete: a page that was deleted is brought back, unless another one has its name by now; of
           revert: the text before comes back where nobody has edited since
 """
@@ -43,7 +43,11 @@ class Hands(Protocol):
         """``language``: "" for the page's."""
         ...
 
-    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None: ...
+    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> bytes:
+        """The key of the page's history."""
+        ...
+
+    def move_back(self, name: str, old: str, history: bytes) -> None: ...
 
     def put_away(self, name: str, reason: str) -> bytes:
         """The row in ``deleted``."""
@@ -111,8 +115,7 @@ def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
 
 def _rename(job: Job, name: str, hands: Hands) -> Item:
     new = job.target + name[len(job.source) :]
-    hands.move(name, new, redirect=job.redirect, reason=job.reason)
-    return Item(name)
+    return Item(name, place=hands.move(name, new, redirect=job.redirect, reason=job.reason))
 
 
 def _saved(name: str, saved: Saved) -> Item:
@@ -120,7 +123,7 @@ def _saved(name: str, saved: Saved) -> Item:
 
 
 def _put_away(name: str, reason: str, hands: Hands) -> Item:
-    return Item(name, row=hands.put_away(name, reason))
+    return Item(name, place=hands.put_away(name, reason))
 
 
 # --- a mass revert -----------------------------------------------------------------------------
@@ -189,22 +192,45 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if undone is None or item is None:
         return Item(name, why=_w("nothing is known of it any more"))
     if undone.job.kind == SUBPAGES:
-        hands.move(job.source + name[len(job.target) :], name, redirect=False, reason=job.reason)
+        hands.move_back(job.source + name[len(job.target) :], name, item.place)
         return Item(name)
-    if item.row:
-        hands.bring_back(name, item.row)
+    if item.place:
+        hands.bring_back(name, item.place)
         return Item(name)
-    page = wiki.page(name)
-    if page is None and name == job.source:
-        name, page = job.target, wiki.page(job.target)  # the page itself, which has its old name again
-    if page is not None and item.number and is_revision(page, item.number, item.token):
-        before = wiki.revision(name, item.number - 1)
-        if before is not None and before.body is not None:
-            note, language = _back_to(before.number), language_back(page, before)
-            return _saved(name, hands.save(page, before.body, note, before.markup, language))
+    back = _texts_back(wiki, job, item, hands)
+    if back is not None:
+        return back
+    pages = _pages_now(wiki, job, name)
     if undone.job.kind != LINKS:
-        return Item(name, why=_w(EDITED if page is not None else NO_PAGE))
-    return _lead(wiki, undone.job.target, undone.job.source, name, hands)
+        return Item(name, why=_w(EDITED if pages else NO_PAGE))
+    led = [_lead(wiki, undone.job.target, undone.job.source, one.name, hands) for one in pages]
+    return next((one for one in led if not one.why), led[0] if led else Item(name, why=_w(NO_PAGE)))
+
+
+def _texts_back(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None:
+    """The text of before the edit comes back; None where somebody has edited the page since."""
+    for _attempt in range(_TRIES):
+        for page in _pages_now(wiki, job, item.name):
+            if not item.number or not is_revision(page, item.number, item.token):
+                continue
+            before = wiki.revision(page.name, item.number - 1)
+            if before is None or before.body is None:
+                continue
+            try:
+                note, language = _back_to(before.number), language_back(page, before)
+                return _saved(page.name, hands.save(page, before.body, note, before.markup, language))
+            except Conflict:
+                continue
+    return None
+
+
+def _pages_now(wiki: Wiki, job: Job, name: str) -> list[Page]:
+    """The page of that name, and the one that it, or its subpage, is renamed back to by now."""
+    names = [name]
+    for now, then in ((job.source, job.target), (job.target, job.source)):
+        if now and then and (name == now or name.startswith(f"{now}/")):
+            names.append(then + name[len(now) :])
+    return [page for one in names if (page := wiki.page(one)) is not None]
 
 
 def by_of(job: Job) -> By:

@@ -53,7 +53,7 @@ from wikka_port.moving.journal import (
     new_id,
     pack,
 )
-from wikka_port.moving.refusals import Busy, NameTaken, NotDeleted, NothingThere, SameName, Unsettled
+from wikka_port.moving.refusals import Busy, NameTaken, NotDeleted, NothingThere, OtherPage, SameName, Unsettled
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import head_of, is_there, stamp_of
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
@@ -101,9 +101,20 @@ class Mover:
     # --- what can be asked for ---------------------------------------------------------------------
 
     def rename(
-        self, name: str, new: str, by: By, *, redirect: bool = True, allow: Allow = _anybody, over: Allow | None = None
+        self,
+        name: str,
+        new: str,
+        by: By,
+        *,
+        redirect: bool = True,
+        allow: Allow = _anybody,
+        over: Allow | None = None,
+        history: bytes = b"",
     ) -> Move:
-        """Raises NothingThere, NameTaken, SameName, Busy.  ``over``: asked with the rights that the new name has."""
+        """Raises NothingThere, NameTaken, SameName, Busy, OtherPage.
+
+        ``over`` is asked with the rights that the new name has; ``history``: the key of that of the page that is meant.
+        """
         source, target = normalise(name), normalise(new)
         if source == target:
             raise SameName(source)
@@ -112,6 +123,8 @@ class Mover:
             row, there = self.free(place), self.free((schema.PAGES, page_key(target)))
             if not is_there(row):
                 raise NothingThere(source)
+            if history not in (b"", head_of(row).place(place[1])):
+                raise OtherPage(source)
             allow(page_rights(row, row.get(schema.OWNER, b"")))
             if is_there(there):
                 raise NameTaken(target)

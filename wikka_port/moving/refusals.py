@@ -30,6 +30,14 @@ class SameName(NotMoved):
         super().__init__(name, _("The page is called {name} already.", name=name))
 
 
+class OtherPage(NotMoved):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name,
+            _("{name} is another page by now: the one that is meant was renamed again, or deleted.", name=name),
+        )
+
+
 class NotDeleted(NotMoved):
     def __init__(self, name: str) -> None:
         super().__init__(name, _("Among the deleted pages there is none of this name and time: {name}.", name=name))

@@ -13,7 +13,7 @@ An object serves one request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -136,10 +136,19 @@ class GuardedWiki:
     def readable(self, names: Iterable[str]) -> set[str]:
         """Filter ``names``: the visitor may read what is left."""
         asked = set(names)
+        return asked if not asked or self._is_open() else self._may_read(self._wiki.rights.of(asked))
+
+    def listed(self, names: Iterable[str]) -> set[str]:
+        """As ``readable``, of ``names`` that come from an index, without those at which no page is any more.
+
+        An index may not know yet that a page was deleted or has another name, and its rights went with it: nothing
+        tells who might read it.
+        """
+        asked = set(names)
+        return asked if not asked or self._is_open() else self._may_read(self._wiki.rights.of_pages(asked))
+
+    def _may_read(self, rights: Mapping[str, PageRights]) -> set[str]:
         rules = self._wiki.rights.rules()
-        if rules.is_open or not asked or (self.visitor.admin and self.visitor.is_active):
-            return asked
-        rights = self._wiki.rights.of(asked)
         groups = self._wiki.rights.members(group_names(self.visitor, rights.items(), rules))
         return {
             name
@@ -244,7 +253,7 @@ class GuardedWiki:
         looked, step = 0, limit
         while len(found) < limit:
             items = fetch(last, step)
-            kept = self.readable(name_of(item) for item in items)
+            kept = self.listed(name_of(item) for item in items)
             found += [item for item in items if name_of(item) in kept]
             looked += len(items)
             if len(items) < step:
@@ -268,7 +277,7 @@ class GuardedWiki:
 
     def owned(self, owner: str, *, limit: int) -> list[str]:
         found = self._wiki.owned(owner, limit=limit)
-        kept = self.readable(found)
+        kept = self.listed(found)
         return [name for name in found if name in kept]
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
@@ -298,7 +307,7 @@ class GuardedWiki:
         while len(found) < limit:
             items = self._wiki.wanted(after=after, limit=LISTED_STEP)
             linking = self._wiki.linking([name for name, _ in items])
-            kept = self.readable(source for sources in linking.values() for source in sources)
+            kept = self.listed(source for sources in linking.values() for source in sources)
             counts = ((name, sum(source in kept for source in linking.get(name, ()))) for name, _ in items)
             found += [(name, count) for name, count in counts if count]
             if len(items) < LISTED_STEP:
@@ -323,7 +332,7 @@ class GuardedWiki:
         """A few places are looked at; None where no page there may be read."""
         for _ in range(RANDOM_LOOKS):
             name = self._wiki.some_page(key)
-            if name is None or self._is_open() or self.readable([name]):
+            if name is None or self._is_open() or self.listed([name]):
                 return name
             key = page_key(name).decode() + "0"
         return None
@@ -332,7 +341,7 @@ class GuardedWiki:
         """Found, counted and respelled are only pages that the visitor may read."""
         if self._is_open():
             return self._wiki.search(query, page=page, pages=pages)
-        found = self._wiki.search(query, page=page, pages=pages, readable=self.readable)
+        found = self._wiki.search(query, page=page, pages=pages, readable=self.listed)
         return found if found.count else replace(found, instead="", has_more=False)
 
     def languages(self) -> list[str]:
@@ -343,14 +352,14 @@ class GuardedWiki:
         if self._is_open():
             return self._wiki.suggested(typed, most=most)
         found = self._wiki.suggested(typed, most=LISTED_STEP)
-        kept = self.readable(found)
+        kept = self.listed(found)
         return [name for name in found if name in kept][:most]
 
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
         if self._is_open():
             return self._wiki.search_titles(text, limit=limit)
         found = self._wiki.search_titles(text, limit=SEARCHED_NAMES)
-        kept = self.readable(found)
+        kept = self.listed(found)
         return [name for name in found if name in kept][:limit]
 
     def count_pages(self) -> int:
@@ -369,7 +378,7 @@ class GuardedWiki:
         while True:
             items, token = self._wiki.changes(before=token, limit=LISTED_STEP)
             unknown = {item.name for item in items} - kept.keys()
-            kept |= dict.fromkeys(unknown, False) | dict.fromkeys(self.readable(unknown), True)
+            kept |= dict.fromkeys(unknown, False) | dict.fromkeys(self.listed(unknown), True)
             count += sum(kept[item.name] for item in items)
             if not token:
                 return count
@@ -378,7 +387,7 @@ class GuardedWiki:
         """All that the visitor may read, in steps."""
         start = ""
         while names := self._wiki.names(start=start, limit=LISTED_STEP):
-            yield self.readable(names[1:] if names[0] == start else names)
+            yield self.listed(names[1:] if names[0] == start else names)
             if len(names) < LISTED_STEP:
                 return
             start = names[-1]
@@ -391,7 +400,7 @@ class GuardedWiki:
         token, looked, step = before, 0, limit
         while True:
             items, onward = self._wiki.changes(before=token, limit=step)
-            kept = self.readable(item.name for item in items)
+            kept = self.listed(item.name for item in items)
             shown = [place for place, item in enumerate(items) if item.name in kept]
             missing = limit - len(found)
             if len(shown) > missing or (len(shown) == missing and shown[-1:] != [len(items) - 1]):

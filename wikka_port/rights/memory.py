@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from wikka_port.rights.rules import NO_RULES, Rules
+from wikka_port.rights.rules import Rules
 
 RIGHTS_AGE_S: Final = 0.9  # the rest of the second is for the request
 GROUPS_MAX: Final = 500  # held at once; the longest unused goes first
@@ -27,10 +27,19 @@ class RulesMemory:
         self._clock = clock
         self._held: tuple[float, Rules] | None = None  # when it was asked for
 
+    def young(self) -> Rules | None:
+        """The rules if they are young enough; None: they have to be read.
+
+        One answer, not a question and then a look: another thread may ``forget`` in between, and no rules at all let
+        everybody in.
+        """
+        held = self._held
+        return held[1] if held is not None and 0 <= self._clock() - held[0] < RIGHTS_AGE_S else None
+
     def asking(self) -> float | None:
         """When a reading that begins now begins; None: what is held is young enough."""
         now = self._clock()
-        return None if self._held is not None and 0 <= now - self._held[0] < RIGHTS_AGE_S else now
+        return now if self.young() is None else None
 
     def take(self, cells: Mapping[bytes, bytes], asked: float) -> Rules:
         """``cells``: of the row, read since ``asked``."""
@@ -41,11 +50,6 @@ class RulesMemory:
 
     def forget(self) -> None:
         self._held = None
-
-    @property
-    def held(self) -> Rules:
-        held = self._held
-        return NO_RULES if held is None else held[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,19 @@ from typing import Final
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import REASON_CHARS_MAX
+from wikka_port.markup.links import redirect_target
 from wikka_port.moving.hidden import hide
 from wikka_port.moving.journal import Move
 from wikka_port.moving.mover import Allow, By
-from wikka_port.moving.refusals import NotDeleted
+from wikka_port.moving.refusals import NotDeleted, NothingThere, NotMoved, OtherPage
 from wikka_port.moving.trash import Deleted, deleted, one_deleted
-from wikka_port.names import normalise
-from wikka_port.page_rows import Page
+from wikka_port.names import normalise, page_key
+from wikka_port.page_rows import Page, head_of, is_there
 from wikka_port.pages import Saved, Wiki, clock_ms
 from wikka_port.rights.judging import Decision, NotAllowed
-from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege, effective
-from wikka_port.texts import _w
+from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege, effective, page_rights
+from wikka_port.schema import OWNER
+from wikka_port.texts import _, _w
 from wikka_port.visitors import Visitor
 
 Decide = Callable[[str, PageRights, bool, Privilege], Decision]
@@ -62,10 +64,21 @@ class GuardedMoves:
 
     # --- moves -------------------------------------------------------------------------------------
 
-    def rename(self, name: str, new: str, *, redirect: bool, reason: str = "") -> Move:
-        """Raises NotAllowed, NotMoved, InvalidName."""
+    def rename(self, name: str, new: str, *, redirect: bool, reason: str = "", history: bytes = b"") -> Move:
+        """``history``: of the page that is meant (``Mover.rename``).  Raises NotAllowed, NotMoved, InvalidName."""
         source, target = normalise(name), normalise(new)
+        over = self._allow(target, Privilege.WRITE, exists=False)
+        return self.wiki.mover.rename(
+            source,
+            target,
+            self._by(reason),
+            redirect=redirect,
+            allow=self._allow_rename(source, target),
+            over=over,
+            history=history,
+        )
 
+    def _allow_rename(self, source: str, target: str) -> Allow:
         def allow(rights: PageRights) -> None:
             self._allow(source, Privilege.RENAME)(rights)
             rules = self.wiki.rights.rules()
@@ -73,8 +86,7 @@ class GuardedMoves:
             if effective(target, rights, rules, Privilege.READ)[0].text != before.text:
                 self._allow(source, Privilege.CHANGE_RIGHTS)(rights)
 
-        over = self._allow(target, Privilege.WRITE, exists=False)
-        return self.wiki.mover.rename(source, target, self._by(reason), redirect=redirect, allow=allow, over=over)
+        return allow
 
     def delete(self, name: str, reason: str) -> Move:
         """Raises NotAllowed, NotMoved, InvalidName."""
@@ -141,11 +153,34 @@ class GuardedMoves:
             allow=allow,
         )
 
-    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> None:
-        self.rename(name, new, redirect=redirect, reason=reason)
+    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> bytes:
+        return self.rename(name, new, redirect=redirect, reason=reason).history
 
-    def put_redirect_away(self, name: str) -> None:
-        """For who may rename it: the redirect that a rename of this page left, and nobody edited."""
+    def move_back(self, name: str, old: str, history: bytes) -> None:
+        """Give the page ``name`` its ``old`` name again; the redirect that it left there goes, if nobody edited that.
+
+        ``history``: of the page; another one that has its name is left alone.  Raises NotAllowed, NotMoved.
+        """
+        row, there = self.wiki.mover.page_row(name), self.wiki.mover.page_row(old)
+        if history and is_there(there) and head_of(there).place(page_key(old)) == history:
+            return  # it has its old name already
+        if not is_there(row):
+            raise NothingThere(name)
+        if history not in (b"", head_of(row).place(page_key(name))):
+            raise OtherPage(name)
+        self._allow_rename(name, old)(page_rights(row, row.get(OWNER, b"")))
+        if is_there(there):
+            self._put_redirect_away(old, name)
+        self.rename(name, old, redirect=False, history=history)
+
+    def _put_redirect_away(self, name: str, to: str) -> None:
+        """For who may rename it: the redirect that a rename left, and nobody edited."""
+        page = self.wiki.page(name)
+        leads = page is not None and redirect_target(page.body, markup=page.markup) == to
+        if not leads or len(self.wiki.revisions(name, limit=2)) != 1:
+            raise NotMoved(
+                name, _("{name} is a page of its own by now. Delete it first, or choose another name.", name=name)
+            )
         self.wiki.mover.delete(name, self._by(_w("Renamed back")), allow=self._allow(normalise(name), Privilege.RENAME))
 
     def put_away(self, name: str, reason: str) -> bytes:

@@ -27,7 +27,6 @@ from wikka_port.rights.rules import (
     FAMILY,
     INHERITED,
     LISTED,
-    NO_RIGHTS,
     OWN_LISTS,
     OWN_OWNER,
     PREFIX_CHARS_MAX,
@@ -79,17 +78,23 @@ class StoredRights:
 
     def rules(self) -> Rules:
         """At most a second old."""
-        asked = self.memory.asking()
-        return (
-            self.memory.held if asked is None else self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), asked)
-        )
+        young = self.memory.young()
+        if young is not None:
+            return young
+        asked = self._clock()
+        return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), asked)
 
     def of(self, names: Collection[str]) -> dict[str, PageRights]:
         """The rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
         keys = {name: page_key(name) for name in names}
         cells = dict(self._in_steps(PAGES, set(keys.values()), _RIGHTS))
-        found = {key: page_rights(held, held.get(OWNER, b"")) for key, held in cells.items()}
-        return {name: found.get(key, NO_RIGHTS) for name, key in keys.items()}
+        return {name: _rights_in(cells.get(key, {})) for name, key in keys.items()}
+
+    def of_pages(self, names: Collection[str]) -> dict[str, PageRights]:
+        """As ``of``, of those names alone at which a page is."""
+        keys = {name: page_key(name) for name in names}
+        cells = dict(self._in_steps(PAGES, set(keys.values()), (*_RIGHTS, VERSIONCOUNT)))
+        return {name: _rights_in(cells[key]) for name, key in keys.items() if is_there(cells.get(key, {}))}
 
     def members(self, names: Collection[str]) -> dict[str, frozenset[str]]:
         """The members of group pages; a name that is a user's is no group.  At most a second old."""
@@ -204,6 +209,10 @@ class StoredRights:
             raise RightsChanged(prefix)
         self.memory.forget()
         return after
+
+
+def _rights_in(cells: Cells) -> PageRights:
+    return page_rights(cells, cells.get(OWNER, b""))
 
 
 def _check_size(rules: Rules) -> None:

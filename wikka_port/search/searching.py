@@ -20,7 +20,7 @@ from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.names import InvalidName, page_key
 from wikka_port.page_languages import ENGLISH
-from wikka_port.page_rows import Cells, autolink_of, head_of, language_of, markup_of, time_of
+from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of, time_of
 from wikka_port.schema import folded
 from wikka_port.search.page_text import page_text, title_text
 from wikka_port.search.postings import (
@@ -272,16 +272,14 @@ class _Search:
         return kept
 
     def _rows(self, keys: Sequence[bytes], columns: list[bytes], step: int) -> Iterator[list[tuple[bytes, Cells]]]:
-        """In the order of ``keys``, so many together; rows that are not there are passed over."""
+        """In the order of ``keys``, so many together; passed over is what is no page any more: the index may lag."""
         for at in range(0, len(keys), step):
             some = keys[at : at + step]
             held = dict(rows_in_steps(self._pages, some, *columns))
-            yield [(key, held[key]) for key in some if key in held]
+            yield [(key, held[key]) for key in some if is_there(held.get(key, {}))]
 
     def _is_wanted(self, cells: Cells) -> bool:
         query = self._query
-        if not head_of(cells).number:
-            return False
         time_ms = time_of(cells)
         return (
             (not query.prefix or folded(_text(cells, schema.NAME)).startswith(folded(query.prefix)))

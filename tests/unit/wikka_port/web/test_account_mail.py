@@ -135,6 +135,53 @@ def test_a_new_address_counts_once_it_is_confirmed(web: MailedWiki) -> None:
     assert directory.by_address("ada@example.org") is None
 
 
+def asked_for_address(web: MailedWiki, email: str, password: str = PASSWORD) -> str:
+    """The path in the mail to the new address."""
+    fields = {**web.form("/-/settings"), "do": "mail", "email": email, "current": password}
+    assert web.post("/-/settings", fields).status_code == 200
+    assert web.mails()[-1][0] == email
+    return web.link()
+
+
+def test_a_new_address_of_before_the_password_changed_is_no_good(web: MailedWiki) -> None:
+    """Who had learnt the password could take the account back with a mail that he kept."""
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    thief = web.other_visitor()
+    thief.sign_in("Ada")
+    kept = asked_for_address(thief, "thief@example.org")
+    web.sign_in("Ada")
+    fields = {**web.form("/-/settings"), "do": "password", "current": PASSWORD, "password": "a new good one"}
+    assert web.post("/-/settings", fields).status_code == 200
+    assert thief.follow(kept).status_code == 403
+    account = Directory(web.wiki.rows, lambda: 0).account("Ada")
+    assert account is not None
+    assert account.email == "ada@example.org"
+
+
+def test_of_two_new_addresses_the_one_that_is_confirmed_counts(web: MailedWiki) -> None:
+    """The link to an address that was a slip is of no use to its owner behind the right one."""
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    web.sign_in("Ada")
+    slip = asked_for_address(web, "adda@example.org")
+    right = asked_for_address(web, "ada@new.example")
+    assert web.follow(right).status_code == 200
+    assert web.follow(slip).status_code == 403
+    assert Directory(web.wiki.rows, lambda: 0).account("Ada").email == "ada@new.example"  # type: ignore[union-attr]
+
+
+def test_the_address_of_before_is_told_that_another_one_counts(web: MailedWiki) -> None:
+    web.register("Ada", "ada@example.org")
+    web.follow(web.link())
+    web.sign_in("Ada")
+    web.follow(asked_for_address(web, "ada@new.example"))
+    recipient, text = web.mails()[-1]
+    assert recipient == "ada@example.org"
+    assert "tell an administrator" in text
+    assert "ada@new.example" not in text
+
+
 def answer_and_work(web: MailedWiki, path: str, fields: dict[str, str]) -> tuple[int, str, list[str]]:
     """Of the request itself: what the mail's thread does is nobody's to see."""
     form = web.form(path)
