@@ -175,10 +175,10 @@ def test_an_undo_beside_an_edit_goes_on(web: WikiClient, monkeypatch: pytest.Mon
     where = renamed_by(mia, "A", "B", links="1")
     saved = GuardedMoves.save
 
-    def late(moves: GuardedMoves, page: Page, body: str, note: str, markup: str) -> Saved:
+    def late(moves: GuardedMoves, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
         monkeypatch.setattr(GuardedMoves, "save", saved)
         save(web, page.name, f"{page.body} and more", "Bob")
-        return saved(moves, page, body, note, markup)
+        return saved(moves, page, body, note, markup, language)
 
     monkeypatch.setattr(GuardedMoves, "save", late)
     undo = mia.post(where, {**mia.form(where), "undo": "1"}).headers["Location"]
