@@ -5,6 +5,7 @@
     later     the change comes again after a pause, without blame
     failed    an attempt is counted; after the last one the change becomes a dead letter
               of both, what was yielded up to the last checkpoint is written first
+    away      its effects cannot be written for reasons of the store (``RetryLater``): as later
     named     of a batch: those named have failed, the others come again at once
     lost      the worker went while it ran, or had to be ended because of another call: it is delivered again
 
@@ -23,7 +24,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, IllegalArgument, TooManyHops
+from columnar.errors import CallerError, ColumnarError, IllegalArgument, TooManyHops
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
 _DIED: Final = "the worker process went while it ran: "
+AWAY_S: Final = 5.0  # behind the minute for which effects were tried: the change comes again, and is called anew
 TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
 
 
@@ -200,6 +202,9 @@ class Outcomes:
             if call.rests:
                 self._feeder.goes_on(call)
             why = f"its effects cannot be written: {error.wire_message}"
+            if not isinstance(error, CallerError):
+                self._put_off(consumer, call.deliveries, AWAY_S, why)
+                return
             self._failed(consumer, call.deliveries, why, outcome.output, is_last=isinstance(error, TooManyHops))
             return
         if outcome.checkpoint is not None:
@@ -212,15 +217,22 @@ class Outcomes:
         elif what == "done":
             self.done(consumer, call.deliveries)
         elif what == "later":
-            until_s = asyncio.get_running_loop().time() + float(outcome.error)
-            _acquit(consumer, call.deliveries)
-            consumer.state.put_off([one.sequence for one in call.deliveries], until_s)
-            self._progress(consumer)
+            self._put_off(consumer, call.deliveries, float(outcome.error))
         elif what == "named":
             self.named(consumer, call.deliveries, dict(outcome.error), outcome.output)
         else:
             _acquit(consumer, call.deliveries)
             self._failed(consumer, call.deliveries, str(outcome.error), outcome.output)
+
+    def _put_off(self, consumer: Consumer, deliveries: list[Delivery], seconds: float, why: str = "") -> None:
+        """They come again, and no attempt is counted.  ``why``: shown with the trigger, as its last error."""
+        _acquit(consumer, deliveries)
+        now_s = asyncio.get_running_loop().time()
+        if why:
+            consumer.state.last_error = why
+            self._tell_of_failure(consumer.registration.name, deliveries[0].attempt, why, now_s)
+        consumer.state.put_off([one.sequence for one in deliveries], now_s + seconds)
+        self._progress(consumer)
 
     def done(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
         _acquit(consumer, deliveries)

@@ -105,12 +105,12 @@ class RawCalls:
     def _answer(self, ctx: CallContext, message: Request | Refusal, caller: RawCaller) -> None:
         server = self._server
         if isinstance(message, Refusal):
-            caller.replied(server.errors.refused(ctx.peer, message, ctx.protocol))
+            self._reply(caller, server.errors.refused(ctx.peer, message, ctx.protocol))
             return
         method = message.method
         handler = server.handlers.get(method.name) if method is not None else None
         if method is None or handler is None or message.kind not in (CALL, ONEWAY):
-            caller.replied(server.errors.not_served(message, ctx.protocol))
+            self._reply(caller, server.errors.not_served(message, ctx.protocol))
             return
         message.buffer = b""
         try:
@@ -134,7 +134,7 @@ class RawCalls:
             reply = server.errors.failed(ctx.peer, message, ctx.protocol, error)
         except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
             reply = server.errors.failed(ctx.peer, message, ctx.protocol, error)
-        caller.replied(reply)
+        self._reply(caller, reply)
 
     def _wait(self, pending: _Pending, waiting: Any, later: Later | None) -> None:
         pending.later = later
@@ -169,6 +169,11 @@ class RawCalls:
             return
         except Exception as error:  # noqa: BLE001 - as in ``_answer``
             reply = errors.failed(ctx.peer, request, ctx.protocol, error)
+        self._reply(caller, reply)
+
+    def _reply(self, caller: RawCaller, reply: bytes) -> None:
+        """Work in the background makes way for these calls, too: clients of other servers wait for them."""
+        self._server.answered += 1
         caller.replied(reply)
 
 

@@ -227,3 +227,17 @@ async def test_a_link_is_a_client_of_the_service_until_it_ends(cluster: PeerClus
     assert client.has_ended()
     assert closed == [client.binary.connection_id] * 2
     assert not owner.answering._links
+
+
+@clustered()
+async def test_background_work_makes_way_for_calls_of_other_servers_clients(cluster: PeerCluster) -> None:
+    """The governor looks at how many requests were answered; these come by no port."""
+    owner, link = cluster.houses[1], link_of(cluster)
+    before = owner.wire.answered
+    for _ in range(5):
+        assert await called(link, increment(b"x")).ended
+    get = packed(BINARY, SERVICE, "get", (T, b"x", b"a:n", {}), 1)
+    assert read(BINARY, SERVICE, await called(link, get).ended).value
+    assert owner.wire.answered - before == 6
+    assert isinstance(await called(link_of(cluster), increment(b"b")).ended, Moved | Unknown)
+    assert owner.wire.answered - before == 6, "a call that goes on to another server was not answered here"

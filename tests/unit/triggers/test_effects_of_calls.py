@@ -16,6 +16,8 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.region_reads import get_row
 from columnar.regions.tables import ServedTable
 from columnar.triggers import lane as lanes
+from columnar.triggers import outcomes
+from tests.support.fake_links import runs
 from tests.support.openings import region_at_once
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
@@ -66,6 +68,30 @@ async def test_a_change_is_done_when_its_effects_are_on_disk(bench: Bench) -> No
     assert out(bench, b"x") == {b"f:a": (b"1", stamp)}
     assert out(bench, b"y") == {b"f:a": (b"2", stamp)}
     assert bench.feeder.calls_in_flight() == 0
+
+
+@on_bench()
+async def test_effects_that_the_store_cannot_write_now_blame_nobody(bench: Bench) -> None:
+    """The log of the target is full behind another trigger, or its region is away: the change itself is good."""
+    region = region_at_once(bench.server, bench.out, b"x")
+    await bench.add("t", attempts=1)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(appliers, "PATIENCE_S", 0.05)
+        patch.setattr(outcomes, "AWAY_S", 0.05)
+        region.refuses_writes = True
+        did(bench, call_id, "done", put(b"x"))
+        await bench.main.until(lambda: runs(*bench.main.sent))
+    ((call_id, _, row),) = bench.main.take()
+    (consumer,) = bench.feeder.consumers_of("t")
+    assert row == b"a"
+    assert "effects cannot be written" in consumer.state.last_error
+    region.refuses_writes = False
+    did(bench, call_id, "done", put(b"x"))
+    assert await bench.keeper.wait("t", "", 10.0)
+    assert out(bench, b"x") == {b"f:a": (b"1", stamp_of(bench, b"a"))}
+    assert await bench.keeper.dead_letters("t", 10) == []
 
 
 @on_bench()
