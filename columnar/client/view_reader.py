@@ -70,13 +70,21 @@ class ViewReader:
         left, right = self._two_sides(view)
         return self._group(table, view, left, group), self._group(table, view, right, group)
 
-    def groups(self, prefix: Key = b"", limit: int = 100, after: Key | None = None) -> list[Group]:
+    def groups(
+        self,
+        prefix: Key = b"",
+        limit: int = 100,
+        after: Key | None = None,
+        *,
+        written: str = "",
+        timeout_ms: int = WAIT_MS,
+    ) -> list[Group]:
         """Groups whose keys begin with ``prefix``, ascending, from behind ``after``; without extremes.
 
         A prefix of several parts is whole but for its last one: ``(b"alice", b"")`` is all of ``alice``.  Groups of a
-        join are left sides; ``sides`` has the other.
+        join are left sides; ``sides`` has the other.  ``written``: the token of a write that must be in them (``get``).
         """
-        view, table = self._at("", 0)
+        view, table = self._at(written, timeout_ms)
         side = sides_of(view)[0]
         return [side.group(key, rows) for key, rows in islice(self._by_key(table, view, prefix, after), max(0, limit))]
 
@@ -113,28 +121,53 @@ class ViewReader:
 
     # --- members -----------------------------------------------------------------------------------
 
-    def members(self, group: Key, limit: int = 100, after: Member | None = None, *, side: str = "") -> list[Member]:
+    def members(
+        self,
+        group: Key,
+        limit: int = 100,
+        after: Member | None = None,
+        *,
+        side: str = "",
+        written: str = "",
+        timeout_ms: int = WAIT_MS,
+    ) -> list[Member]:
         """Members by source row, from behind ``after``, the last one of the page before.
 
-        ``side``: of a join, ``left`` or ``right``; ``left`` where nothing is said.
+        ``side``: of a join, ``left`` or ``right``; ``left`` where nothing is said.  ``written``: as in
+        ``groups``.
         """
-        view, table = self._at("", 0)
+        view, table = self._at(written, timeout_ms)
         return self._members(table, self._side(view, side), rows_of(view, group), limit, after)
 
-    def top(self, group: Key, n: int = 10, after: Member | None = None, *, side: str = "") -> list[Member]:
-        """The first members by the view's order, each with what it carries.  IllegalArgument: the view has no order."""
-        view, table = self._at("", 0)
+    def top(
+        self,
+        group: Key,
+        n: int = 10,
+        after: Member | None = None,
+        *,
+        side: str = "",
+        written: str = "",
+        timeout_ms: int = WAIT_MS,
+    ) -> list[Member]:
+        """The first members by the view's order, each with what it carries.  IllegalArgument: the view has no order.
+
+        ``written``: as in ``groups``.
+        """
+        view, table = self._at(written, timeout_ms)
         chosen = self._side(view, side)
         if chosen.order is None:
             raise IllegalArgument(f"view {view.name} has no order; declare it with order='family:qualifier desc'")
         return self._ordered(table, chosen, rows_of(view, group), n, after.place if after is not None else b"")
 
-    def pairs(self, group: Key, kind: Kind = "inner") -> Iterator[Pair]:
+    def pairs(
+        self, group: Key, kind: Kind = "inner", *, written: str = "", timeout_ms: int = WAIT_MS
+    ) -> Iterator[Pair]:
         """Each member of the left side with each of the right one, by their rows.
 
         ``left``: a left member without any right one comes with None; ``outer``: a right one without a left one, too.
+        ``written``: as in ``groups``; waited for with the first pair.
         """
-        view, table = self._at("", 0)
+        view, table = self._at(written, timeout_ms)
         left, right = self._two_sides(view)
         if kind not in ("inner", "left", "outer"):
             raise IllegalArgument(f"pairs are 'inner', 'left' or 'outer', not '{kind}'")

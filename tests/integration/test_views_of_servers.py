@@ -58,6 +58,15 @@ def test_reads_see_what_was_written(cluster: ClusterProcess) -> None:
         assert [one.key for one in authors.groups()] == AUTHORS
         wrote = connection.table("pages").mutate(b"page999", [Put(b"meta:author", b"new"), Put(b"meta:size", b"7")])
         assert authors.get(b"new", after=wrote.sequence, timeout_ms=WAIT_MS).sums["size"] == 7
+        beyond = f"{wrote.sequence.rpartition('-')[0]}-{int(wrote.sequence.rpartition('-')[2]) + 1_000_000}"
+        reads = (
+            lambda token, wait: authors.groups(b"", written=token, timeout_ms=wait),
+            lambda token, wait: authors.members(b"new", written=token, timeout_ms=wait),
+        )
+        for read in reads:
+            assert read(wrote.sequence, WAIT_MS)
+            with pytest.raises(NotYet):
+                read(beyond, 1)
         origin, _, number = wrote.sequence.rpartition("-")
         with pytest.raises(NotYet):
             authors.get(b"new", after=f"{origin}-{int(number) + 1_000_000}", timeout_ms=1)
