@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -66,7 +67,8 @@ class Checkout:
 
     @contextmanager
     def store(self, data: Path) -> Iterator[tuple[int, int]]:
-        """The port and the process id of a store of this checkout."""
+        """The port and the process id of a store of this checkout; it ends with this process, SIGKILL excepted."""
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         port = free_port()
         where = ["--data", str(data), "--port", str(port)]
         command = self.command("columnar", "standalone", *where, *STORE)
