@@ -248,6 +248,7 @@ def revert(
         for name in names[:_SHOWN]:
             plan = planned(wiki, author, since_ms, name)
             to = f"back to revision {plan.to}" if plan.to else "deleted"
+            to = f"{plan.back} has this name again" if plan.back else to
             click.echo(f"  {name}: {plan.why or f'{plan.edits} edits go, {to}'}")
         click.echo(f"{len(names):,} pages{'' if len(names) <= _SHOWN else f'; the first {_SHOWN} are shown'}")
         if dry_run or not names:
@@ -264,6 +265,7 @@ def revert(
 def _leads(page: Page, target: str) -> bool:
     """The page is the redirect of a rename that came so far and was stopped."""
     return redirect_target(page.body, markup=page.markup) == target
+
 
 def _undo(wiki: Wiki, job_id: str) -> None:
     jobs = Jobs(wiki.rows, clock_ms)

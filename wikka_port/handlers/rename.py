@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import islice
+from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
@@ -59,7 +60,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 def _begin_jobs(site: Site, request: Request, move: Move) -> str:
     """The page is moved already; what follows can be gone on with.  Id of the job to look at, "": none."""
     wiki, visitor, old = site.wiki.moves.wiki, site.visitor, move.source
-    given = {"source": old, "target": move.target, "redirect": move.redirect, "history": move.history}
+    given: dict[str, Any] = {"source": old, "target": move.target, "redirect": move.redirect, "history": move.history}
     jobs, last = Jobs(wiki.rows, clock_ms), b""
     try:
         wiki.settle("", site.config.settle_s)

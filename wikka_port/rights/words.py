@@ -25,7 +25,7 @@ class Named:
     """The meaning of a name in a list."""
 
     kind: Literal["user", "group", "nobody"]
-    members: int = 0  # of a group
+    members: int = 0  # of a group; 0: they are not to be counted
     joined_by: str = ""  # who may edit the group page and so become a member: "everybody", "whoever is signed in", ""
 
 
@@ -75,7 +75,8 @@ def _of_name(entry: Entry, found: Named) -> str:
     verb = "may not" if entry.negated else "may"
     if found.kind == "group":
         members = "its one member" if found.members == 1 else f"its {found.members} members"
-        return f"The group {entry.name} ({members}) {verb}."
+        counted = f" ({members})" if found.members else ""
+        return f"The group {entry.name}{counted} {verb}."
     return f"{entry.name} {verb}."
 
 
