@@ -5,6 +5,9 @@
     changes     the list of changes
     moves       who renamed, deleted or asked for work on many pages
 
+and the owner of pages, deleted ones and their revisions among them, who keeps nobody else from owning them: the name
+stays taken, and so does the neutral one.
+
 Each table is searched itself, so no index has to be complete but ``changes``, whose own rows are rewritten.  Each cell
 is written with the timestamp that it has, so doing it twice is doing it once, and a page with a newer revision is
 never touched.  Cost: one scan of each table, on the store's side and without texts, and two or three cells for each
@@ -19,6 +22,7 @@ from typing import Final
 from columnar.client import Connection, Put
 from wikka_port import schema
 from wikka_port.moving.journal import BY, DELETED, GONE_BY, MOVES, SIGNED
+from wikka_port.rights.rules import OWN_OWNER
 from wikka_port.store import Store
 
 _STEP: Final = 200  # rows in one call
@@ -30,6 +34,8 @@ _PLACES: Final = (
     (DELETED, GONE_BY, b""),  # nobody deletes a page under the name of an account that is not his
     (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
     (MOVES, BY, SIGNED),
+    (schema.REVISIONS, schema.OWNER, b""),
+    *((table, column, b"") for table in (schema.PAGES, DELETED) for column in (schema.OWNER, OWN_OWNER)),
 )
 _WHOLE: Final = ((b"", b""),)
 # A scan that finds nothing answers at its end: keys that begin with a digit of an MD5 are searched digit by digit.
@@ -49,7 +55,7 @@ def rename_edits(store: Store, name: str, new: str) -> int:
         asked = {column: name.encode(), **({signed: b"account"} if signed else {})}
         for start, stop in (_BY_DIGIT if table in _KEYED else _WHOLE) if table in there else ():
             renamed = _rename(store, table, column, asked, new, start, stop)
-            edits += renamed if table == schema.REVISIONS else 0
+            edits += renamed if (table, column) == (schema.REVISIONS, schema.REVISION_AUTHOR) else 0
     return edits
 
 

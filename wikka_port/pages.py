@@ -123,9 +123,9 @@ class Wiki(Listings):
         self.drafts = Drafts(self.rows)
         self.suggestions = Suggestions(self.rows)
         self._clock = clock
-        self.rights = StoredRights(self.rows)
         self._listed_languages: set[str] = set()
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
+        self.rights = StoredRights(self.rows, finish=self.mover.finish)
 
     def prepare(self) -> list[str]:
         """Create what tables there are not yet and register the triggers.  Changes nothing the second time.

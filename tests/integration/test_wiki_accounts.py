@@ -24,6 +24,7 @@ from wikka_port.moving.journal import DELETED, MOVES
 from wikka_port.moving.mover import By
 from wikka_port.moving.trash import deleted
 from wikka_port.pages import Wiki, clock_ms
+from wikka_port.rights.rules import PageRights, Privilege
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +277,32 @@ def test_an_account_that_ends_signs_no_deleted_page_and_no_hidden_revision(wiki:
     assert sorted(changed) == sorted([neutral, neutral, name, neutral, "Eve"])
     assert not checked(wiki).differences
     assert finish(wiki, account) == 0, "twice is once"
+
+
+def test_an_account_that_ends_is_named_as_the_owner_of_no_page(wiki: Wiki, directory: Directory) -> None:
+    """Of none that is there, was deleted, has other rights since, or comes back to an older revision."""
+    name, page = f"Ira {wiki.indexes}", f"Owned {wiki.indexes}"
+    account = directory.make(name, status="active")
+    neutral, by = neutral_name(account), By(name, "account")
+    for number in range(4):
+        wiki.save(f"{page} {number}", "text", author=name, base=0, owner=name, signed="account")
+    before = PageRights(name)
+    wiki.rights.change(f"{page} 1", before, name.upper(), {Privilege.READ: "Eve"})
+    wiki.rights.change(f"{page} 2", before, name.lower(), {})
+    for number in (2, 3):
+        wiki.mover.delete(f"{page} {number}", by)
+    wiki.settle("", 30)
+    assert wiki.owned(name, limit=10) == [f"{page} 0", f"{page} 1"], "however the name was typed"
+    assert leave(wiki, directory, account) == 4
+    assert not holding(wiki, name)
+    for one in deleted(wiki.rows):
+        if one.name.startswith(page):
+            wiki.mover.undelete(one.name, one.row, By("Eve", "account"))
+    wiki.settle("", 30)
+    there = [wiki.page(f"{page} {number}") for number in range(4)]
+    assert [one.owner for one in there if one] == [neutral] * 4
+    assert wiki.rights.of([f"{page} 1"])[f"{page} 1"].lists == {Privilege.READ: "Eve"}, "rights stay as they were"
+    assert not checked(wiki).differences
 
 
 def holding(wiki: Wiki, name: str) -> list[tuple[bytes, bytes, bytes]]:

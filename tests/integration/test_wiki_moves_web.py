@@ -222,6 +222,25 @@ def test_no_page_comes_to_a_name_that_looks_like_another_one(web: WikiClient) ->
     assert mia.post("/Mine/rename", {**mia.form("/Mine/rename"), "new": "Mine."}).status_code == 303, "it leaves Mine"
 
 
+def test_no_page_becomes_a_group_of_the_site_by_a_move(web: WikiClient) -> None:
+    rights = web.wiki.rights
+    rights.change_rules("vault/", {Privilege.READ: "Groups/Editors"}, rights.rules())
+    mia, admin = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    for name in ("Mine", "A", "A/Editors"):
+        save(web, name, "+Mia+", owner="Mia")
+    form = mia.form("/Mine/rename")
+    assert mia.post("/Mine/rename", {**form, "new": "Groups/Editors"}).status_code == 400
+    renamed_by(mia, "A", "Groups", subpages="1")
+    assert mia.post("/Mine/delete", mia.form("/Mine/delete")).status_code == 303
+    assert mia.post("/Mine/undelete", {**mia.form("/Mine/undelete"), "new": "Groups/Editors"}).status_code == 400
+    assert (text(web, "Groups"), text(web, "A/Editors"), text(web, "Groups/Editors")) == ("+Mia+", "+Mia+", None)
+    renamed_by(admin, "A~2FEditors", "Groups/Editors")
+    assert text(web, "Groups/Editors") == "+Mia+"
+    assert mia.post("/Groups~2FEditors/delete", mia.form("/Groups~2FEditors/delete")).status_code == 303
+    form = mia.form("/Groups~2FEditors/undelete")
+    assert mia.post("/Groups~2FEditors/undelete", {**form, "new": "Groups/Editors"}).status_code == 303, "it was there"
+
+
 def test_a_page_is_not_published_by_a_name_under_another_list(web: WikiClient) -> None:
     rights = web.wiki.rights
     rights.change_rules("vault/", {Privilege.READ: "Mia\nOlga"}, rights.rules())
@@ -289,6 +308,25 @@ def test_a_hidden_revision_is_shown_to_nobody_and_follows_a_rename(web: WikiClie
     assert root.post("/Moved/hide", {**form, "revision": "2", "show": "1"}).status_code == 303
     assert root.get("/Moved/raw?revision=2").text == "WORTGEHEIM"
     assert "WORTGEHEIM" in root.get("/-/recentchanges").text
+
+
+def test_a_page_that_somebody_renamed_has_its_name_again_with_all_that_he_did(web: WikiClient) -> None:
+    mal, admin = web.signed_in("Mal"), web.signed_in("Root", admin=True)
+    for name in ("Good", "Zoo"):
+        save(web, name, f"text of {name}")
+    save(web, "Linking", "[[Good]]")
+    save(web, "Older", "#REDIRECT [[Zoo]]", "Mal")
+    renamed_by(mal, "Good", "Junk", redirect="1", links="1")
+    save(web, "Junk", "spoilt", "Mal")
+    renamed_by(mal, "Zoo", "Ape house", redirect="1")
+    save(web, "Ape house", "spoilt", "Mal")
+    asked = "/-/massrevert?author=Mal&since=2020-01-01"
+    assert "Junk has this name again" in admin.get(asked).text
+    admin.post("/-/massrevert", {**admin.form(asked), "author": "Mal", "since": "2020-01-01"})
+    wait_for_jobs()
+    assert [text(web, name) for name in ("Good", "Zoo", "Linking")] == ["text of Good", "text of Zoo", "[[Good]]"]
+    assert [text(web, name) for name in ("Junk", "Ape house", "Older")] == [None, None, None]
+    assert check(web.wiki).differences == ()
 
 
 def test_all_edits_of_somebody_are_looked_at_and_taken_back(web: WikiClient) -> None:

@@ -20,6 +20,7 @@ from wikka_port.app import make_application
 from wikka_port.cli import main
 from wikka_port.config import WikiConfig
 from wikka_port.first_pages import write_first_pages
+from wikka_port.moving.mover import By
 from wikka_port.older_tables import FamiliesMissing
 from wikka_port.pages import Conflict, Wiki
 from wikka_port.rights.acl import BadList
@@ -55,7 +56,7 @@ def clock() -> Clock:
 def opened(store: StoreThread, clock: Clock, *, plain: bool = False) -> Wiki:
     """As another process would; ``clock``: by which it holds rules and groups."""
     made = Wiki("127.0.0.1", store.port, indexes="application")
-    made.rights = StoredRights(made.rows, clock)
+    made.rights = StoredRights(made.rows, clock, made.mover.finish)
     if plain:
         made.store._is_columnar = False
     return made
@@ -94,6 +95,48 @@ def test_a_change_is_one_step_with_its_number(wiki: Wiki) -> None:
     wiki.save("P", "more", author="Bob", base=1)
     assert rights_of(wiki, "P") == last, "an edit leaves them as they are"
     assert consistency.check(wiki).differences == ()
+
+
+class Fallen(Exception):
+    pass
+
+
+@pytest.mark.parametrize("step", ["mark", "arrive", "moved", "leave"])
+def test_rights_can_be_changed_behind_a_move_that_fell(wiki: Wiki, step: str) -> None:
+    wiki.save("P", "text", author="Ann", base=0, owner="Olga")
+
+    def fall(reached: str) -> None:
+        if reached == step:
+            raise Fallen
+
+    wiki.mover.reached = fall
+    with pytest.raises(Fallen):
+        wiki.mover.rename("P", "Q", By("Ann"))
+    wiki.mover.reached = lambda reached: None
+    if step != "leave":  # behind it the old name is a redirect, held by nobody
+        with pytest.raises(RightsChanged):
+            wiki.rights.change("P", rights_of(wiki, "P"), "Ann", {READ: "Ann"})
+    for _ in range(2):
+        try:
+            wiki.rights.change("Q", rights_of(wiki, "Q"), "Ann", {READ: "Ann"})
+        except RightsChanged:
+            continue
+        break
+    assert (rights_of(wiki, "Q").owner, rights_of(wiki, "Q").lists) == ("Ann", {READ: "Ann"})
+    assert rights_of(wiki, "P").owner == "Olga"
+    assert consistency.check(wiki).differences == ()
+
+
+def test_a_page_that_ended_meanwhile_leaves_no_rights_to_the_next_one(wiki: Wiki) -> None:
+    wiki.save("P", "text", author="Ann", base=0, owner="Olga")
+    before = rights_of(wiki, "P")
+    wiki.mover.delete("P", By("Olga"))
+    with pytest.raises(RightsChanged):
+        wiki.rights.change("P", before, "Mallory", {})
+    wiki.save("P", "another page", author="Bob", base=0, owner="Bob")
+    with pytest.raises(RightsChanged):
+        wiki.rights.change("P", before, "Mallory", {})
+    assert rights_of(wiki, "P").owner == "Bob"
 
 
 def guarded_save(wiki: Wiki, body: str, base: int, meanwhile: Callable[[], object]) -> Any:

@@ -221,6 +221,7 @@ def test_names_are_suggested_by_their_beginning_then_by_their_words(wiki: Wiki) 
     assert wiki.suggested("riv", most=8) == ["TidalRivers"]
     assert wiki.suggested("apol", most=2) == ["Apollo", "Apollo 11"]
     assert wiki.suggested("  ", most=8) == []
+    assert wiki.suggested("\u0301", most=8) == [], "an accent without a letter"
     assert wiki.suggested("everywhere", most=8) == []
 
 

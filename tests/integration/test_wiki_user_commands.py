@@ -67,6 +67,18 @@ def test_an_account_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
     assert token not in told
 
 
+def test_no_command_frees_a_name_that_was_somebodys(wikka: Any) -> None:
+    assert wikka("user", "add", "Grace").exit_code == 0
+    assert wikka("user", "set", "Grace", "--status", "signed-up").exit_code == 2, "a day later anybody had her pages"
+    assert wikka("user", "set", "Grace", "--status", "deleted").exit_code == 0
+    for change in (("--status", "active"), ("--admin",), ("--email", "eve@example.org")):
+        refused = wikka("user", "set", "Grace", *change)
+        assert refused.exit_code == 1, change
+        assert "is erased" in refused.stderr
+    assert wikka("user", "set", "Grace", "--status", "deleted").exit_code == 0, "what fell is gone on with"
+    assert json.loads(wikka("user", "list", "--status", "deleted", "--json").stdout)[-1]["email"] == ""
+
+
 def test_what_is_refused_says_why(wikka: Any) -> None:
     assert wikka("user", "add", "Bob").exit_code == 0
     for words, why in (

@@ -1,9 +1,10 @@
 """Signing in with a name and a password.
 
-The answer to a wrong password and to a name that nobody has is the same, and so is the work behind it: one get, one
+The answer to a wrong password and to a name that nobody has is the same, and so is the work behind it: two gets, one
 hash, one entry in the audit.  The state of an account is told only to a person who knows its password.
 
 Attempts are limited by network, and by account: guesses from many networks at one account are slow together.
+Attempts from a network from which the account is signed in are counted apart: who guesses elsewhere keeps no owner out.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class SigningIn:
         self.check_rate(client)
         name = name[:ADDRESS_CHARS_MAX]
         account = self._named(name)
-        self._check(self.by_account, (account.row if account else user_row(name)).hex())
+        self._check(self.by_account, self._counted_as(account.row if account else user_row(name), client))
         if not self.is_password(account, password):
             self.audit.note("sign-in refused", user=account.name if account else "", network=client.network)
             raise Refused(_(WRONG))
@@ -92,6 +93,10 @@ class SigningIn:
     def check_rate(self, client: Client) -> None:
         """Count an attempt of the network.  Raises Refused."""
         self._check(self.by_network, client.address)
+
+    def _counted_as(self, row: bytes, client: Client) -> str:
+        is_known = any(one.session.network == client.network for one in self.sessions.of(row))
+        return f"{row.hex()} {client.network}" if is_known else row.hex()
 
     def _check(self, limiter: RateLimiter, key: str) -> None:
         wait_s = math.ceil(limiter.wait_s(key))

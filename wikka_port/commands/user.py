@@ -24,6 +24,8 @@ from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
 
 REFUSED: Final = 1  # exit status
+# The others are of accounts that have not begun: the name of one that is "signed-up" for long is free for everybody.
+_SETTABLE: Final = ("active", "banned", "deleted", "pending", "suspended")
 F = TypeVar("F", bound=Callable[..., Any])
 _json = click.option("--json", "as_json", is_flag=True, help="For programs.")
 
@@ -92,7 +94,7 @@ def add(
 @user.command("set")
 @store_options
 @click.argument("name")
-@click.option("--status", type=click.Choice(sorted(STATUSES)), help="deleted: erased, its edits get a neutral name.")
+@click.option("--status", type=click.Choice(_SETTABLE), help="deleted: erased, its edits get a neutral name.")
 @click.option("--admin/--no-admin", default=None, help="Make or unmake an administrator.")
 @click.option("--email", help='Their mail address, without a confirmation; "" takes it away.')
 @_json
@@ -110,6 +112,8 @@ def set_user(
     with open_wiki(store, indexes, tls, pool=2) as wiki:
         accounts = accounts_of(wiki)
         account = _named(accounts, name)
+        if account.status == "deleted" and (status != "deleted" or admin is not None or email is not None):
+            _refuse(f"the account '{account.name}' is erased, and does not come back; its name stays taken")
         if email is not None:
             _set_email(accounts, account, email)
         if admin is not None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from wikka_port.look_alikes import LookAlike, look_alike, twins
 from wikka_port.site import Site
-from wikka_port.texts import _
+from wikka_port.texts import N_, _
+
+GROUP: Final = N_(
+    "No new page can have this name: lists of rights mean a group by it, and its text would say who is in it. "
+    "An administrator can make the page."
+)
 
 
 def refusal(site: Site, name: str, *, leaving: str = "") -> str:
@@ -12,6 +19,8 @@ def refusal(site: Site, name: str, *, leaving: str = "") -> str:
 
     ``leaving`` is the name that the page has now.  The sentence says nothing of a page that the visitor may not read.
     """
+    if site.wiki.would_be_group(name):
+        return _(GROUP)
     like = look_alike(name)
     others = [one for one in twins(name) if one != leaving] if like is None else []
     found = sorted(site.wiki.existing(others)) if others else []

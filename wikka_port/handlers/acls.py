@@ -44,7 +44,10 @@ def handle(site: Site, request: Request, name: str) -> Response:
     site.wiki.require(name, Privilege.CHANGE_RIGHTS)
     if request.method == "POST":
         return _posted(site, request, page, proposal_of(request.form))
-    shown = {one.privilege: one.access.text for one in explained(site.wiki.rights, page.name, page.rights)}
+    shown = {
+        one.privilege: one.access.text
+        for one in explained(site.wiki.rights, page.name, page.rights, site.wiki.readable)
+    }
     return _form(site, request, page, proposal_from(page.rights, shown))
 
 
@@ -141,7 +144,7 @@ def _form(
         status=status,
         page_name=page.name,
         page=page,
-        explained=explained(site.wiki.rights, page.name, page.rights),
+        explained=explained(site.wiki.rights, page.name, page.rights, site.wiki.readable),
         always=who_always(page.owner),
         proposal=proposal,
         privileges=[(privilege, _(TITLES[privilege])) for privilege in LISTED],

@@ -2,7 +2,8 @@
 
 links     the links to the old name lead to the new one; saved as an edit
 subpages  Name/x becomes New/x
-revert    back to the newest revision that is not of the author, or before ``since``; a page that he began is deleted
+revert    back to the newest revision that is not of the author, or before ``since``; a page that he began is deleted;
+          a page that he renamed has its old name again, if he left a redirect there
 delete    the page is deleted
 undo      of links: the text before comes back where nobody has edited since, else the links are led back;
           of subpages: each is renamed back, unless another page has its name by now;
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from wikka_port.limits import JOB_PAGES_MAX, REVERTED_LOOKS
+from wikka_port.markup.links import redirect_target
 from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Act, Item, Job, Jobs
 from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
@@ -64,6 +66,7 @@ class Reverted:
     edits: int  # of the author, that go
     to: int  # the revision whose text comes back; 0: the page is deleted, since he began it
     why: str = ""  # it is left as it is
+    back: str = ""  # of a redirect that he left by a rename: the name that the page has now
 
 
 def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
@@ -155,9 +158,18 @@ def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
                 return Reverted(name, edits, one.number, "" if edits else _(EDITED))
             edits += 1
         if len(found) < 50:
-            return Reverted(name, edits, 0, "" if edits else _(NO_PAGE))
+            back = _renamed_to(wiki, name) if edits == 1 else ""
+            return Reverted(name, edits, 0, "" if edits else _(NO_PAGE), back)
         below = found[-1].number
     return Reverted(name, edits, 0, _("it has more than {most} such edits", most=REVERTED_LOOKS))
+
+
+def _renamed_to(wiki: Wiki, name: str) -> str:
+    """The name of the page that was renamed and left this redirect, which is its next revision but for the name."""
+    page = wiki.page(name)
+    to = redirect_target(page.body, markup=page.markup) if page is not None else None
+    before = wiki.revision(to, page.number - 1) if page is not None and to is not None else None
+    return to if to is not None and before is not None and before.name == name else ""
 
 
 def _is_his(one: Revision, author: str, since_ms: int) -> bool:
@@ -165,10 +177,17 @@ def _is_his(one: Revision, author: str, since_ms: int) -> bool:
 
 
 def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
+    is_back = False
     for _attempt in range(_TRIES):
         page, plan = wiki.page(name), planned(wiki, job.author, job.since_ms, name)
+        if plan.why == _(EDITED) and is_back:
+            return Item(name)
         if plan.why or page is None:
             return Item(name, why=plan.why or _w(NO_PAGE))
+        if plan.back:
+            hands.move_back(plan.back, name, b"")
+            is_back = True
+            continue
         if not plan.to:
             return _put_away(name, job.reason or _w("All of {author}", author=job.author), hands)
         old = wiki.revision(name, plan.to)

@@ -5,7 +5,7 @@ Reads what the names in the lists stand for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from wikka_port.rights.acl import AccessList, lets_all_in, read_list
@@ -16,6 +16,7 @@ from wikka_port.rights.words import TITLES, Joiners, Named, Words, in_words
 from wikka_port.texts import _
 from wikka_port.visitors import Visitor
 
+Readable = Callable[[Collection[str]], Collection[str]]
 _JOINERS_MAX = 20  # group pages of one list whose own rights are looked at
 
 
@@ -28,11 +29,16 @@ class Explained:
     words: Words
 
 
-def explained(stored: StoredRights, name: str, rights: PageRights) -> list[Explained]:
-    """The list that counts for each privilege.  Raises StoreAway."""
+def explained(
+    stored: StoredRights, name: str, rights: PageRights, readable: Readable = lambda names: names
+) -> list[Explained]:
+    """The list that counts for each privilege.  Raises StoreAway.
+
+    ``readable``: those of the names of pages that the reader of this may read; of other groups no members are counted.
+    """
     rules = stored.rules()
     lists = {privilege: effective(name, rights, rules, privilege) for privilege in LISTED}
-    named = _named(stored, rules, {one for access, _ in lists.values() for one in access.names})
+    named = _named(stored, rules, {one for access, _ in lists.values() for one in access.names}, readable)
     return [
         Explained(privilege, _(TITLES[privilege]), source, access, in_words(access, named.__getitem__))
         for privilege, (access, source) in lists.items()
@@ -52,16 +58,19 @@ def decisions(stored: StoredRights, visitor: Visitor, page: Guarded) -> Mapping[
     return {privilege: may(visitor, full, privilege) for privilege in (*LISTED, Privilege.CHANGE_RIGHTS)}
 
 
-def _named(stored: StoredRights, rules: Rules, names: Iterable[str]) -> dict[str, Named]:
+def _named(
+    stored: StoredRights, rules: Rules, names: Iterable[str], readable: Readable = lambda names: names
+) -> dict[str, Named]:
     asked = sorted(names)
     users = stored.users(asked)
     members = stored.members([name for name in asked if name not in users])
     groups = [name for name in asked if members.get(name)]
     rights = stored.of(groups[:_JOINERS_MAX])
     found = {name: Named("user") if name in users else Named("nobody") for name in asked}
+    counted = set(readable(groups))
     for name in groups:
         joined_by = _joined_by(effective(name, rights[name], rules, Privilege.WRITE)[0]) if name in rights else ""
-        found[name] = Named("group", len(members[name]), joined_by)
+        found[name] = Named("group", len(members[name]) if name in counted else 0, joined_by)
     return found
 
 

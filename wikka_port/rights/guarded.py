@@ -147,6 +147,10 @@ class GuardedWiki:
         asked = set(names)
         return asked if not asked or self._is_open() else self._may_read(self._wiki.rights.of_pages(asked))
 
+    def would_be_group(self, name: str) -> bool:
+        """Administrators alone begin a page of a name that lists mean as a group: its text says who is in it."""
+        return not (self.visitor.admin and self.visitor.is_active) and self._wiki.rights.means_group(name)
+
     def _may_read(self, rights: Mapping[str, PageRights]) -> set[str]:
         rules = self._wiki.rights.rules()
         groups = self._wiki.rights.members(group_names(self.visitor, rights.items(), rules))

@@ -30,8 +30,8 @@ class RulesMemory:
     def young(self) -> Rules | None:
         """The rules if they are young enough; None: they have to be read.
 
-        It is one answer, not a question and then a look: another thread may ``forget`` in between, and no rules at all
-        let everybody in.
+        The answer is the rules themselves: another thread may ``forget`` between a question and a look, and no rules
+        at all let everybody in.
         """
         held = self._held
         return held[1] if held is not None and 0 <= self._clock() - held[0] < RIGHTS_AGE_S else None

@@ -68,6 +68,8 @@ class GuardedMoves:
         """``history``: of the page that is meant (``Mover.rename``).  Raises NotAllowed, NotMoved, InvalidName."""
         source, target = normalise(name), normalise(new)
         over = self._allow(target, Privilege.WRITE, exists=False)
+        if not history:  # else it is a name that the page had before
+            self._check_no_group(target)
         return self.wiki.mover.rename(
             source,
             target,
@@ -77,6 +79,12 @@ class GuardedMoves:
             over=over,
             history=history,
         )
+
+    def _check_no_group(self, name: str) -> None:
+        """Raises NotMoved for who is no administrator (``GuardedWiki.would_be_group``)."""
+        if not (self.visitor.admin and self.visitor.is_active) and self.wiki.rights.means_group(name):
+            said = _("Lists of rights mean a group by {name}: an administrator can make the page.", name=name)
+            raise NotMoved(name, said)
 
     def _allow_rename(self, source: str, target: str) -> Allow:
         def allow(rights: PageRights) -> None:
@@ -97,6 +105,8 @@ class GuardedMoves:
     def undelete(self, one: Deleted, new: str = "") -> Move:
         """Raises NotAllowed, NotMoved, InvalidName."""
         target = normalise(new) if new else one.name
+        if target != one.name:
+            self._check_no_group(target)
         over = self._allow(target, Privilege.WRITE, exists=False)
         allow = self._allow(one.name, Privilege.DELETE)
         move = self.wiki.mover.undelete(one.name, one.row, self._by(""), new=target, allow=allow, over=over)

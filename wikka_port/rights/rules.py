@@ -20,11 +20,12 @@ Knows nothing of the store, and of whom lists let in (``acl``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from wikka_port.names import InvalidName, normalise
 from wikka_port.rights.acl import AccessList, read_list
 from wikka_port.schema import folded
 from wikka_port.texts import _
@@ -138,6 +139,14 @@ def _lists(cells: Mapping[bytes, bytes]) -> Iterator[tuple[tuple[Privilege, str]
             yield (privilege, prefix.decode(errors="replace")), read_list(value.decode(errors="replace"))
 
 
+def _page_names(lists: Iterable[AccessList]) -> Iterator[str]:
+    for name in {name for access in lists for name in access.names}:
+        try:
+            yield normalise(name)
+        except InvalidName:
+            continue  # no page can be called so
+
+
 class Rules:
     """The lists of the site by prefix.  Immutable."""
 
@@ -148,6 +157,7 @@ class Rules:
         self.has_own_lists: Final = OWN_LISTS in self.cells
         self.is_open: Final = not self.lists and not self.has_own_lists  # nobody ever made a rule
         self.revision: Final = self.cells.get(REVISION, b"")
+        self.named: Final = frozenset(_page_names(self.lists.values()))  # pages of these names are groups
         self._longest_first = {
             privilege: sorted((prefix for of, prefix in self.lists if of is privilege), key=len, reverse=True)
             for privilege in LISTED

@@ -18,6 +18,7 @@ from typing import Final
 
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.accounts.tables import ID, USERS, user_row
+from wikka_port.accounts.tables import NAME as ACCOUNT_NAME
 from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.names import InvalidName, page_key
 from wikka_port.page_rows import is_stale, is_there
@@ -27,10 +28,12 @@ from wikka_port.rights.rules import (
     FAMILY,
     INHERITED,
     LISTED,
+    NO_OWNERS,
     OWN_LISTS,
     OWN_OWNER,
     PREFIX_CHARS_MAX,
     PREFIXES_MAX,
+    PUBLIC,
     REVISION,
     RULES_BYTES_MAX,
     RULES_ROW,
@@ -67,8 +70,14 @@ class RightsChanged(Exception):
 class StoredRights:
     """Thread-safe.  Everything may raise StoreAway."""
 
-    def __init__(self, rows: Rows, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock``: in seconds, of this process."""
+    def __init__(
+        self,
+        rows: Rows,
+        clock: Callable[[], float] = time.monotonic,
+        finish: Callable[[bytes], object] = lambda move: None,
+    ) -> None:
+        """``clock``: in seconds, of this process; ``finish`` goes on with a move that fell, by its id."""
+        self._finish = finish
         self._rows = rows
         self._clock = clock
         self.memory = RulesMemory(clock)
@@ -113,6 +122,10 @@ class StoredRights:
         """The registered users among ``names``."""
         rows = {user_row(name): name for name in names if name}
         return {rows[row] for row, _ in self._in_steps(USERS, rows, (ID,))}
+
+    def means_group(self, name: str) -> bool:
+        """A list of the site or of a prefix has the name, and no user has it: a page of that name is a group."""
+        return name in self.rules().named and name not in self.users([name])
 
     def _read_groups(self, names: Collection[str]) -> dict[str, Group]:
         users = self.users(names)
@@ -166,21 +179,36 @@ class StoredRights:
             self._announce(token)
         revision = next_revision(before.revision, token)
         texts = {page_column(one): kept[one].encode() if one in kept else INHERITED for one in LISTED}
+        owner = self._as_registered(owner)
         puts = {REVISION: revision, OWN_OWNER: owner.encode(), **texts}
-        self._change_page(name, before.revision, puts)
+        self._change_page(name, before, puts)
         if kept or before.lists:
             self._announce(token)
         return PageRights(owner, kept, revision)
 
-    def _change_page(self, name: str, before: bytes, puts: Mapping[bytes, bytes]) -> None:
-        """Not while a move holds the page: its rights may have been read for its new row.  RightsChanged."""
+    def _as_registered(self, owner: str) -> str:
+        """The name as its account has it: pages are found by their owner to the letter."""
+        if owner in NO_OWNERS or owner == PUBLIC:
+            return owner
+        account = self._rows.row(USERS, user_row(owner), [ACCOUNT_NAME])
+        return account[ACCOUNT_NAME].decode() if ACCOUNT_NAME in account else owner
+
+    def _change_page(self, name: str, before: PageRights, puts: Mapping[bytes, bytes]) -> None:
+        """Not while a move holds the page: its rights may have been read for its new row.  RightsChanged.
+
+        The move is finished first, so the next attempt meets the page where it is then.
+        """
         key = page_key(name)
         for _attempt in range(_ATTEMPTS):
-            held = self._rows.row(PAGES, key, [VERSIONCOUNT, REVISION])
+            held = self._rows.row(PAGES, key, [*_RIGHTS, VERSIONCOUNT])
             newest = held.get(VERSIONCOUNT)
-            if held.get(REVISION, b"") != before or parse_head(newest).mark:
-                break
-            if self._rows.change(PAGES, key, {REVISION: before or None, VERSIONCOUNT: newest}, puts):
+            mark = parse_head(newest).mark
+            if mark:
+                self._finish(mark)
+            rights = _rights_in(held)
+            if mark or (rights.owner, rights.revision) != (before.owner, before.revision) or not is_there(held):
+                break  # another page may have the name by now, and the same revision: none
+            if self._rows.change(PAGES, key, {REVISION: before.revision or None, VERSIONCOUNT: newest}, puts):
                 return
         raise RightsChanged(name)
 

@@ -43,7 +43,7 @@ class Named:
     """The meaning of a name in a list."""
 
     kind: Literal["user", "group", "nobody"]
-    members: int = 0  # of a group
+    members: int = 0  # of a group; 0: they are not to be counted
     joined_by: Joiners = ""  # who may edit the group page and so become a member
 
 
@@ -96,6 +96,8 @@ def _of_name(entry: Entry, found: Named) -> str:
     name, negated = entry.name, entry.negated
     if found.kind != "group":
         return _("{name} may not.", name=name) if negated else _("{name} may.", name=name)
+    if not found.members:
+        return _("The group {name} may not.", name=name) if negated else _("The group {name} may.", name=name)
     if negated:
         return _n(
             "The group {name} (its one member) may not.",

@@ -26,8 +26,8 @@ _BEGIN: Final = 4  # letters of a word by which its stem is looked for: a stem m
 def suggested(connection: Connection, typed: str, most: int) -> list[str]:
     """At most ``most`` names."""
     text = " ".join(typed[:TYPED_CHARS].replace("_", " ").split())
-    if not text:
-        return []
+    if not folded(text).strip():
+        return []  # an accent alone folds to nothing
     found = list(_beginning_so(connection, text, most))
     if len(found) < most:
         found += [name for name in _with_words(connection, text) if name not in found]

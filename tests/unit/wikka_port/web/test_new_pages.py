@@ -97,3 +97,20 @@ def test_a_list_without_minor_edits_goes_on_behind_them(web: WikiClient) -> None
     onward = found.text.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0].replace("&amp;", "&")
     assert "minor=hide" in onward
     assert "the first" in ann.get(onward).text
+
+
+def test_nobody_but_an_administrator_begins_a_page_that_is_a_group_of_the_site(web: WikiClient) -> None:
+    """Its text says who may read what the list shuts: whoever begins it lets himself in."""
+    web.wiki.rights.change_rules("secret/", {Privilege.READ: "EditorsGroup\nAnn"}, web.wiki.rights.rules())
+    web.wiki.save("Secret/Plan", "for editors", author="a", base=0)
+    mia, ann, admin = web.signed_in("Mia"), web.signed_in("Ann"), web.signed_in("Root", admin=True)
+    answer = mia.save("/EditorsGroup", "+Mia+")
+    assert answer.status_code == 400
+    assert "An administrator can make the page" in answer.text
+    assert text_in(answer) == "+Mia+"
+    assert mia.get("/Secret~2FPlan").status_code == 403
+    assert ann.save("/Ann", "my own page, for a user's name is no group").status_code == 303
+    assert admin.save("/EditorsGroup", "+Mia+").status_code == 303
+    web.wiki.clock_s += 1
+    assert mia.get("/Secret~2FPlan").status_code == 200
+    assert mia.save("/EditorsGroup", "+Mia+Bob+").status_code == 303, "who may edit it is said by its own list"

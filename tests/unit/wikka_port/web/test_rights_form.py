@@ -45,6 +45,16 @@ def test_lists_are_saved_and_explained(web: WikiClient) -> None:
     assert [(cells[b"a:user"], cells[b"a:note"]) for cells in audit] == [(b"Olga", b"P")] * 2
 
 
+def test_members_of_a_group_whose_page_one_may_not_read_are_not_counted(web: WikiClient) -> None:
+    olga, admin = web.signed_in("Olga"), web.signed_in("Root", admin=True)
+    web.wiki.rights.change("Editors", PageRights(), "", {Privilege.READ: "Mia"})
+    assert send(olga, own_read="1", read="Editors\nMia") == ""
+    shown = unescape(olga.get("/P/acls").text)
+    assert "The group Editors may. Mia may." in shown
+    assert "members)" not in shown
+    assert "The group Editors (its 2 members) may." in unescape(admin.get("/P/acls").text)
+
+
 def test_try_as_shows_and_changes_nothing(web: WikiClient) -> None:
     olga = web.signed_in("Olga")
     web.signed_in("Mia")
