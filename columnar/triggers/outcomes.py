@@ -128,9 +128,10 @@ class Outcomes:
         """A slice is over: the call leaves its place."""
         call.end()
         call.lane.imported(call.function)
-        call.rests = rests
         call.used_s += used_s
-        if not rests:
+        if rests:
+            call.lane.rested(call)
+        else:
             call.lane.remove(call)
             self.figures.of(call.consumer.name, time.monotonic()).runs.observe(call.used_s)
         self._feeder.slice_over(call, used_s, cpu_s)
