@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.region_reads import get_row
 from columnar.regions.tables import ServedTable
 from columnar.triggers import lane as lanes
+from columnar.triggers import outcomes
 from tests.support.openings import region_at_once
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
@@ -282,6 +284,35 @@ async def test_a_worker_that_says_something_is_not_silent(bench: Bench) -> None:
             now_s[0] += 0.01
             await asyncio.sleep(0)
         assert bench.main.kills == 1, "and now it says nothing"
+
+
+def test_the_log_takes_so_much_of_what_a_trigger_prints(caplog: pytest.LogCaptureFixture) -> None:
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        loop = asyncio.get_running_loop()
+        now_s = [loop.time()]
+
+        async def prints(rows: int) -> list[str]:
+            caplog.clear()
+            for number in range(rows):
+                await bench.put(b"%d" % number)
+                await bench.main.until(lambda: bench.main.sent)
+                ((call_id, _, _),) = bench.main.take()
+                outcome = [call_id, "done", [], None, "text\n", None, USED_US, 0]
+                bench.main.listener.answered(["did", [outcome]])
+            return [record.getMessage() for record in caplog.records if "printed" in record.getMessage()]
+
+        with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.INFO):
+            patch.setattr(outcomes, "PRINTED_BYTES", 20)
+            patch.setattr(loop, "time", lambda: now_s[0])
+            await bench.add("t")
+            assert await prints(10) == 4 * ["trigger t printed: text"]
+            now_s[0] += 1.0
+            first, *others = await prints(10)
+            assert first == "trigger t printed (6 other calls printed since the last line): text"
+            assert others == 3 * ["trigger t printed: text"]
+
+    run()
 
 
 @on_bench()
