@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,14 +115,29 @@ class TriggerMethods:
         if self._keeper.triggers.find(name) is None and views.find(views.live_table(name)) is not None:
             return self.columnarViewWait(ctx, name, token, timeout_ms)
         timeout_s = _checked_wait_s(timeout_ms)
-        if self.others is None:
-            return self._keeper.wait(name, token or "", timeout_s)
-        return self.others.wait(self._keeper.awaited_tables(name), name, token or "", timeout_s)
+        held = self._keeper.triggers.find(name)
+        if token and held is not None and views.find(held.registration.table) is not None:
+            return self._behind_view(held.registration.table, name, token, timeout_s)
+        return self._delivered(name, token or "", timeout_s)
 
-    async def columnarViewWait(self, _ctx: Any, view: str, token: str, timeout_ms: int | None) -> bool:
-        name, timeout_s = self._views.views.live_table(view or ""), _checked_wait_s(timeout_ms)
+    def _delivered(self, trigger: str, token: str, timeout_s: float) -> Awaitable[bool]:
+        if self.others is None:
+            return self._keeper.wait(trigger, token, timeout_s)
+        return self.others.wait(self._keeper.awaited_tables(trigger), trigger, token, timeout_s)
+
+    async def _behind_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
+        """The change comes to the trigger by way of the view that it follows."""
         ends_s = monotonic() + timeout_s
-        for step, change in self._views.awaited(name, token or ""):
+        if not await self._shows(view, token, timeout_s):
+            return False
+        return await self._delivered(trigger, "", max(0.0, ends_s - monotonic()))
+
+    def columnarViewWait(self, _ctx: Any, view: str, token: str, timeout_ms: int | None) -> Awaitable[bool]:
+        return self._shows(self._views.views.live_table(view or ""), token or "", _checked_wait_s(timeout_ms))
+
+    async def _shows(self, view: str, token: str, timeout_s: float) -> bool:
+        ends_s = monotonic() + timeout_s
+        for step, change in self._views.awaited(view, token):
             if not await self._is_in(step, change, max(0.0, ends_s - monotonic())):
                 return False
         return True

@@ -242,7 +242,7 @@ class Feeder:
             self._deliver_suspect(pool)
             now_s = asyncio.get_running_loop().time()
             if pool.is_wanted(now_s):
-                while (turn := pool.fair.take(now_s)) is not None:
+                while pool.main.has_room and (turn := pool.fair.take(now_s)) is not None:
                     self._have(pool, turn, now_s)
                     if perf_counter() >= ends_s:
                         more = True
@@ -290,7 +290,7 @@ class Feeder:
             return False
         call = Call(lane, consumer, deliveries)
         call.stamps, call.hops = [change[2] for change in changes], [change[HOPS] for change in changes]
-        lane.admit(call)
+        lane.admit(call, changes)
         looking = [
             delivery
             for delivery, change in zip(deliveries, changes, strict=True)

@@ -25,6 +25,7 @@ from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
 from columnar.triggers.worker_link import Listener
 
+RUNNING_BYTES: Final = 64 * 1024 * 1024  # of changes that run, or are on their way: no call begins beyond it
 IMPORT_S: Final = 20.0  # a call whose module must be imported first has so long until it begins
 SILENCE_S: Final = 5.0  # a worker with calls says something twice a second
 
@@ -50,7 +51,7 @@ class Call:
 
     __slots__ = (
         "consumer", "deliveries", "gives", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane", "number",
-        "rests", "stamps", "timer", "used_s",
+        "rests", "size_bytes", "stamps", "timer", "used_s",
     )  # fmt: skip
 
     def __init__(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> None:
@@ -58,6 +59,7 @@ class Call:
         self.consumer = consumer
         self.deliveries = deliveries  # one, but for a batch
         self.number = 0  # in the lane; 0: it is in none
+        self.size_bytes = 0  # of its changes
         self.stamps: list[int] = []  # of its changes, as they were sent
         self.hops: list[int] = []  # of its changes: how many led to each
         self.used_s = 0.0  # of its slices so far
@@ -117,8 +119,14 @@ class Lane:
         self._warm: set[str] = set()  # functions that this process has imported
         self._outgoing: list[Any] = []
         self._outgoing_bytes = 0
+        self._running_bytes = 0  # of calls that do not rest
         self._heard_s = 0.0
         self._listening: asyncio.TimerHandle | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """For a call more.  Calls that rest do not count: they could wait for each other's end."""
+        return self._running_bytes < RUNNING_BYTES
 
     def wanted(self) -> bool:
         """Whether calls may be sent now; starts the process if it is not there."""
@@ -130,8 +138,10 @@ class Lane:
 
     # --- to the worker -------------------------------------------------------------------------------
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: Call, changes: list[Any]) -> None:
         """The call has a place from now on, until ``remove``."""
+        call.size_bytes = sum(map(size_of, changes))
+        self._running_bytes += call.size_bytes
         self._last_number += 1
         call.number = self._last_number
         self.calls[call.number] = call
@@ -149,7 +159,7 @@ class Lane:
         progress = [first.progress, first.part] if first.progress else None
         parts = [call.number, registration.name, function, registration.side_by_side, changes, progress, is_batch]
         self._outgoing.append(parts)
-        self._outgoing_bytes += sum(map(size_of, changes))
+        self._outgoing_bytes += call.size_bytes
         if self._outgoing_bytes >= FULL_FRAME_BYTES:
             self.flush()
 
@@ -162,12 +172,19 @@ class Lane:
     def go_on(self, call: Call) -> None:
         """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
         call.rests = False
+        self._running_bytes += call.size_bytes
         self._listen_anew()
         if self.link is not None and self.link.is_up:
             self.link.send("drop" if call.is_abandoned else "go", call.number)
 
+    def rested(self, call: Call) -> None:
+        """A slice of it is over, and another is to come."""
+        call.rests = True
+        self._running_bytes -= call.size_bytes
+
     def remove(self, call: Call) -> None:
-        """The call has left its place."""
+        """The call, which does not rest, has left its place."""
+        self._running_bytes -= call.size_bytes
         del self.calls[call.number]
         if not self.calls:
             self._end_listening()
@@ -230,7 +247,7 @@ class Lane:
         """The process is gone, or is being ended: its calls, which will not be answered."""
         calls, self.calls = list(self.calls.values()), {}
         self._warm.clear()
-        self._outgoing, self._outgoing_bytes = [], 0
+        self._outgoing, self._outgoing_bytes, self._running_bytes = [], 0, 0
         self._end_listening()
         for call in calls:
             call.end()

@@ -41,6 +41,7 @@ _GAVE: Final = "it has given to totals, or may have: a retry is a change of its 
 _DIED: Final = "the worker process went while it ran: "
 AWAY_S: Final = 5.0  # behind the minute for which effects were tried: the change comes again, and is called anew
 TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
+PRINTED_BYTES: Final = 64 * 1024  # of output that the log takes of one trigger in that time, but for the last call's
 
 
 class Delivering(Protocol):
@@ -93,6 +94,7 @@ class Outcomes:
         self.applying: set[Call] = set()  # whose effects are being written
         self._burials: set[asyncio.Task[None]] = set()
         self._untold: dict[str, tuple[float, int]] = {}  # by trigger: when its last line was, and failures since
+        self._printed: dict[str, tuple[float, int, int]] = {}  # by trigger: since when, bytes, calls left out
         self._closing = asyncio.Event()
 
     def write_by(self, applier: Applier) -> None:
@@ -130,9 +132,10 @@ class Outcomes:
         """A slice is over: the call leaves its place."""
         call.end()
         call.lane.imported(call.function)
-        call.rests = rests
         call.used_s += used_s
-        if not rests:
+        if rests:
+            call.lane.rested(call)
+        else:
             call.lane.remove(call)
             self.figures.of(call.consumer.name, time.monotonic()).runs.observe(call.used_s)
         self._feeder.slice_over(call, used_s, cpu_s)
@@ -140,11 +143,24 @@ class Outcomes:
     def _take(self, outcome: _Outcome, effects: list[Any]) -> None:
         call = outcome.call
         if outcome.output:
-            _log.info("trigger %s printed: %s", call.consumer.registration.name, outcome.output.rstrip())
+            self._tell_of_output(call.consumer.registration.name, outcome.output)
         if not call.is_abandoned:
             self._write(outcome, effects)
         elif call.rests:
             self._feeder.goes_on(call)
+
+    def _tell_of_output(self, name: str, output: str) -> None:
+        """A function that prints for each change would fill the disk with the log."""
+        now_s = asyncio.get_running_loop().time()
+        since_s, size, left_out = self._printed.get(name, (now_s, 0, 0))
+        if now_s - since_s >= TOLD_S:
+            since_s, size = now_s, 0
+        if size >= PRINTED_BYTES:
+            self._printed[name] = since_s, size, left_out + 1
+            return
+        self._printed[name] = since_s, size + len(output), 0
+        others = f" ({left_out} other calls printed since the last line)" if left_out else ""
+        _log.info("trigger %s printed%s: %s", name, others, output.rstrip())
 
     # --- effects -----------------------------------------------------------------------------------
 

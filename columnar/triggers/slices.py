@@ -75,7 +75,7 @@ class Call:
 
     __slots__ = (
         "_connect", "_part", "argument", "begun_s", "effects", "function", "id", "is_admitted", "is_batch",
-        "is_dropped", "is_going_on", "is_told", "side_by_side", "trigger",
+        "is_dropped", "is_going_on", "is_told", "side_by_side", "size_bytes", "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
@@ -90,6 +90,7 @@ class Call:
         self._part: int = progress[1] if progress else 0  # of what the change gives: the first of this run
         self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
+        self.size_bytes = 0  # of the effects of its last slice
         self.is_told = False  # the store knows that this slice began
         self.is_going_on = False  # it has had a slice, and there is another
         self.is_admitted = False  # it counts already among those that are under way
@@ -123,6 +124,7 @@ class Call:
         except BaseException:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
             what, error = "failed", traceback.format_exc()[-ERROR_BYTES:]
         self.is_going_on = what == "more"
+        self.size_bytes = taken.size_bytes
         if error is not None:
             taken.keep_what_is_checked()
         used_us = int((perf_counter() - begun_s) * 1e6)
@@ -147,18 +149,19 @@ class Call:
 class _Slice:
     """The effects of one slice, and where its last checkpoint stands among them."""
 
-    __slots__ = ("_checked", "_part", "checkpoint", "effects")
+    __slots__ = ("_checked", "_part", "checkpoint", "effects", "size_bytes")
 
     def __init__(self, part: int = 0) -> None:
         """``part``: of what the change gives, the first of the run."""
         self._part = part
         self.effects: list[Any] = []
+        self.size_bytes = 0  # of them
         self.checkpoint: list[Any] | None = None  # state and part
         self._checked = 0  # so many effects came before the checkpoint
 
     def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
         """Take effects; whether there may be more.  Raises what user code raises."""
-        effects, size_bytes = self.effects, 0
+        effects = self.effects
         for effect in yielded:
             if type(effect) is Checkpoint:
                 self.checkpoint, self._checked = [effect.state, effect.part], len(effects)
@@ -167,8 +170,8 @@ class _Slice:
                     return True
             elif effect is not HELD:  # there the slice may end
                 effects.append(self.effect_in(effect))
-                size_bytes += effect.size_bytes
-            if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
+                self.size_bytes += effect.size_bytes
+            if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
 
@@ -207,15 +210,15 @@ class _BatchSlice(_Slice):
         self._places = {id(change): at for at, change in enumerate(changes)}
 
     def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
-        effects, size_bytes = self.effects, 0
+        effects = self.effects
         for pair in yielded:
             if type(pair) is Barrier:
                 if effects:
                     return True
             elif pair is not HELD:
                 effects.append([self._place_of(pair), pair[1]])
-                size_bytes += pair[1].size_bytes
-            if len(effects) >= SLICE_EFFECTS or size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
+                self.size_bytes += pair[1].size_bytes
+            if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
 

@@ -31,6 +31,7 @@ from columnar.triggers.slices import USED_US, Call
 TICK_S: Final = 0.002
 HEARTBEAT_S: Final = 0.5  # the store hears so often at least from a worker that has calls
 GATHERED: Final = 64  # outcomes of one frame
+GATHERED_BYTES: Final = 256 * 1024  # of their effects
 GATHER_S: Final = 0.001  # an outcome waits so long for others
 _LEAD: Final = object()
 _END: Final = object()
@@ -75,6 +76,7 @@ class Threads:
         self._held_up = HeldUp()  # under ``_mutex``
         self._out: list[Any] = []
         self._out_since_s = 0.0
+        self._out_bytes = 0  # of effects
         self._is_busy = False
         self._busy = threading.Event()
         self._ended = threading.Event()
@@ -205,6 +207,7 @@ class Threads:
                 if not self._out:
                     self._out_since_s = perf_counter()
                 self._out.append(outcome)
+                self._out_bytes += call.size_bytes
                 if call.function in self._held_up:
                     self._tried(call.function, outcome)
             else:
@@ -214,7 +217,8 @@ class Threads:
                 freed.is_admitted = True
                 self._ready.appendleft(freed)
         if leads:
-            if len(self._out) >= GATHERED or perf_counter() - self._out_since_s >= GATHER_S:
+            is_much = len(self._out) >= GATHERED or self._out_bytes >= GATHERED_BYTES
+            if is_much or perf_counter() - self._out_since_s >= GATHER_S:
                 self._flush()
             return True
         self._work.tell("did", [outcome])
@@ -229,7 +233,7 @@ class Threads:
 
     def _flush(self) -> None:
         with self._mutex:
-            out, self._out = self._out, []
+            out, self._out, self._out_bytes = self._out, [], 0
             self._told_s = perf_counter()
         if out:
             self._work.tell("did", out)
@@ -253,7 +257,7 @@ class Threads:
                 self._leader, self._current = 0, None
                 self._aside.add(current)
                 self._held_up.held_up(current.function, now_s)
-                out, self._out = self._out, []
+                out, self._out, self._out_bytes = self._out, [], 0
             late = [one for one in self._aside if one.begun_s and not one.is_told and now_s - one.begun_s >= TICK_S]
             for one in late:
                 one.is_told = True

@@ -42,6 +42,9 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
         finally:
             closed.append(change.row)
 
+    def megabyte(change: Change) -> Iterator[Effect]:
+        yield Put("out", change.row, {b"f:a": bytes(1 << 20)})
+
     def large(change: Change) -> Iterator[Effect]:
         for _ in range(3):
             yield Put("out", change.row, {b"f:a": bytes(EFFECT_BYTES)})

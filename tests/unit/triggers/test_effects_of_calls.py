@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from columnar.flows import applier as appliers
 from columnar.flows.fair_share import FairShare
 from columnar.model.effect import Tally
+from columnar.model.mutation import Put
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -309,6 +311,65 @@ async def test_a_worker_that_says_something_is_not_silent(bench: Bench) -> None:
         assert bench.main.kills == 1, "and now it says nothing"
 
 
+def test_the_log_takes_so_much_of_what_a_trigger_prints(caplog: pytest.LogCaptureFixture) -> None:
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        loop = asyncio.get_running_loop()
+        now_s = [loop.time()]
+
+        async def prints(rows: int) -> list[str]:
+            caplog.clear()
+            for number in range(rows):
+                await bench.put(b"%d" % number)
+                await bench.main.until(lambda: bench.main.sent)
+                ((call_id, _, _),) = bench.main.take()
+                outcome = [call_id, "done", [], None, "text\n", None, USED_US, 0]
+                bench.main.listener.answered(["did", [outcome]])
+            return [record.getMessage() for record in caplog.records if "printed" in record.getMessage()]
+
+        with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.INFO):
+            patch.setattr(outcomes, "PRINTED_BYTES", 20)
+            patch.setattr(loop, "time", lambda: now_s[0])
+            await bench.add("t")
+            assert await prints(10) == 4 * ["trigger t printed: text"]
+            now_s[0] += 1.0
+            first, *others = await prints(10)
+            assert first == "trigger t printed (6 other calls printed since the last line): text"
+            assert others == 3 * ["trigger t printed: text"]
+
+    run()
+
+
+@on_bench()
+async def test_changes_that_run_have_a_bound_of_bytes(bench: Bench) -> None:
+    """64 changes of 10 MB, with their images, would be two gigabytes here and two in the worker."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "RUNNING_BYTES", 30_000)
+        await bench.add("t", row=False)
+        rows = [b"%02d" % number for number in range(20)]
+        for row in rows:
+            await bench.apply(row, Put(b"f", b"a", bytes(10_000)))
+        seen, resting = list[bytes](), dict[int, bytes]()
+        calls = bench.main.take()
+        assert len(calls) == 3
+        for call_id, _, row in calls:  # those that rest do not count
+            did(bench, call_id, "more", put(b"x"))
+            resting[call_id] = row
+        while len(seen) < len(rows):
+            await bench.main.until(lambda: bench.main.sent)
+            running = [call for call in bench.feeder.common.main.calls.values() if not call.rests]
+            assert 0 < len(running) <= 4, "a slice that goes on is not held up"
+            for call_id, row in [(call_id, row) for call_id, _, row in bench.main.take()]:
+                seen.append(row)
+                did(bench, call_id)
+            for call_id in [one.number for one in running if one.number in resting]:
+                seen.append(resting.pop(call_id))
+                did(bench, call_id)
+        assert sorted(seen) == rows
+        assert await bench.keeper.wait("t", "", 10.0)
+        assert bench.feeder.common.main._running_bytes == 0
+
+
 @on_bench()
 async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> None:
     """While all its calls rest it has nothing to say, and afterwards somebody listens again."""
@@ -320,17 +381,20 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
             now_s[0] += 0.01
             await asyncio.sleep(0)
 
+    async def call_of(row: bytes) -> int:
+        await bench.put(row)
+        await bench.main.until(lambda: bench.main.sent)
+        ((call_id, _, _),) = bench.main.take()
+        return call_id
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "SILENCE_S", 1.0)
         patch.setattr(lanes, "IMPORT_S", 1.0)
         patch.setattr(loop, "time", lambda: now_s[0])
         await bench.add("t", timeout_ms=20)
-        await bench.put(b"warm")
-        for call_id, _, _ in bench.main.take():
-            did(bench, call_id)
+        did(bench, await call_of(b"warm"))
         for rests_s in (0.9, 3.0):
-            await bench.put(b"a")
-            ((call_id, _, _),) = bench.main.take()
+            call_id = await call_of(b"a")
             bench.feeder.upkeep.hold()  # so that the next slice has no turn
             did(bench, call_id, "more", put(b"x"))
             await pass_s(rests_s)
@@ -342,24 +406,23 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
             did(bench, call_id)
             assert await bench.keeper.wait("t", "", 10.0)
             bench.main.sent.clear()
-        await bench.put(b"a")
-        ((call_id, _, _),) = bench.main.take()
-        region_at_once(bench.server, bench.out, b"x").refuses_writes = True
+        call_id = await call_of(b"a")
+        bench.feeder.hold_back("t")
+        await bench.add("u", timeout_ms=20)
         did(bench, call_id, "more", put(b"x"))
         await pass_s(0.9)
-        await bench.put(b"b")
-        ((other_id, _, _),) = bench.main.take()
+        other_id = await call_of(b"b")
         await pass_s(0.8)
         assert bench.main.kills == 0, "nor had it for another call"
         did(bench, other_id)
-        region_at_once(bench.server, bench.out, b"x").refuses_writes = False
-        while not bench.main.sent:
-            await pass_s(0.01)
-        did(bench, call_id)
+        await bench.triggers.remove("u")
+        bench.feeder.let_go("t")
+        await bench.main.until(lambda: {kind for kind, *_ in bench.main.sent} == {"go", "run"})
+        for one in list(bench.feeder.common.main.calls):
+            did(bench, one)
         assert await bench.keeper.wait("t", "", 10.0)
         bench.main.sent.clear()
-        await bench.put(b"a")
-        ((call_id, _, _),) = bench.main.take()
+        call_id = await call_of(b"a")
         bench.feeder.upkeep.hold()
         did(bench, call_id, "more", put(b"x"))
         await pass_s(3.0)

@@ -205,6 +205,23 @@ def test_a_call_that_is_dropped_between_slices_clears_up(start: Callable[[], Sto
     assert closed == [b"r"]
 
 
+def test_outcomes_with_large_effects_do_not_wait_for_each_other(
+    start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outcomes of 64 quick calls of four megabytes each would be a frame that the store does not take."""
+    monkeypatch.setattr(threads, "GATHER_S", 60.0)
+    store = start()
+    store.call(1, "megabyte")  # imported
+    calls = [[n, "megabyte", "allowed_triggers:megabyte", 64, [CHANGE], None, False] for n in range(2, 12)]
+    store.ours.sendall(pack("run", calls))
+    left = len(calls)
+    while left:
+        kind, told = store.heard()
+        if kind == "did":
+            assert len(told) == 1
+            left -= 1
+
+
 def test_large_effects_make_short_slices(start: Callable[[], Store]) -> None:
     store = start()
     assert [len(store.call(1, "large")[2])] == [1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import ViewError
+from columnar.model.trigger_registration import Registration
 from columnar.model.view_definition import Source, View
 from columnar.thrift.trigger_methods import TriggerMethods
 from tests.support.view_house import PATIENCE_S, ViewHouse, by_a, in_view_house
@@ -58,3 +59,19 @@ async def test_a_wait_that_is_over_before_the_first_view_has_it_says_so(house: V
     house.keeper.hub.upkeep.release()
     with pytest.raises(ViewError, match="there is no view nobody"):
         await methods.columnarViewWait(None, "nobody", token, 10)
+
+
+@in_view_house
+async def test_a_trigger_on_a_view_is_waited_for_behind_the_view(house: ViewHouse) -> None:
+    await house.make_source()
+    await house.add(by_a())
+    await house.register(Registration("t", "by_a", "m:f", ("v",)))
+    methods = TriggerMethods(house.keeper, house.owner.views)
+    for number in range(5):
+        token = await house.put_cells("t", b"1", a=b"%d" % number, n=b"1")
+        assert await methods.columnarTriggerWait(None, "t", token, round(PATIENCE_S * 1_000))
+        assert b"%d" % number in [row for row, _ in house.told]
+    house.keeper.hub.upkeep.hold()  # followers rest
+    token = await house.put_cells("t", b"1", a=b"x", n=b"1")
+    assert not await methods.columnarTriggerWait(None, "t", token, 10)
+    house.keeper.hub.upkeep.release()
