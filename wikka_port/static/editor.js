@@ -293,6 +293,7 @@
       this.stop.abort();
       document.querySelector("main").replaceWith(fresh);
       document.title = page.title;
+      if (typeof wikkaTimes === "function") wikkaTimes(fresh);
       new Editor(document.getElementById("edit"));
       const password = document.querySelector("#edit [name=password]");
       const problem = document.querySelector(".banner.problem");
