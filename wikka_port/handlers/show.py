@@ -41,6 +41,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
             origin, page, document = name, target, page_document(site, request, target)
     edit = page_url(page.name, "edit") if document.headings and site.wiki.can(page.name).write else ""
     values = {**_values(site, page, document, edit), "merged": _merge_of(request, page)}
+    values["waiting"] = site.wiki.waiting(page.name)
     response = site.html("show.html", indexed=True, **values, origin=origin, old=None)
     return conditional(request, response)
 
@@ -86,7 +87,7 @@ def _old(site: Site, request: Request, newest: Page) -> Response:
     if page.number == newest.number:
         return redirect(page_url(newest.name), status=302)
     values = _values(site, page, page_document(site, request, page))
-    return site.html("show.html", **values, origin="", old=newest, merged=None)
+    return site.html("show.html", **values, origin="", old=newest, merged=None, waiting=0)
 
 
 def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | None:

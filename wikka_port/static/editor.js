@@ -225,7 +225,7 @@
     saveByKey() {
       const password = this.form.elements.namedItem("password");
       if (password && !password.value) { password.focus(); return; }
-      this.form.requestSubmit(this.form.elements.namedItem(password ? "signin" : "save"));
+      this.form.requestSubmit(this.form.elements.namedItem(password ? "signin" : "save") ?? this.form.elements.namedItem("send"));
     }
 
     submitted(event) {
