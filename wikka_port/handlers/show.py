@@ -69,13 +69,14 @@ def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
 
 def _values(site: Site, page: Page, document: Document, edit: str = "") -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
+    notes = site.visitor.is_active and site.wiki.can(page.name).write
     return {
         "page_name": page.name,
         "page": page,
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page.name, document, edit=edit),
+        "content": page_html(site, page.name, document, edit=edit, notes=notes),
     }
 
 
