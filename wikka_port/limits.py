@@ -82,4 +82,5 @@ JOB_STEP: Final = 25  # pages between two looks whether it is to stop
 JOB_LEASE_MS: Final = 60_000  # a job whose process says nothing for so long may be gone on with by another one
 REVERTED_LOOKS: Final = 500  # revisions of a page looked at for the newest one of somebody else
 HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
+DELETED_LOOKS: Final = 20  # deleted pages of a name looked at before a 404 offers to bring one back
 REASON_CHARS_MAX: Final = 500

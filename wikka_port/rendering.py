@@ -14,7 +14,7 @@ from wikka_port.actions.not_here import instead_of
 from wikka_port.lanes import be_dear
 from wikka_port.limits import ACTIONS_S, INCLUDED_CHARS_MAX, INCLUDES_MAX, QUICK_STEPS
 from wikka_port.markup.bounds import is_dear
-from wikka_port.markup.document import Document, parse, render
+from wikka_port.markup.document import Document, no_note, parse, render
 from wikka_port.markup.fragments import ActionSlot, escape
 from wikka_port.pages import Page, StoreAway
 from wikka_port.refusals import unavailable
@@ -41,10 +41,14 @@ def kept_document(site: Site, page: Page) -> Document:
     return site.documents.document(page.name, page.version, page.body, autolink=page.autolink, markup=page.markup)
 
 
-def page_html(site: Site, name: str, document: Document, *, edit: str = "") -> str:
-    """``edit``: the path of the page's editor, where the headings have links to it (``document.render``)."""
+def page_html(site: Site, name: str, document: Document, *, edit: str = "", notes: bool = False) -> str:
+    """``edit``: the path of the page's editor, where the headings have links to it (``document.render``).
+
+    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.
+    """
     existing = site.wiki.existing(document.links) if document.links else frozenset()
-    return render(document, existing=existing, action=_runner(site, name), page_url=page_url, edit=edit)
+    run, note = _runner(site, name), _note if notes else no_note
+    return render(document, existing=existing, action=run, page_url=page_url, note=note, edit=edit)
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str) -> str:

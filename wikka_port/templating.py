@@ -14,10 +14,13 @@ from wikka_port import urls
 from wikka_port.assets import Asset, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.feeds import iso_time
-from wikka_port.local_time import local_time
+from wikka_port.local_time import local_time, zone_label
+from wikka_port.texts import N_
 from wikka_port.texts.catalogue import Catalogue, direction
 from wikka_port.texts.folding import speak_in
 
+UTC: Final = N_("Times are UTC.")
+ZONE: Final = N_("Times are of the time zone {zone}.")
 LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
 
 
@@ -56,6 +59,9 @@ def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Cat
     )
     environment.filters["when"] = when
     environment.filters["clock"] = clock_time
+    environment.filters["zoned"] = zoned
+    environment.filters["zoned_clock"] = zoned_clock
+    environment.globals["zone_note"] = pass_context(lambda context: zone_note(context, catalogue))
     return environment
 
 
@@ -69,6 +75,29 @@ def when(context: Context, time_ms: int) -> Markup:
 def clock_time(context: Context, time_ms: int) -> Markup:
     """The time of day alone, where the day stands above."""
     return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms)[11:])
+
+
+@pass_context
+def zoned(context: Context, time_ms: int) -> Markup:
+    """As ``when``, with its zone: for a page that shows one moment and has no ``zone_note``."""
+    return _zoned(context, time_ms, _shown(context, time_ms))
+
+
+@pass_context
+def zoned_clock(context: Context, time_ms: int) -> Markup:
+    return _zoned(context, time_ms, _shown(context, time_ms)[11:])
+
+
+def _zoned(context: Context, time_ms: int, shown: str) -> Markup:
+    label = zone_label(time_ms, context["visitor"].settings.zone_info)
+    return Markup('<time datetime="{}">{} {}</time>').format(iso_time(time_ms), shown, label)
+
+
+def zone_note(context: Context, catalogue: Catalogue) -> Markup:
+    """The zone of all times on a page that lists some; ``static/times.js`` puts another text there."""
+    zone = context["visitor"].settings.zone
+    said = catalogue.gettext(ZONE).format(zone=zone) if zone else catalogue.gettext(UTC)
+    return Markup('<span class="zone-note">{}</span>').format(said)
 
 
 def _shown(context: Context, time_ms: int) -> str:

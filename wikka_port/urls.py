@@ -43,7 +43,7 @@ SITE_HANDLERS: Final = (
             "newpage",
         }
     )
-    | frozenset({"deleted", "massdelete", "massrevert", "moves"})
+    | frozenset({"administration", "deleted", "massdelete", "massrevert", "moves"})
     | frozenset(
         {"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account", "preview", "actions"}
     )

@@ -45,6 +45,11 @@ class Visitor:
         """Signed in with an account that is not suspended or banned."""
         return self.name is not None and self.status == "active"
 
+    @property
+    def administers(self) -> bool:
+        """For links; what they lead to asks ``judging.may``."""
+        return self.admin and self.is_active
+
 
 def unregistered(network_hash: str) -> Visitor:
     signature = f"{_w('Visitor')} {network_hash[:_SHOWN_DIGITS]}".rstrip()

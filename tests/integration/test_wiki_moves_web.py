@@ -271,7 +271,11 @@ def test_a_deleted_page_shows_nothing_until_its_owner_brings_it_back(web: WikiCl
         shown = root.get(path).text
         assert "/Page" not in shown
         assert "one" not in re.findall(r"<title>(.*?)</title>", shown)
+    assert "/Page/undelete" in olga.get("/Page").text, "a page that is not there says that it can be brought back"
+    assert all("/Page/undelete" not in other.get("/Page").text for other in (mia, web))
     assert mia.get("/-/deleted").status_code == 403
+    for path in ("/-/deleted", "/Page/undelete"):
+        assert root.get(path).text.count("Times are UTC.") == 1
     assert "Page" in root.get("/-/deleted").text
     assert "a reason" in olga.get("/Page/undelete").text
     fields = {**olga.form("/Page/undelete"), "new": "Page again"}

@@ -47,10 +47,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
-    """Within the rights of who may edit the page; without the store as well as it goes."""
+    """Within the rights of who may edit the page, or suggest a change; without the store as well as it goes."""
     try:
         page = site.wiki.page(name)
-        site.wiki.require(name, Privilege.WRITE)
+        if not site.wiki.can(name).suggest:
+            site.wiki.require(name, Privilege.WRITE)
     except NotAllowed as not_allowed:
         return form_json(site, request, {"error": sentence(site, not_allowed)}, status=403, fresh=False)
     except StoreAway:

@@ -41,12 +41,15 @@ def handle(site: Site, request: Request, name: str) -> Response:
             origin, page, document = name, target, page_document(site, request, target)
     edit = page_url(page.name, "edit") if document.headings and site.wiki.can(page.name).write else ""
     values = {**_values(site, page, document, edit), "merged": _merge_of(request, page)}
+    values["waiting"] = site.wiki.waiting(page.name)
     response = site.html("show.html", indexed=True, **values, origin=origin, old=None)
     return conditional(request, response)
 
 
 def missing(site: Site, name: str) -> Response:
-    return site.html("missing.html", status=404, page_name=name)
+    """Offer to bring back a deleted page to visitors who are signed in and may: a call of the store."""
+    deleted = site.visitor.is_active and site.wiki.moves.may_bring_back(name)
+    return site.html("missing.html", status=404, page_name=name, deleted=deleted)
 
 
 def no_revision(site: Site, name: str) -> Response:
@@ -66,13 +69,14 @@ def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
 
 def _values(site: Site, page: Page, document: Document, edit: str = "") -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
+    notes = site.visitor.is_active and site.wiki.can(page.name).write
     return {
         "page_name": page.name,
         "page": page,
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page.name, document, edit=edit),
+        "content": page_html(site, page.name, document, edit=edit, notes=notes),
     }
 
 
@@ -84,7 +88,7 @@ def _old(site: Site, request: Request, newest: Page) -> Response:
     if page.number == newest.number:
         return redirect(page_url(newest.name), status=302)
     values = _values(site, page, page_document(site, request, page))
-    return site.html("show.html", **values, origin="", old=newest, merged=None)
+    return site.html("show.html", **values, origin="", old=newest, merged=None, waiting=0)
 
 
 def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | None:

@@ -2,6 +2,7 @@
 
     GET                  who may not write: a form with the text; who may: the suggestions that wait
     GET ?id=             one of them as a difference; for its author, and for who may write the page
+    POST preview         the text as the page would show it
     POST send            suggest it
     POST take            an edit of who takes it, with the name of who suggested it in the note; merged like others
     POST refuse          it is thrown away; its author may do so, too
@@ -19,16 +20,20 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
+from wikka_port.editing.opening import with_id
 from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.suggestions import Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, away_text, later, other_person
 from wikka_port.handlers.show import missing
+from wikka_port.lanes import be_dear
 from wikka_port.limits import SUGGESTED_BY_ONE
+from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.formats import FORMATS
 from wikka_port.page_rows import is_revision
 from wikka_port.pages import Page, StoreAway
+from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
@@ -59,6 +64,8 @@ def _answer(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
         if "send" in request.form:
             return _send(site, request, page)
+        if "preview" in request.form:
+            return _previewed(site, request, page)
         return _decided(site, request, page, writer)
     asked = request.args.get("id", "")
     if asked:
@@ -78,6 +85,17 @@ def _require_to_suggest(site: Site, name: str) -> None:
     """Raises NotAllowed for who may write, and for who is shut out."""
     if not site.wiki.can(name).suggest:
         raise NotAllowed(name, Privilege.WRITE, site.wiki.decision(name, Privilege.WRITE))
+
+
+def _previewed(site: Site, request: Request, page: Page) -> Response:
+    draft = draft_of(request.form)
+    if not is_genuine(site, request):
+        return _form(site, request, page.name, page, draft, status=403, problem=_(STALE))
+    _require_to_suggest(site, page.name)
+    if is_dear(draft.body, markup=page.markup):
+        be_dear(request.environ)
+    preview = preview_html(site, page.name, draft.body, autolink=page.autolink, markup=page.markup)
+    return _form(site, request, page.name, page, draft, preview=preview)
 
 
 def _send(site: Site, request: Request, page: Page) -> Response:
@@ -207,8 +225,11 @@ def _form(
     status: int = 200,
     problem: str = "",
     sent: bool = False,
+    preview: str | None = None,
 ) -> Response:
     """``page`` None: the store is away."""
+    if page is not None:
+        draft = replace(draft, written=page.markup)  # for the editor's script
     owners = owners_of(site, request)
     there = site.wiki.suggestions(name).of(name) if owners and page is not None else []
     own = [one for one in there if one.owner in owners]
@@ -218,8 +239,9 @@ def _form(
         "suggest.html",
         status=status,
         page_name=name,
-        draft=draft,
+        draft=with_id(draft),
         problem=problem,
+        preview=preview,
         own=own,
         most=SUGGESTED_BY_ONE,
         sent=sent,

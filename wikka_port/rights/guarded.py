@@ -33,7 +33,7 @@ from wikka_port.schema import folded, name_row
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Results
 from wikka_port.texts import N_
-from wikka_port.visitors import Visitor
+from wikka_port.visitors import NOBODY, Visitor
 
 T = TypeVar("T")
 _OPEN: Final = Decision(True, N_("there is no rule"))
@@ -232,6 +232,23 @@ class GuardedWiki:
         """For who may read the page: who sees which of them is judged by their handler.  Raises NotAllowed."""
         self.require(name, Privilege.READ)
         return self._wiki.suggestions
+
+    def waiting(self, name: str) -> int:
+        """Count the suggested changes of a page, for who is signed in and may write it; 0 for others.
+
+        As ``can``, of the page as it was read in this request.  It costs a call of the store, and none where everybody
+        may write the page: nobody has to suggest anything there.  0 while the store is away.
+        """
+        name = normalise(name)
+        if not self.visitor.is_active or not self.can(name).write:
+            return 0
+        rights, exists = self._seen.get(name, (NO_RIGHTS, False))
+        try:
+            if not exists or may(NOBODY, self._guarded(name, rights, exists), Privilege.WRITE):
+                return 0
+            return len(self._wiki.suggestions.of(name))
+        except StoreAway:  # the page is there, and it alone was asked for
+            return 0
 
     # --- rights ------------------------------------------------------------------------------------
 

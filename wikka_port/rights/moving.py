@@ -13,7 +13,7 @@ from typing import Final
 
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.rows import Rows
-from wikka_port.limits import REASON_CHARS_MAX
+from wikka_port.limits import DELETED_LOOKS, REASON_CHARS_MAX
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.hidden import hide
 from wikka_port.moving.journal import Move
@@ -133,6 +133,10 @@ class GuardedMoves:
     def deleted(self, name: str = "") -> list[Deleted]:
         """The deleted pages that the visitor may bring back."""
         return [one for one in deleted(self.rows, name) if self.may_undelete(one)]
+
+    def may_bring_back(self, name: str) -> bool:
+        """Whether one of the first DELETED_LOOKS deleted pages of ``name`` may be brought back; one scan."""
+        return any(map(self.may_undelete, deleted(self.rows, name, limit=DELETED_LOOKS)))
 
     def deleted_at(self, row: bytes) -> Deleted | None:
         one = one_deleted(self.rows, row)

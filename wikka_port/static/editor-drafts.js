@@ -2,6 +2,7 @@
 //
 // Sent PAUSE_MS after the last key, at most every APART_MS, and when the page is left.  While the wiki has not confirmed
 // a text, a copy of it is in this browser.  "Kept 12:04" is said of what the wiki has confirmed, and of nothing else.
+// The form of a suggestion names no address for drafts: its text is kept in this browser alone.
 "use strict";
 (() => {
   const { _ } = wikkaTexts;
@@ -75,7 +76,7 @@
 
     schedule() {
       clearTimeout(this.timer);
-      if (this.isSaving || this.stopped || this.running) return;
+      if (!this.path || this.isSaving || this.stopped || this.running) return;
       const due = Math.max(this.sentAt + APART_MS, this.retryAt, Math.min(this.typedAt + PAUSE_MS, this.unsentSince + APART_MS));
       this.timer = setTimeout(() => this.send(), Math.max(0, due - performance.now()));
     }
@@ -86,7 +87,9 @@
       this.copyTimer = 0;
       const copy = this.copy();
       if (this.isKept() || this.isSaving) return;
-      try { await wikkaEditor.copies.write(copy, false); } catch { wikkaEditor.copies.keep(copy); }
+      let isHere = true;
+      try { await wikkaEditor.copies.write(copy, false); } catch { isHere = wikkaEditor.copies.keep(copy); }
+      if (!this.path && !this.isSaving) this.sayHere(isHere);
       if (this.isOver) wikkaEditor.copies.remove(copy);
     }
 
@@ -104,7 +107,7 @@
     leave(isGone) {
       if (this.isSaving || this.isKept()) return;
       this.writeCopy();
-      if (this.stopped) return;
+      if (this.stopped || !this.path) return;
       if (this.running && !isGone) this.isLeft = true;
       else this.send({ leaving: true });
     }
@@ -196,10 +199,14 @@
       this.retryAt = Math.max(this.retryAt, performance.now() + Math.max(wait, retrySeconds * 1_000));
       const given = { why: why.replace(/[.]$/, ""), clock: wikkaEditor.timeOf(this.keptMs) };
       const said = this.keptMs ? _("Not kept (last kept {clock}): {why}.", given) : _("Not kept: {why}.", given);
-      const here = this.writeCopy() ? _("A copy is in this browser.")
-        : _("This browser keeps no copy: take the text elsewhere before you leave.");
-      this.say(`${said} ${here}`, "problem");
+      this.say(`${said} ${this.here(this.writeCopy())}`, "problem");
     }
+
+    here(isHere) {
+      return isHere ? _("A copy is in this browser.") : _("This browser keeps no copy: take the text elsewhere before you leave.");
+    }
+
+    sayHere(isHere) { this.say(this.here(isHere), isHere ? "" : "problem"); }
 
     /** Before a save: nothing is sent any more, and nothing is under way. */
     async hold() {

@@ -126,6 +126,7 @@
         else { link.target = "_blank"; link.rel = `${link.rel} noopener`.trim(); }
       }
       this.article.replaceChildren(...document.adoptNode(inside).childNodes);
+      if (typeof wikkaTimes === "function") wikkaTimes(this.article);
       this.say("");
       this.anchors = null;
       this.follow(this.area, this.scroller);

@@ -84,6 +84,7 @@
     form.dataset.offered = String(copies.length); // all that there is has been looked at
     for (const copy of copies) {
       if (copy.confirmed && isInTheWiki(copy.id)) continue;
+      if (copy.section && !form.elements.namedItem("section")) continue; // a suggestion is of the whole page
       const isHere = copy.section === (form.elements.namedItem("section")?.value ?? "");
       if (isHere && copy.body === area.value) { wikkaEditor.copies.remove(copy); continue; }
       const banner = document.createElement("div");

@@ -225,7 +225,7 @@
     saveByKey() {
       const password = this.form.elements.namedItem("password");
       if (password && !password.value) { password.focus(); return; }
-      this.form.requestSubmit(this.form.elements.namedItem(password ? "signin" : "save"));
+      this.form.requestSubmit(this.form.elements.namedItem(password ? "signin" : "save") ?? this.form.elements.namedItem("send"));
     }
 
     submitted(event) {
@@ -293,6 +293,7 @@
       this.stop.abort();
       document.querySelector("main").replaceWith(fresh);
       document.title = page.title;
+      if (typeof wikkaTimes === "function") wikkaTimes(fresh);
       new Editor(document.getElementById("edit"));
       const password = document.querySelector("#edit [name=password]");
       const problem = document.querySelector(".banner.problem");

@@ -148,8 +148,8 @@ def test_times_are_of_the_readers_zone(web: WikiClient) -> None:
     web.wiki.save("P", "x", author="a", base=0, time_ms=1_750_000_000_000)  # 2025-06-15 15:06:40 UTC
     ada = web.signed_in("Ada")
     ada.post("/-/settings", {**ada.form("/-/settings"), "do": "looks", "zone": "Asia/Tokyo"})
-    assert "2025-06-16 00:06</time> by" in ada.get("/P").text
-    assert "2025-06-15 15:06</time> UTC" in web.get("/P").text
+    assert "2025-06-16 00:06 UTC+9</time> by" in ada.get("/P").text
+    assert "2025-06-15 15:06 UTC</time>" in web.get("/P").text
 
 
 def test_length_of_lists_and_double_click(web: WikiClient) -> None:

@@ -37,10 +37,13 @@ def test_a_preview_is_the_inside_of_the_page(web: WikiClient) -> None:
     assert web.wiki.page("P") is None
 
 
-def test_a_preview_is_for_who_may_edit_the_page(web: WikiClient) -> None:
+def test_a_preview_is_for_who_may_edit_the_page_or_suggest_a_change(web: WikiClient) -> None:
     form = web.form("/P/edit")
     web.wiki.save("P", "secret", author="a", base=0)
     web.wiki.rights.change("P", web.wiki.page("P").rights, "", {Privilege.WRITE: "Ada"})
+    suggested = web.post("/-/preview", {**form, "name": "P", "body": "mine"})
+    assert (suggested.status_code, "mine" in suggested.text) == (200, True)
+    web.wiki.rights.change("P", web.wiki.page("P").rights, "", {Privilege.WRITE: "Ada", Privilege.READ: "Ada"})
     answer = web.post("/-/preview", {**form, "name": "P", "body": "mine"})
     assert (answer.status_code, json.loads(answer.text).keys()) == (403, {"error"})
     elsewhere = web.post("/-/preview", {**form, "name": "Q", "body": '{{include page="P"}} mine'})

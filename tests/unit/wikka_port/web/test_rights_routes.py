@@ -57,6 +57,7 @@ PAGE_QUERIES = {
 SITE_QUERIES = {
     "account": [""],
     "actions": [""],
+    "administration": [""],
     "confirm": ["", "?token=x"],
     "deleted": [""],
     "massdelete": ["", "?prefix=Vault", "?prefix=S"],

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from tests.support.wiki_client import WikiClient
+from wikka_port.rights.rules import PageRights, Privilege
 
 NAMES = {
     "HomePage": "/HomePage",
@@ -219,3 +220,23 @@ def test_a_name_with_a_tilde_and_two_hexadecimal_digits_is_found_as_it_is_typed(
     web.wiki.save("X~aawiki", "text", author="a", base=0)
     answer = web.get("/X~aawiki", follow_redirects=True)
     assert (answer.status_code, answer.request.path) == (200, "/X~7Eaawiki")
+
+
+def test_an_action_that_is_not_run_is_a_note_for_editors_and_nothing_for_readers(web: WikiClient) -> None:
+    web.wiki.save("P", "before {{files}} behind\n\n{{nosuchaction}}", author="a", base=0)
+    web.wiki.save("Around", '{{include page="P"}}', author="a", base=0)
+    web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.WRITE: "Olga"})
+    olga, rita = web.signed_in("Olga"), web.signed_in("Rita")
+    shown = olga.get("/P").text
+    assert '<p class="notice">The action files is not here yet: it comes with files.' in shown
+    assert '<p class="notice">There is no action nosuchaction.' in shown
+    for other in (web, rita):
+        assert "notice" not in other.get("/P").text
+    for path in ("/P/print", "/P/html", "/Around"):
+        assert "notice" not in olga.get(path).text, path
+
+
+def test_on_an_open_wiki_a_visitor_without_an_account_is_a_reader(web: WikiClient) -> None:
+    web.wiki.save("P", "{{nosuchaction}}", author="a", base=0)
+    assert "notice" not in web.get("/P").text
+    assert "There is no action nosuchaction." in web.signed_in("Rita").get("/P").text

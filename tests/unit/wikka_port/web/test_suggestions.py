@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from werkzeug.test import TestResponse
@@ -11,8 +12,10 @@ from werkzeug.test import TestResponse
 from tests.support.wiki_client import WikiClient
 from tests.unit.wikka_port.web.test_edit import text_in
 from wikka_port.editing.rows import owner_of_account
+from wikka_port.editing.suggestions import SUGGESTIONS
 from wikka_port.limits import SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.store import StoreAway
 
 TEXT = "one\n\ntwo\n\nthree"
 
@@ -135,3 +138,62 @@ def test_a_store_that_is_away_keeps_the_text(web: WikiClient) -> None:
     web.wiki.away = True
     answer = web.post("/P/suggestion", {**form, "body": "typed", "send": "1"})
     assert (answer.status_code, text_in(answer)) == (503, "typed")
+
+
+def scans(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Tables that are scanned from here on."""
+    found: list[bytes] = []
+    rows = web.wiki.rows
+    plain = rows.scan
+
+    def noting(table: bytes, *given: Any, **options: Any) -> Any:
+        found.append(table)
+        return plain(table, *given, **options)
+
+    monkeypatch.setattr(rows, "scan", noting)
+    return found
+
+
+def test_the_page_itself_says_that_a_suggestion_waits(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    suggest(web, "one\n\nTWO\n\nthree")
+    web.wiki.save("Everybody's", "text", author="Olga", base=0)
+    olga, rita = web.signed_in("Olga"), web.signed_in("Rita")
+    scanned = scans(web, monkeypatch)
+    for other in (web, rita):
+        assert "suggested change" not in other.get("/P").text
+    assert "suggested change" not in olga.get("/Everybody%27s").text
+    assert scanned == [], "who may not write a page is not told, and costs nothing; nor a page that everybody may write"
+    assert '<a href="/P/suggestion">1 suggested change</a> of this page waits' in olga.get("/P").text
+    assert scanned == [SUGGESTIONS], "one call"
+
+
+def test_a_page_is_shown_while_its_suggestions_cannot_be_read(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    olga = web.signed_in("Olga")
+
+    def away(*_given: Any, **_options: Any) -> Any:
+        raise StoreAway("away", "")
+
+    monkeypatch.setattr(web.wiki.rows, "scan", away)
+    assert olga.get("/P").status_code == 200
+
+
+def test_the_form_is_an_editor_that_shows_the_page_before_it_is_sent(web: WikiClient) -> None:
+    text = web.get("/P/suggestion").text
+    assert "/editor.js" in text
+    assert 'name="written" value="markdown"' in text
+    form = web.form("/P/suggestion")
+    answer = web.post("/P/suggestion", {**form, "body": "some **bold** words", "note": "why", "preview": "1"})
+    assert answer.status_code == 200
+    assert "<strong>bold</strong>" in answer.text
+    assert text_in(answer) == "some **bold** words"
+    assert 'value="why"' in answer.text
+    live = web.post("/-/preview", {**form, "name": "P", "body": "some **bold** words"})
+    assert "<strong>bold</strong>" in live.text
+    assert listed(web.signed_in("Olga")) == []
+
+
+def test_who_may_not_suggest_previews_nothing(web: WikiClient) -> None:
+    banned = web.signed_in("Ben", status="suspended")
+    fields = {**banned.form("/-/login"), "body": "words", "preview": "1", "name": "P"}
+    assert banned.post("/P/suggestion", fields).status_code == 403
+    assert banned.post("/-/preview", fields).status_code == 403
