@@ -224,6 +224,21 @@ def test_names_are_suggested_by_their_beginning_then_by_their_words(wiki: Wiki) 
     assert wiki.suggested("everywhere", most=8) == []
 
 
+def test_near_names_are_found_in_a_small_wiki_and_by_their_beginnings_in_a_large_one(wiki: Wiki) -> None:
+    for name in ("HomePage", "TidalRivers", "Top Level", "Ärger", "Zebra", "100%"):
+        save(wiki, name, "homepage")
+    meant = {
+        "homepage": "HomePage", "home page": "HomePage", "HomePgae": "HomePage", "HomePage/edti": "HomePage",
+        "tidal rivers": "TidalRivers", "Tidal river": "TidalRivers", "tidalriver": "TidalRivers",
+        "TopLevel": "Top Level", "toplevel": "Top Level", "arger": "Ärger", "100": "100%",
+    }
+    for pages in (6, 1_000_000):
+        for asked, name in meant.items():
+            assert wiki.nearest(asked, pages=pages) == [name], (asked, pages)
+        assert wiki.nearest("Nothing like it", pages=pages) == []
+    assert wiki.nearest("jomepage", pages=6) == ["HomePage"]
+
+
 def test_check_finds_every_damage_to_the_index_and_repairs_it(wiki: Wiki) -> None:
     save(wiki, "Moon", "landing on the moon")
     save(wiki, "Sea", "a sea of stone")

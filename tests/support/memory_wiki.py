@@ -27,6 +27,7 @@ from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreA
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row, revision_token
+from wikka_port.search.nearest import ranked
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
 from wikka_port.search.snippets import marked, passage
@@ -310,6 +311,10 @@ class MemoryWiki:
         asked = folded(" ".join(typed.split()))
         names = [page.name for page in self._newest()]
         return [name for name in names if asked and folded(name).startswith(asked)][:most]
+
+    def nearest(self, name: str, *, pages: int) -> list[str]:
+        self._asked("nearest")
+        return ranked(name, (page.name for page in self._newest()))
 
     def count_pages(self) -> int:
         self._asked("count_pages")

@@ -46,7 +46,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def missing(site: Site, name: str) -> Response:
-    return site.html("missing.html", status=404, page_name=name)
+    nearest = site.wiki.nearest(name, pages=site.rough_page_count.get())
+    return site.html("missing.html", status=404, page_name=name, nearest=nearest)
 
 
 def no_revision(site: Site, name: str) -> Response:

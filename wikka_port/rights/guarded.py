@@ -30,6 +30,7 @@ from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row
+from wikka_port.search import nearest
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Results
 from wikka_port.texts import N_
@@ -354,6 +355,11 @@ class GuardedWiki:
         found = self._wiki.suggested(typed, most=LISTED_STEP)
         kept = self.listed(found)
         return [name for name in found if name in kept][:most]
+
+    def nearest(self, name: str, *, pages: int) -> list[str]:
+        found = self._wiki.nearest(name, pages=pages)
+        kept = set(found) if self._is_open() else self.listed(found)
+        return [one for one in found if one in kept][: nearest.MOST]
 
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
         if self._is_open():

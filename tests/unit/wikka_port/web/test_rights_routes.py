@@ -232,6 +232,15 @@ def test_lists_feeds_searches_and_the_rest(scene: Scene, role: str) -> None:
         assert all(secret in unescape(seen) for secret in ("Sekretum own", "Vault/Kryptos", "notegeheim"))
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_a_missing_page_names_no_page_that_its_reader_may_not_read(scene: Scene, role: str) -> None:
+    for typed in ("sekretum own", "Sekretum owns", "Sekretum"):
+        answer = scene.browsers[role].get(f"/{typed.replace(' ', '_')}")
+        assert answer.status_code == 404
+        assert ('href="/Sekretum_own"' in answer.text) == (role in READERS), typed
+        assert role in READERS or told(answer, role, typed) == [], typed
+
+
 def shown_count(browser: WikiClient, page: str) -> str:
     found = re.search(r"There are (\d+) pages", browser.get(page).text)
     return found[1] if found else ""
