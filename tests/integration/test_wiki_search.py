@@ -186,6 +186,16 @@ def test_a_word_with_a_slip_is_found_and_said_so(wiki: Wiki) -> None:
     assert (result.instead, "Anarchismus" in {hit.name for hit in result.hits}) == ("anarchisten", True)
 
 
+def test_a_slip_in_another_alphabet_is_found(wiki: Wiki) -> None:
+    save(wiki, "Москва", "Последние новости", language="ru")
+    save(wiki, "ירושלים", "עיר", language="he")
+    save(wiki, "København", "En by", language="da")
+    for slip, word, name in (("новсти", "новости", "Москва"), ("ירושלם", "ירושלים", "ירושלים")):
+        result = wiki.search(parse(slip, wiki.languages()), pages=3)
+        assert ([hit.name for hit in result.hits], result.instead) == ([name], word)
+    assert wiki.search(parse("kobenhavn", wiki.languages()), pages=3).instead == "københavn"
+
+
 def test_what_may_not_be_read_is_neither_shown_nor_counted(wiki: Wiki) -> None:
     for n in range(6):
         save(wiki, f"Page{n}", "the secret word")
@@ -228,9 +238,17 @@ def test_near_names_are_found_in_a_small_wiki_and_by_their_beginnings_in_a_large
     for name in ("HomePage", "TidalRivers", "Top Level", "Ärger", "Zebra", "100%"):
         save(wiki, name, "homepage")
     meant = {
-        "homepage": "HomePage", "home page": "HomePage", "HomePgae": "HomePage", "HomePage/edti": "HomePage",
-        "tidal rivers": "TidalRivers", "Tidal river": "TidalRivers", "tidalriver": "TidalRivers",
-        "TopLevel": "Top Level", "toplevel": "Top Level", "arger": "Ärger", "100": "100%",
+        "homepage": "HomePage",
+        "home page": "HomePage",
+        "HomePgae": "HomePage",
+        "HomePage/edti": "HomePage",
+        "tidal rivers": "TidalRivers",
+        "Tidal river": "TidalRivers",
+        "tidalriver": "TidalRivers",
+        "TopLevel": "Top Level",
+        "toplevel": "Top Level",
+        "arger": "Ärger",
+        "100": "100%",
     }
     for pages in (6, 1_000_000):
         for asked, name in meant.items():
