@@ -15,6 +15,7 @@ from tests.support.brute_search import SearchedPage
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.consistency import check
+from wikka_port.markup.formats import MARKDOWN
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_languages import LANGUAGES_ROW, column
@@ -42,9 +43,11 @@ def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wiki]:
         made.store.close()
 
 
-def save(wiki: Wiki, name: str, body: str, author: str = "Ann", language: str | None = None) -> None:
+def save(
+    wiki: Wiki, name: str, body: str, author: str = "Ann", language: str | None = None, markup: str | None = None
+) -> None:
     held = wiki.page(name)
-    saved = wiki.save(name, body, author=author, base=held.number if held else 0, language=language)
+    saved = wiki.save(name, body, author=author, base=held.number if held else 0, language=language, markup=markup)
     assert wiki.settle(saved.sequence, 30)
 
 
@@ -209,6 +212,27 @@ def test_what_may_not_be_read_is_neither_shown_nor_counted(wiki: Wiki) -> None:
     assert {hit.name for hit in result.hits} == {"Page0", "Page2", "Page3", "Page5"}
     assert result.count == 4
     assert len(asked) == 6
+
+
+def test_a_result_says_the_section_of_its_passage(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(wiki, "Wikka", "======Wikka======\nintro\n==== Crew ====\nthree men\n==== Crew ====\nthe stowaway\n")
+    save(wiki, "Mark", "intro\n\n## The *crew*\n\nA [stowaway](Wikka), too.\n", markup=MARKDOWN)
+
+    def places(asked: str) -> dict[str, str]:
+        return {hit.name: hit.place.id if hit.place else "" for hit in wiki.search(parse(asked), pages=2).hits}
+
+    assert places("stowaway") == {"Wikka": "s-crew-2", "Mark": "s-the-crew"}
+    assert places("intro") == {"Wikka": "", "Mark": ""}
+    assert places("three crew") == {"Wikka": "s-crew"}
+    monkeypatch.setattr(searching, "PLACES_CHARS", 5)
+    assert places("stowaway") == {"Wikka": "", "Mark": ""}
+
+
+def test_pages_in_markdown_are_searched_and_shown_by_their_own_markup(wiki: Wiki) -> None:
+    save(wiki, "Mark", "See [the words](OtherPage) here, and *all* of it", markup=MARKDOWN)
+    assert found(wiki, '"words here"') == {"Mark"}
+    (hit,) = wiki.search(parse("words"), pages=1).hits
+    assert "".join(text for text, _ in hit.passage) == "See the words here, and all of it"
 
 
 def test_results_come_in_pages(wiki: Wiki) -> None:

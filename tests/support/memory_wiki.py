@@ -28,9 +28,10 @@ from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row, revision_token
 from wikka_port.search.nearest import ranked
+from wikka_port.search.places import Places
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
-from wikka_port.search.snippets import marked, passage
+from wikka_port.search.snippets import marked, passage, spot
 
 links = lru_cache(maxsize=10_000)(parsed_links)  # the lists ask for those of all pages again and again
 
@@ -296,11 +297,16 @@ class MemoryWiki:
             )
         )
         wanted = query.stems()
-        hits = [
-            Hit(one.name, one.time_ms, one.author, marked(one.name, wanted), passage(one.body, wanted))
-            for one in map(newest.__getitem__, names[(page - 1) * PER_PAGE : page * PER_PAGE])
-        ]
+        hits = [self._hit(newest[name], wanted) for name in names[(page - 1) * PER_PAGE : page * PER_PAGE]]
         return Results(hits, min(len(names), COUNTED), len(names) > COUNTED, is_cut=False)
+
+    @staticmethod
+    def _hit(page: Page, wanted: Collection[str]) -> Hit:
+        at = spot(page.body, wanted)
+        place = at and Places(10**9).heading_at(page.body, at.start, autolink=page.autolink, markup=page.markup)
+        shown = passage(page.body, wanted, markup=page.markup)
+        title = marked(page.name, wanted)
+        return Hit(page.name, page.time_ms, page.author, title, shown, page.language or "en", place)
 
     def languages(self) -> list[str]:
         self._asked("languages")

@@ -219,6 +219,15 @@ def test_pages_are_counted_now_and_then(web: WikiClient) -> None:
     assert "3 pages" in web.get("/Page").text
 
 
+def test_a_result_links_to_the_section_of_its_passage(web: WikiClient) -> None:
+    body = "======Moon======\nintro\n==== Crew & <co> ====\nthe stowaway\n"
+    web.wiki.save("Moon", body, author="a", base=0, language="de")
+    text = web.get("/-/search?q=stowaway").text
+    (linked,) = re.findall(r'Section <a href="/Moon#([^"]+)" lang="de">Crew &amp; &lt;co&gt;</a>', text)
+    assert f'id="{linked}"' in web.get("/Moon").text
+    assert "Section" not in web.get("/-/search?q=intro").text
+
+
 def test_a_search_does_not_count_the_pages(web: WikiClient) -> None:
     """That takes the longer, the more there are: 3 s for 45,000 pages on a busy store."""
     web.wiki.save("Page", "some text", author="a", base=0)
