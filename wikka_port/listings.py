@@ -22,7 +22,7 @@ from wikka_port.schema import parse_head
 from wikka_port.search.nearest import nearest
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Readable, Results, search
-from wikka_port.search.suggesting import suggested
+from wikka_port.search.suggesting import HeadingOf, suggested, suggested_headings
 from wikka_port.store import Store, rows_in_steps
 from wikka_port.wanted import most_wanted, wanted_pages
 
@@ -100,6 +100,10 @@ class Listings:
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
         """Names that what is being typed may become (``search.suggesting``)."""
         return self.store.run(lambda connection: suggested(connection, typed, most))
+
+    def suggested_headings(self, typed: str, *, most: int, readable: Readable | None = None) -> list[HeadingOf]:
+        """Headings that what is being typed may become, of pages that are ``readable``; None: of all."""
+        return self.store.run(lambda connection: suggested_headings(connection, typed, most, readable))
 
     def nearest(self, name: str, *, pages: int) -> list[str]:
         """Names that one without a page may have meant (``search.nearest``); ``pages``: how many there are, roughly."""

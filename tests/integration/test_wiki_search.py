@@ -20,7 +20,7 @@ from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.pages import Indexes, Wiki
-from wikka_port.search import searching
+from wikka_port.search import searching, suggesting
 from wikka_port.search.query import parse
 from wikka_port.search.searching import COUNTED, PER_PAGE, Readable
 
@@ -256,6 +256,25 @@ def test_names_are_suggested_by_their_beginning_then_by_their_words(wiki: Wiki) 
     assert wiki.suggested("apol", most=2) == ["Apollo", "Apollo 11"]
     assert wiki.suggested("  ", most=8) == []
     assert wiki.suggested("everywhere", most=8) == []
+
+
+def test_headings_are_suggested_by_their_words_with_their_pages(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(wiki, "Moon", "====Moon====\nlanding\n====Landing sites====\n====Crew of the landing====\n%%\n==landing==\n%%")
+    save(wiki, "Mars", "# Landings\n\nlanding\n\n## Later landings\n", markup=MARKDOWN)
+    save(wiki, "Sea", "landing ==== Häfen ====")
+    assert wiki.suggested_headings("landing", most=8) == [
+        *(("Mars", "Landings", "s-landings"), ("Moon", "Landing sites", "s-landing-sites")),
+        *(("Mars", "Later landings", "s-later-landings"), ("Moon", "Crew of the landing", "s-crew-of-the-landing")),
+    ]
+    assert [one.text for one in wiki.suggested_headings("SITES land", most=8)] == ["Landing sites"]
+    assert [one.page for one in wiki.suggested_headings("hafe", most=8)] == ["Sea"]
+    assert len(wiki.suggested_headings("landing", most=2)) == 2
+    assert {one.page for one in wiki.suggested_headings("landing", most=8, readable=lambda _: {"Mars"})} == {"Mars"}
+    assert [wiki.suggested_headings(typed, most=8) for typed in ("moon", "la", "", "nothing")] == [[], [], [], []]
+    monkeypatch.setattr(suggesting, "HEADING_CHARS", 60)
+    assert {one.page for one in wiki.suggested_headings("landing", most=8)} == {"Mars"}
+    monkeypatch.setattr(suggesting, "HEADING_WORDS", 2)
+    assert wiki.suggested_headings("landing", most=8) == []
 
 
 def test_near_names_are_found_in_a_small_wiki_and_by_their_beginnings_in_a_large_one(wiki: Wiki) -> None:

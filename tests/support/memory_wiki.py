@@ -28,10 +28,11 @@ from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row, revision_token
 from wikka_port.search.nearest import ranked
-from wikka_port.search.places import Places
+from wikka_port.search.places import Places, headings
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
 from wikka_port.search.snippets import marked, passage, spot
+from wikka_port.search.suggesting import HeadingOf
 
 links = lru_cache(maxsize=10_000)(parsed_links)  # the lists ask for those of all pages again and again
 
@@ -317,6 +318,17 @@ class MemoryWiki:
         asked = folded(" ".join(typed.split()))
         names = [page.name for page in self._newest()]
         return [name for name in names if asked and folded(name).startswith(asked)][:most]
+
+    def suggested_headings(self, typed: str, *, most: int, readable: Readable | None = None) -> list[HeadingOf]:
+        self._asked("suggested_headings")
+        found = [
+            HeadingOf(page.name, heading.text, heading.id)
+            for page in self._newest()
+            if readable is None or readable([page.name])
+            for heading in headings(page.body, autolink=page.autolink, markup=page.markup)
+            if typed and folded(typed) in folded(heading.text)
+        ]
+        return found[:most]
 
     def nearest(self, name: str, *, pages: int) -> list[str]:
         self._asked("nearest")

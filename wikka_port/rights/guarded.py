@@ -33,6 +33,7 @@ from wikka_port.schema import folded, name_row
 from wikka_port.search import nearest
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Results
+from wikka_port.search.suggesting import HeadingOf
 from wikka_port.texts import N_
 from wikka_port.visitors import Visitor
 
@@ -355,6 +356,10 @@ class GuardedWiki:
         found = self._wiki.suggested(typed, most=LISTED_STEP)
         kept = self.listed(found)
         return [name for name in found if name in kept][:most]
+
+    def suggested_headings(self, typed: str, *, most: int) -> list[HeadingOf]:
+        readable = None if self._is_open() else self.listed
+        return self._wiki.suggested_headings(typed, most=most, readable=readable)
 
     def nearest(self, name: str, *, pages: int) -> list[str]:
         found = self._wiki.nearest(name, pages=pages)
