@@ -19,9 +19,10 @@ from wikka_port.page_languages import LANGUAGES_ROW, listed
 from wikka_port.page_rows import Cells, is_minor, time_of
 from wikka_port.rights.rules import FAMILY, OWN_OWNER, REVISION, page_rights
 from wikka_port.schema import parse_head
+from wikka_port.search.nearest import nearest
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Readable, Results, search
-from wikka_port.search.suggesting import suggested
+from wikka_port.search.suggesting import HeadingOf, suggested, suggested_headings
 from wikka_port.store import Store, rows_in_steps
 from wikka_port.wanted import most_wanted, wanted_pages
 
@@ -99,6 +100,15 @@ class Listings:
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
         """Names that what is being typed may become (``search.suggesting``)."""
         return self.store.run(lambda connection: suggested(connection, typed, most))
+
+    def suggested_headings(self, typed: str, *, most: int, readable: Readable | None = None) -> list[HeadingOf]:
+        """Headings that what is being typed may become, of pages that are ``readable``; None: of all."""
+        return self.store.run(lambda connection: suggested_headings(connection, typed, most, readable))
+
+    def nearest(self, name: str, *, pages: int) -> list[str]:
+        """Names that one without a page may have meant (``search.nearest``); ``pages``: how many there are, roughly."""
+        asked = _cut(name)
+        return self.store.run(lambda connection: nearest(connection, asked, pages))
 
     def owned(self, owner: str, *, limit: int) -> list[str]:
         """Names of up to ``limit`` pages that belong to ``owner``, in order.  The store looks at every page."""

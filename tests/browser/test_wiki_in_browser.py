@@ -217,6 +217,20 @@ def test_names_are_offered_while_one_is_typed_and_chosen_by_keys(windows: Any, s
     page.wait_for_selector("text=you can create it")
 
 
+def test_a_heading_is_offered_with_its_page_and_leads_to_its_section(windows: Any, server: WikiServer) -> None:
+    server.wiki.save("Moon", "intro\n====Crew of it====\nthree men", author="Ann", base=0)
+    page = windows().page
+    page.goto("/Moon")
+    page.keyboard.press("/")
+    page.keyboard.type("crew")
+    option = page.wait_for_selector("#suggestions [role=option]")
+    assert option.inner_text() == "Crew of it in Moon"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/Moon#s-crew-of-it")
+    assert page.is_hidden("#suggestions")
+
+
 def test_a_name_that_is_chosen_stays_so_when_a_later_answer_comes(windows: Any, server: WikiServer) -> None:
     rich(server)
     page = windows().page

@@ -15,11 +15,12 @@ from tests.support.brute_search import SearchedPage
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.consistency import check
+from wikka_port.markup.formats import MARKDOWN
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.pages import Indexes, Wiki
-from wikka_port.search import searching
+from wikka_port.search import searching, suggesting
 from wikka_port.search.query import parse
 from wikka_port.search.searching import COUNTED, PER_PAGE, Readable
 
@@ -42,9 +43,11 @@ def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wiki]:
         made.store.close()
 
 
-def save(wiki: Wiki, name: str, body: str, author: str = "Ann", language: str | None = None) -> None:
+def save(
+    wiki: Wiki, name: str, body: str, author: str = "Ann", language: str | None = None, markup: str | None = None
+) -> None:
     held = wiki.page(name)
-    saved = wiki.save(name, body, author=author, base=held.number if held else 0, language=language)
+    saved = wiki.save(name, body, author=author, base=held.number if held else 0, language=language, markup=markup)
     assert wiki.settle(saved.sequence, 30)
 
 
@@ -186,6 +189,16 @@ def test_a_word_with_a_slip_is_found_and_said_so(wiki: Wiki) -> None:
     assert (result.instead, "Anarchismus" in {hit.name for hit in result.hits}) == ("anarchisten", True)
 
 
+def test_a_slip_in_another_alphabet_is_found(wiki: Wiki) -> None:
+    save(wiki, "Москва", "Последние новости", language="ru")
+    save(wiki, "ירושלים", "עיר", language="he")
+    save(wiki, "København", "En by", language="da")
+    for slip, word, name in (("новсти", "новости", "Москва"), ("ירושלם", "ירושלים", "ירושלים")):
+        result = wiki.search(parse(slip, wiki.languages()), pages=3)
+        assert ([hit.name for hit in result.hits], result.instead) == ([name], word)
+    assert wiki.search(parse("kobenhavn", wiki.languages()), pages=3).instead == "københavn"
+
+
 def test_what_may_not_be_read_is_neither_shown_nor_counted(wiki: Wiki) -> None:
     for n in range(6):
         save(wiki, f"Page{n}", "the secret word")
@@ -199,6 +212,27 @@ def test_what_may_not_be_read_is_neither_shown_nor_counted(wiki: Wiki) -> None:
     assert {hit.name for hit in result.hits} == {"Page0", "Page2", "Page3", "Page5"}
     assert result.count == 4
     assert len(asked) == 6
+
+
+def test_a_result_says_the_section_of_its_passage(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(wiki, "Wikka", "======Wikka======\nintro\n==== Crew ====\nthree men\n==== Crew ====\nthe stowaway\n")
+    save(wiki, "Mark", "intro\n\n## The *crew*\n\nA [stowaway](Wikka), too.\n", markup=MARKDOWN)
+
+    def places(asked: str) -> dict[str, str]:
+        return {hit.name: hit.place.id if hit.place else "" for hit in wiki.search(parse(asked), pages=2).hits}
+
+    assert places("stowaway") == {"Wikka": "s-crew-2", "Mark": "s-the-crew"}
+    assert places("intro") == {"Wikka": "", "Mark": ""}
+    assert places("three crew") == {"Wikka": "s-crew"}
+    monkeypatch.setattr(searching, "PLACES_CHARS", 5)
+    assert places("stowaway") == {"Wikka": "", "Mark": ""}
+
+
+def test_pages_in_markdown_are_searched_and_shown_by_their_own_markup(wiki: Wiki) -> None:
+    save(wiki, "Mark", "See [the words](OtherPage) here, and *all* of it", markup=MARKDOWN)
+    assert found(wiki, '"words here"') == {"Mark"}
+    (hit,) = wiki.search(parse("words"), pages=1).hits
+    assert "".join(text for text, _ in hit.passage) == "See the words here, and all of it"
 
 
 def test_results_come_in_pages(wiki: Wiki) -> None:
@@ -223,6 +257,48 @@ def test_names_are_suggested_by_their_beginning_then_by_their_words(wiki: Wiki) 
     assert wiki.suggested("  ", most=8) == []
     assert wiki.suggested("\u0301", most=8) == [], "an accent without a letter"
     assert wiki.suggested("everywhere", most=8) == []
+
+
+def test_headings_are_suggested_by_their_words_with_their_pages(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(wiki, "Moon", "====Moon====\nlanding\n====Landing sites====\n====Crew of the landing====\n%%\n==landing==\n%%")
+    save(wiki, "Mars", "# Landings\n\nlanding\n\n## Later landings\n", markup=MARKDOWN)
+    save(wiki, "Sea", "landing ==== Häfen ====")
+    assert wiki.suggested_headings("landing", most=8) == [
+        *(("Mars", "Landings", "s-landings"), ("Moon", "Landing sites", "s-landing-sites")),
+        *(("Mars", "Later landings", "s-later-landings"), ("Moon", "Crew of the landing", "s-crew-of-the-landing")),
+    ]
+    assert [one.text for one in wiki.suggested_headings("SITES land", most=8)] == ["Landing sites"]
+    assert [one.page for one in wiki.suggested_headings("hafe", most=8)] == ["Sea"]
+    assert len(wiki.suggested_headings("landing", most=2)) == 2
+    assert {one.page for one in wiki.suggested_headings("landing", most=8, readable=lambda _: {"Mars"})} == {"Mars"}
+    assert [wiki.suggested_headings(typed, most=8) for typed in ("moon", "la", "", "nothing")] == [[], [], [], []]
+    monkeypatch.setattr(suggesting, "HEADING_CHARS", 60)
+    assert {one.page for one in wiki.suggested_headings("landing", most=8)} == {"Mars"}
+    monkeypatch.setattr(suggesting, "HEADING_WORDS", 2)
+    assert wiki.suggested_headings("landing", most=8) == []
+
+
+def test_near_names_are_found_in_a_small_wiki_and_by_their_beginnings_in_a_large_one(wiki: Wiki) -> None:
+    for name in ("HomePage", "TidalRivers", "Top Level", "Ärger", "Zebra", "100%"):
+        save(wiki, name, "homepage")
+    meant = {
+        "homepage": "HomePage",
+        "home page": "HomePage",
+        "HomePgae": "HomePage",
+        "HomePage/edti": "HomePage",
+        "tidal rivers": "TidalRivers",
+        "Tidal river": "TidalRivers",
+        "tidalriver": "TidalRivers",
+        "TopLevel": "Top Level",
+        "toplevel": "Top Level",
+        "arger": "Ärger",
+        "100": "100%",
+    }
+    for pages in (6, 1_000_000):
+        for asked, name in meant.items():
+            assert wiki.nearest(asked, pages=pages) == [name], (asked, pages)
+        assert wiki.nearest("Nothing like it", pages=pages) == []
+    assert wiki.nearest("jomepage", pages=6) == ["HomePage"]
 
 
 def test_check_finds_every_damage_to_the_index_and_repairs_it(wiki: Wiki) -> None:

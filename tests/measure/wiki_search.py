@@ -6,6 +6,7 @@
 Starts a store with an empty folder, brings the pages in, waits for the triggers, and compacts the tables.  Then:
 
     speed     searches for two words that stand on at most --frequent of the pages each, --rate of them a second
+    typing    suggestions behind each letter of names, headings and words; 95 % under 60 ms is the goal
     edits     each saved edit is searched for by its author's next request
     exact     random searches, each held against a look at every page (with --pages against SAMPLED pages of them)
 
@@ -36,10 +37,12 @@ from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver
+from wikka_port.handlers.suggest import HEADINGS, SHOWN
 from wikka_port.import_plan import ImportedRevision, PagePart
 from wikka_port.markup.links import links
 from wikka_port.page_rows import Cells, autolink_of, head_of, page_of
 from wikka_port.pages import Wiki
+from wikka_port.search.page_text import page_text
 from wikka_port.search.query import parse
 from wikka_port.search.searching import NOTHING
 from wikka_port.search.words import stems
@@ -49,6 +52,7 @@ PAGE_BYTES: Final = 8_192
 VOCABULARY: Final = 200_000
 SAMPLED: Final = 500
 FREQUENT: Final = 0.02  # of the pages
+TYPED_MAX: Final = 16  # letters of a name or heading
 _SYLLABLES: Final = [a + b for a in "bcdfghjklmnprstvwz" for b in "aeiou"]
 
 
@@ -156,6 +160,25 @@ def speed(wiki: Wiki, pages: Sequence[SearchedPage], searches: int, rate: float,
     print(f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, longest {max(took):.0f} ms")
 
 
+def typing(wiki: Wiki, pages: Sequence[SearchedPage], many: int, seed: int) -> None:
+    """Asks as the wiki's page does, behind each letter from the second one on; synthetic pages have no headings."""
+    rng = random.Random(seed)
+    took: list[float] = []
+    found = 0
+    while len(took) < many:
+        page = rng.choice(pages)
+        words = page_text(page.body).headings.split("\n") if rng.random() < 0.5 else page.body.split()
+        text = rng.choice([page.name, rng.choice(words or [page.name])])[:TYPED_MAX]
+        for end in range(2, len(text) + 1):
+            started = time.perf_counter()
+            headings = wiki.suggested_headings(text[:end], most=HEADINGS)
+            found += len(wiki.suggested(text[:end], most=SHOWN - len(headings))) + len(headings)
+            took.append((time.perf_counter() - started) * 1e3)
+    p50, p95 = statistics.median(took), statistics.quantiles(took, n=20)[-1]
+    print(f"suggestions behind each of {len(took)} letters, {found / len(took):.1f} found:", end=" ")
+    print(f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, longest {max(took):.0f} ms")
+
+
 def edits(wiki: Wiki, many: int) -> int:
     wrong = 0
     for n in range(many):
@@ -216,6 +239,7 @@ def main() -> None:
         patient.close()
         print(f"index {index / 1e6:.1f} MB on disk, {index / text:.2f} times the text; the pages {held / 1e6:.1f} MB")
         speed(wiki, pages, 100, asked.rate, asked.frequent, asked.seed)
+        typing(wiki, pages, 1_000, asked.seed)
         wrong = edits(wiki, asked.edits)
         wrong += exact(wiki, pages, asked.searches, asked.seed, is_sample=bool(asked.pages))
         wiki.store.close()

@@ -27,9 +27,12 @@ from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreA
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row, revision_token
+from wikka_port.search.nearest import ranked
+from wikka_port.search.places import Places, headings
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
-from wikka_port.search.snippets import marked, passage
+from wikka_port.search.snippets import marked, passage, spot
+from wikka_port.search.suggesting import HeadingOf
 
 links = lru_cache(maxsize=10_000)(parsed_links)  # the lists ask for those of all pages again and again
 
@@ -295,11 +298,16 @@ class MemoryWiki:
             )
         )
         wanted = query.stems()
-        hits = [
-            Hit(one.name, one.time_ms, one.author, marked(one.name, wanted), passage(one.body, wanted))
-            for one in map(newest.__getitem__, names[(page - 1) * PER_PAGE : page * PER_PAGE])
-        ]
+        hits = [self._hit(newest[name], wanted) for name in names[(page - 1) * PER_PAGE : page * PER_PAGE]]
         return Results(hits, min(len(names), COUNTED), len(names) > COUNTED, is_cut=False)
+
+    @staticmethod
+    def _hit(page: Page, wanted: Collection[str]) -> Hit:
+        at = spot(page.body, wanted)
+        place = at and Places(10**9).heading_at(page.body, at.start, autolink=page.autolink, markup=page.markup)
+        shown = passage(page.body, wanted, markup=page.markup)
+        title = marked(page.name, wanted)
+        return Hit(page.name, page.time_ms, page.author, title, shown, page.language or "en", place)
 
     def languages(self) -> list[str]:
         self._asked("languages")
@@ -310,6 +318,21 @@ class MemoryWiki:
         asked = folded(" ".join(typed.split()))
         names = [page.name for page in self._newest()]
         return [name for name in names if asked and folded(name).startswith(asked)][:most]
+
+    def suggested_headings(self, typed: str, *, most: int, readable: Readable | None = None) -> list[HeadingOf]:
+        self._asked("suggested_headings")
+        found = [
+            HeadingOf(page.name, heading.text, heading.id)
+            for page in self._newest()
+            if readable is None or readable([page.name])
+            for heading in headings(page.body, autolink=page.autolink, markup=page.markup)
+            if typed and folded(typed) in folded(heading.text)
+        ]
+        return found[:most]
+
+    def nearest(self, name: str, *, pages: int) -> list[str]:
+        self._asked("nearest")
+        return ranked(name, (page.name for page in self._newest()))
 
     def count_pages(self) -> int:
         self._asked("count_pages")

@@ -1,24 +1,32 @@
-"""Names of pages for what is being typed, as JSON: ``[{"name": ..., "path": ...}]``."""
+"""Names of pages and headings for what is being typed, as JSON: ``[{"name": ..., "path": ...}]``.
+
+That of a heading has a "page", too; its path leads to the section.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Final
+from urllib.parse import quote
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.site import Site
 from wikka_port.urls import page_url
 
-NAMES: Final = 8
+SHOWN: Final = 8
+HEADINGS: Final = 3  # of these; names stand before them
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
     """``?q=what was typed``."""
-    names = site.wiki.suggested(request.args.get("q", ""), most=NAMES)
-    response = Response(
-        json.dumps([{"name": one, "path": page_url(one)} for one in names]), mimetype="application/json"
-    )
+    typed = request.args.get("q", "")
+    headings = site.wiki.suggested_headings(typed, most=HEADINGS)
+    names = site.wiki.suggested(typed, most=SHOWN - len(headings))
+    shown = [{"name": one, "path": page_url(one)} for one in names]
+    for page, text, place in headings:
+        shown.append({"name": text, "path": f"{page_url(page)}#{quote(place)}", "page": page})
+    response = Response(json.dumps(shown), mimetype="application/json")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Robots-Tag"] = "noindex"
     return response

@@ -30,8 +30,10 @@ from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row
+from wikka_port.search import nearest
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Results
+from wikka_port.search.suggesting import HeadingOf
 from wikka_port.texts import N_
 from wikka_port.visitors import NOBODY, Visitor
 
@@ -375,6 +377,15 @@ class GuardedWiki:
         found = self._wiki.suggested(typed, most=LISTED_STEP)
         kept = self.listed(found)
         return [name for name in found if name in kept][:most]
+
+    def suggested_headings(self, typed: str, *, most: int) -> list[HeadingOf]:
+        readable = None if self._is_open() else self.listed
+        return self._wiki.suggested_headings(typed, most=most, readable=readable)
+
+    def nearest(self, name: str, *, pages: int) -> list[str]:
+        found = self._wiki.nearest(name, pages=pages)
+        kept = set(found) if self._is_open() else self.listed(found)
+        return [one for one in found if one in kept][: nearest.MOST]
 
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
         if self._is_open():

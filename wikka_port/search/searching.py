@@ -18,11 +18,13 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import schema
+from wikka_port.markup.fragments import Heading
 from wikka_port.names import InvalidName, page_key
 from wikka_port.page_languages import ENGLISH
 from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of, time_of
 from wikka_port.schema import folded
 from wikka_port.search.page_text import page_text, title_text
+from wikka_port.search.places import Places
 from wikka_port.search.postings import (
     BUCKETS,
     POSTINGS_FAMILY,
@@ -36,7 +38,7 @@ from wikka_port.search.postings import (
 )
 from wikka_port.search.query import Phrase, Query
 from wikka_port.search.ranking import ordered, scores_of, ties, with_links
-from wikka_port.search.snippets import Piece, marked, passage
+from wikka_port.search.snippets import Piece, marked, passage, spot
 from wikka_port.search.spelling import neighbours
 from wikka_port.search.words import stem_of, stems
 from wikka_port.store import rows_in_steps
@@ -49,8 +51,10 @@ TIES: Final = 40  # pages that are equally good, of the best, whose links are co
 LINKS: Final = 100  # counted to a page
 PHRASES_READ: Final = 500  # pages whose text is looked at for words one behind the other
 PHRASES_CHARS: Final = 8_000_000  # of these texts together: some six seconds, where many pages are large
+PLACES_CHARS: Final = 100_000  # of the texts of one answer that are read for their headings: some 30 ms
 _STEP: Final = 10  # rows with their texts, read together: a text has up to 4 MB
 _NAMES: Final = (schema.VERSIONCOUNT, schema.NAME, schema.TIME, schema.USER, schema.LANGUAGE)
+_TEXTS: Final = (schema.BODY, schema.AUTOLINK, schema.FORMAT)
 
 
 # Of the pages of these names, those that a visitor may read.
@@ -65,6 +69,7 @@ class Hit:
     title: list[Piece]
     passage: list[Piece]
     language: str = ENGLISH  # of the page
+    place: Heading | None = None  # of the section in which the passage stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +257,7 @@ class _Search:
         if has_phrases and len(order) > PHRASES_READ:
             self._is_cut = True
             order = order[:PHRASES_READ]
-        columns = [*_NAMES, schema.BODY, schema.AUTOLINK] if has_phrases else list(_NAMES)
+        columns = [*_NAMES, *_TEXTS] if has_phrases else list(_NAMES)
         kept: list[bytes] = []
         left = PHRASES_CHARS
         for rows in self._rows(order, columns, _STEP if has_phrases else 500):
@@ -300,12 +305,15 @@ class _Search:
     def _hits(self, keys: Sequence[bytes]) -> list[Hit]:
         wanted = self._query.stems()
         hits = []
-        for rows in self._rows(keys, [*_NAMES, schema.BODY], PER_PAGE):
+        places = Places(PLACES_CHARS)
+        for rows in self._rows(keys, [*_NAMES, *_TEXTS], PER_PAGE):
             for _, cells in rows:
                 name, body = _text(cells, schema.NAME), _text(cells, schema.BODY)
-                author, language = _text(cells, schema.USER), language_of(cells) or ENGLISH
-                title, place = marked(name, wanted, language), passage(body, wanted, language)
-                hits.append(Hit(name, time_of(cells), author, title, place, language))
+                author, language, markup = _text(cells, schema.USER), language_of(cells) or ENGLISH, markup_of(cells)
+                title, at = marked(name, wanted, language), spot(body, wanted, language)
+                shown = passage(body, wanted, language, markup=markup, at=at)
+                place = at and places.heading_at(body, at.start, autolink=autolink_of(cells), markup=markup)
+                hits.append(Hit(name, time_of(cells), author, title, shown, language, place))
         return hits
 
 

@@ -1,19 +1,26 @@
-"""Names of pages while one is being typed: those that begin so, then those that have the words in them.
+"""Names of pages while one is being typed, those that begin so first, and headings that have the words in them.
 
 The last word may be unfinished: any word that begins so counts.  Names come from the index of names and from the words
-of titles; nothing but names is read, in calls that are bounded by names here.
+of titles; nothing but names is read.  Headings are those of pages of which the index of words says that a word stands
+in a heading: their texts are read, of as many pages as HEADING_PAGES and up to HEADING_CHARS, and of no page that has
+more than 2 ** HEADING_WORDS words.  All calls are bounded by names here.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from columnar.client import Connection
 from wikka_port import schema
+from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of
 from wikka_port.schema import folded
 from wikka_port.search.page_text import title_text
-from wikka_port.search.postings import POSTINGS_FAMILY, key_of, parse_posting
+from wikka_port.search.places import headings
+from wikka_port.search.postings import POSTINGS_FAMILY, Posting, key_of, parse_posting
+from wikka_port.search.searching import Readable
 from wikka_port.store import rows_in_steps
 
 TYPED_CHARS: Final = 100  # of what was typed
@@ -21,6 +28,18 @@ ROWS: Final = 128  # of terms that begin as the last word does
 POSTINGS: Final = 100  # read of each
 CANDIDATES: Final = 500
 _BEGIN: Final = 4  # letters of a word by which its stem is looked for: a stem may be shorter than what was typed
+HEADING_PAGES: Final = 16
+HEADING_CHARS: Final = 60_000  # of texts whose headings are looked at: some 15 ms
+HEADING_WORDS: Final = 13
+SHORTEST: Final = 3  # letters of the last word: fewer stand in too many headings
+_STEP: Final = 8  # pages read together
+_WORDS: Final = re.compile(r"\w+")
+
+
+class HeadingOf(NamedTuple):
+    page: str
+    text: str
+    id: str
 
 
 def suggested(connection: Connection, typed: str, most: int) -> list[str]:
@@ -44,17 +63,7 @@ def _beginning_so(connection: Connection, text: str, most: int) -> list[str]:
 def _with_words(connection: Connection, text: str) -> list[str]:
     """Shorter names first."""
     parts = folded(text).split()
-    begin = parts[-1][:_BEGIN].encode()
-    rows = connection.table(schema.TERMS).scan(
-        row_prefix=begin,
-        columns=[POSTINGS_FAMILY],
-        filter=f"ColumnPaginationFilter({POSTINGS}, 0)",
-        batch_size=ROWS,
-        limit=ROWS,
-    )
-    keys = dict.fromkeys(
-        key_of(column) for _, cells in rows for column, value in cells.items() if parse_posting(value).title
-    )
+    keys = dict.fromkeys(key for key, posting in _postings(connection, parts[-1]) if posting.title)
     named = rows_in_steps(connection.table(schema.PAGES), islice(keys, CANDIDATES), schema.NAME)
     names = {cells[schema.NAME].decode(errors="replace") for _, cells in named if schema.NAME in cells}
     return sorted((name for name in names if _has(name, parts)), key=lambda name: (len(name), name))
@@ -63,3 +72,71 @@ def _with_words(connection: Connection, text: str) -> list[str]:
 def _has(name: str, parts: list[str]) -> bool:
     words = folded(title_text(name)).split()
     return all(any(word.startswith(part) for word in words) for part in parts)
+
+
+def _postings(connection: Connection, part: str) -> Iterator[tuple[bytes, Posting]]:
+    """Pages with a word that may begin as ``part`` does, by their keys."""
+    rows = connection.table(schema.TERMS).scan(
+        row_prefix=part[:_BEGIN].encode(),
+        columns=[POSTINGS_FAMILY],
+        filter=f"ColumnPaginationFilter({POSTINGS}, 0)",
+        batch_size=ROWS,
+        limit=ROWS,
+    )
+    return ((key_of(column), parse_posting(value)) for _, cells in rows for column, value in cells.items())
+
+
+# --- headings ------------------------------------------------------------------------------------
+
+
+def suggested_headings(
+    connection: Connection, typed: str, most: int, readable: Readable | None = None
+) -> list[HeadingOf]:
+    """At most ``most`` headings with all the words, those that begin as was typed first; then shorter ones first."""
+    parts = _WORDS.findall(folded(typed[:TYPED_CHARS].replace("_", " ")))
+    if not parts or len(parts[-1]) < SHORTEST:
+        return []
+    found: list[HeadingOf] = []
+    left = HEADING_CHARS
+    for pages in _read(connection, _with_headings(connection, parts[-1])):
+        names = [cells[schema.NAME].decode(errors="replace") for cells in pages]
+        may_read = names if readable is None else readable(names)
+        for name, cells in zip(names, pages, strict=True):
+            body = cells[schema.BODY].decode(errors="replace")
+            if name in may_read and len(body) <= left and _has_line(body, parts):
+                left -= len(body)
+                found += _headings_of(name, body, cells, parts)
+        if len(found) >= most:
+            break
+    begin = " ".join(parts)
+    found.sort(key=lambda one: (not folded(one.text).startswith(begin), len(one.text), one))
+    return found[:most]
+
+
+def _with_headings(connection: Connection, part: str) -> list[bytes]:
+    """Keys of pages, those first in whose headings the words stand most often."""
+    times: dict[bytes, int] = {}
+    for key, posting in _postings(connection, part):
+        if posting.headings and posting.length <= HEADING_WORDS:
+            times[key] = times.get(key, 0) + posting.headings
+    return sorted(times, key=lambda key: (-times[key], key))[:HEADING_PAGES]
+
+
+def _read(connection: Connection, keys: Sequence[bytes]) -> Iterator[list[Cells]]:
+    columns = (schema.VERSIONCOUNT, schema.NAME, schema.BODY, schema.AUTOLINK, schema.FORMAT)
+    for at in range(0, len(keys), _STEP):
+        rows = rows_in_steps(connection.table(schema.PAGES), keys[at : at + _STEP], *columns)
+        yield [cells for _, cells in rows if is_there(cells) and schema.NAME in cells and schema.BODY in cells]
+
+
+def _has_line(body: str, parts: Sequence[str]) -> bool:
+    """A heading is in one line, so a text without such a line need not be parsed."""
+    return any(all(part in line for part in parts) for line in folded(body).splitlines() if parts[-1] in line)
+
+
+def _headings_of(name: str, body: str, cells: Cells, parts: Sequence[str]) -> Iterator[HeadingOf]:
+    for heading in headings(body, autolink=autolink_of(cells), markup=markup_of(cells)):
+        words = _WORDS.findall(folded(heading.text))
+        is_name = folded(heading.text) in folded(title_text(name)).split("\n")  # the page is suggested by it
+        if not is_name and all(any(word.startswith(part) for word in words) for part in parts):
+            yield HeadingOf(name, heading.text, heading.id)

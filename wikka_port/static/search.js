@@ -1,5 +1,5 @@
-// Everything works without this file.  It shows names of pages while one is typed into the search field of the head,
-// and lets "/" or Ctrl+K go to that field.
+// Everything works without this file.  It shows names of pages and headings while one is typed into the search field of
+// the head, and lets "/" or Ctrl+K go to that field.
 "use strict";
 const box = document.querySelector("header form.search");
 if (box) {
@@ -12,7 +12,7 @@ if (box) {
   list.id = "suggestions";
   list.className = "suggestions";
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", _("Pages"));
+  list.setAttribute("aria-label", _("Pages and headings"));
   list.hidden = true;
   box.append(list);
   for (const [name, value] of [["role", "combobox"], ["aria-controls", list.id], ["aria-autocomplete", "list"],
@@ -42,6 +42,11 @@ if (box) {
       link.href = one.path;
       link.tabIndex = -1;
       link.textContent = one.name;
+      if (one.page) {
+        const page = document.createElement("span");
+        page.textContent = _("in {page}", { page: one.page });
+        link.append(" ", page);
+      }
       option.append(link);
       return option;
     }));
@@ -73,7 +78,10 @@ if (box) {
     if (event.key === "ArrowDown") choose(chosen + 1);
     else if (event.key === "ArrowUp") choose(chosen - 1);
     else if (event.key === "Escape") close();
-    else if (event.key === "Enter" && chosen >= 0) location.href = list.children[chosen].firstChild.href;
+    else if (event.key === "Enter" && chosen >= 0) {
+      location.href = list.children[chosen].firstChild.href;
+      close(); // a heading of this very page
+    }
     else return;
     event.preventDefault();
   });

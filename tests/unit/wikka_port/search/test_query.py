@@ -10,7 +10,7 @@ from wikka_port.search.postings import Posting
 from wikka_port.search.query import QUERY_CHARS, WORDS_MAX, parse
 from wikka_port.search.ranking import ordered, scores_of
 from wikka_port.search.snippets import PASSAGE_CHARS, marked, passage
-from wikka_port.search.spelling import LONGEST, neighbours
+from wikka_port.search.spelling import ALPHABETS, LETTERS_MAX, LONGEST, MOST, _letters, neighbours
 from wikka_port.search.words import stem_of
 
 DAY_MS = 24 * 3600 * 1000
@@ -87,6 +87,38 @@ def test_neighbours_are_one_letter_away() -> None:
     assert neighbours("moo") == {}
     assert neighbours("a1b2c3") == {}
     assert neighbours("x" * (LONGEST + 1)) == {}
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "slips"),
+    [
+        ("ru", "новости", "новсти нвоости ноовости мовости"),
+        ("ru", "новый", "ноый новыц"),
+        ("uk", "Україна", "Украна Укрвїна"),
+        ("sr", "новине", "новне новинџ"),
+        ("el", "άνθρωπος", "άνθρωπς άνθρπος άγθρωπος"),
+        ("he", "ירושלים", "ירושלם ירושליםם ירושלוים"),
+        ("ar", "المدينة", "المدنة المديفة"),
+        ("fa", "پیروزی", "پروزی پیرزی"),
+        ("hy", "հայաստան", "հայստան հպյաստան"),
+        ("la", "საქართველო", "საქართვლო"),
+        ("hi", "विज्ञान", "विज्ान विज्ञन"),
+        ("ta", "தமிழ்நாடு", "தமிழ்நடு"),
+        ("da", "København", "Kobenhavn Københavm"),
+        ("de", "Häuser", "Häusr Hauserr"),
+    ],
+)
+def test_a_slip_is_found_in_every_alphabet(language: str, word: str, slips: str) -> None:
+    for slip in slips.split():
+        assert stem_of(word, language) in neighbours(slip, ("en", language)), slip
+
+
+def test_a_word_has_so_many_neighbours_and_no_more() -> None:
+    assert all(len(set(alphabet)) == len(alphabet) <= LETTERS_MAX for alphabet in ALPHABETS)
+    word = "abcdéжωש" * (LONGEST // 8)  # of four alphabets
+    assert len(neighbours(word, ("en", "ru", "el", "de", "fr", "es"))) <= MOST + 6
+    assert len(set(_letters(word))) == LETTERS_MAX
+    assert len(neighbours("международный"[:LONGEST], ("en", "ru"))) <= MOST
 
 
 def test_a_passage_shows_the_words_that_were_asked_for() -> None:

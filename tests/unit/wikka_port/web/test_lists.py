@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.wiki_client import WikiClient
+from wikka_port.handlers.suggest import HEADINGS, SHOWN
 
 
 @pytest.fixture
@@ -217,6 +218,26 @@ def test_pages_are_counted_now_and_then(web: WikiClient) -> None:
     assert web.wiki.calls.count("count_pages") == 1
     web.now += web.config.count_age_s + 1
     assert "3 pages" in web.get("/Page").text
+
+
+def test_a_result_links_to_the_section_of_its_passage(web: WikiClient) -> None:
+    body = "======Moon======\nintro\n==== Crew & <co> ====\nthe stowaway\n"
+    web.wiki.save("Moon", body, author="a", base=0, language="de")
+    text = web.get("/-/search?q=stowaway").text
+    (linked,) = re.findall(r'Section <a href="/Moon#([^"]+)" lang="de">Crew &amp; &lt;co&gt;</a>', text)
+    assert f'id="{linked}"' in web.get("/Moon").text
+    assert "Section" not in web.get("/-/search?q=intro").text
+
+
+def test_names_are_suggested_before_headings_which_say_their_pages(web: WikiClient) -> None:
+    web.wiki.save("Crew/all", "x\n====Crew & 100%====", author="a", base=0)
+    answer = web.get("/-/suggest?q=crew").get_json()
+    assert answer[0] == {"name": "Crew/all", "path": "/Crew~2Fall"}
+    assert answer[1] == {"name": "Crew & 100%", "path": "/Crew~2Fall#s-crew-100", "page": "Crew/all"}
+    for n in range(12):
+        web.wiki.save(f"Crew {n:02}", "====Crew====", author="a", base=0)
+    answer = web.get("/-/suggest?q=crew").get_json()
+    assert (len(answer), sum("page" in one for one in answer)) == (SHOWN, HEADINGS)
 
 
 def test_a_search_does_not_count_the_pages(web: WikiClient) -> None:

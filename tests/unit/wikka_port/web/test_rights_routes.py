@@ -95,6 +95,7 @@ class Scene:
         save("Free", "Nobody's.", author="Ann", base=0)
         for name in SECRET_PAGES:
             text = "WORTGEHEIM [[Open]] [[CategoryX]] [[Wantedthere]] [[Wanted by all]] {{countpages}}\n%%a block%%"
+            text += "\n====Sekretum heading===="
             save(name, "WORTGEHEIM once", author="Schattenmann", note="notegeheim", base=0, owner="Olga")
             save(name, text, author="Schattenmann", note="notegeheim", base=1)
         members = {Privilege.READ: "EditorsGroup"}
@@ -231,6 +232,21 @@ def test_lists_feeds_searches_and_the_rest(scene: Scene, role: str) -> None:
             assert told(answer, role, typed) == [], path
     if role in READERS:
         assert all(secret in unescape(seen) for secret in ("Sekretum own", "Vault/Kryptos", "notegeheim"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_headings_are_suggested_of_pages_that_one_may_read(scene: Scene, role: str) -> None:
+    answer = scene.browsers[role].get("/-/suggest?q=sekretum h").get_json()
+    assert [one["page"] for one in answer] == ([*SECRET_PAGES] if role in READERS else [])
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_missing_page_names_no_page_that_its_reader_may_not_read(scene: Scene, role: str) -> None:
+    for typed in ("sekretum own", "Sekretum owns", "Sekretum"):
+        answer = scene.browsers[role].get(f"/{typed.replace(' ', '_')}")
+        assert answer.status_code == 404
+        assert ('href="/Sekretum_own"' in answer.text) == (role in READERS), typed
+        assert role in READERS or told(answer, role, typed) == [], typed
 
 
 def shown_count(browser: WikiClient, page: str) -> str:

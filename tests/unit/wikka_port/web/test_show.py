@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.wiki_client import WikiClient
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.search.nearest import MOST
 
 NAMES = {
     "HomePage": "/HomePage",
@@ -59,6 +60,28 @@ def test_a_missing_page_offers_to_be_created(web: WikiClient) -> None:
     assert "noindex" in answer.headers["X-Robots-Tag"]
     for handler in ("revisions", "history", "diff", "revert", "raw"):
         assert web.get("/Nothing_here/" + handler).status_code == 404, handler
+
+
+@pytest.mark.parametrize(
+    "typed", ["/homepage", "/home_page", "/HomePgae", "/HomePage~2Fedti", "/Homep", "/homepage/diff"]
+)
+def test_a_missing_page_names_those_that_may_be_meant(web: WikiClient, typed: str) -> None:
+    for name in ("HomePage", *(f"Other{n}" for n in range(9))):
+        web.wiki.save(name, "x", author="a", base=0)
+    answer = web.get(typed)
+    assert answer.status_code == 404
+    assert '<a href="/HomePage">HomePage</a>' in answer.text
+    assert 'href="/Other' not in answer.text
+    assert web.get("/Other").text.count('<li><a href="/Other') == MOST
+
+
+def test_a_page_that_is_there_costs_no_look_for_near_names(web: WikiClient) -> None:
+    web.wiki.save("HomePage", "x", author="a", base=0)
+    web.get("/homepage")
+    assert web.wiki.calls.count("nearest") == 1
+    for path in ("/HomePage", "/HomePage/edit", "/Nowhere/edit", "/-/search?q=homepage"):
+        web.get(path)
+    assert web.wiki.calls.count("nearest") == 1
 
 
 def test_the_root_page_stands_at_the_root(web: WikiClient) -> None:

@@ -1,0 +1,96 @@
+"""Pages that somebody may have meant whose address has no page: names that fold alike, are one letter off, begin alike.
+
+Case, accents, blanks and the humps of CamelCase do not count, so /homepage, /home_page and /Homepgae mean HomePage.
+Names come from the index of names, which is in the order of folded names with their blanks.  Read are
+
+    all names       where the wiki has at most ALL_PAGES pages
+    or else         names that begin as the address does, as it is, without blanks, with blanks at its humps, and
+                    without its last "/" part; and where none of them folds alike, names with the first half of its
+                    letters, or with the first third: a slip or a blank nearer to its beginning is not found
+
+Cost: at most len(forms) + 2 scans of a bounded number of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from columnar.client import Connection
+from wikka_port import schema
+from wikka_port.schema import folded
+from wikka_port.search.page_text import title_text
+
+MOST: Final = 5  # shown
+CANDIDATES: Final = 40  # found, of which a visitor may read some
+ALL_PAGES: Final = 500
+_ALL_ROWS: Final = ALL_PAGES + ALL_PAGES // 5  # how many pages there are is known roughly
+_FORM_ROWS: Final = 50
+_PART_ROWS: Final = 200
+SHORTEST: Final = 3  # letters: what is shorter has too many names near it
+_ALIKE, _ONE_OFF, _BEGINS = range(3)
+
+
+def nearest(connection: Connection, asked: str, pages: int) -> list[str]:
+    """Up to CANDIDATES names, the nearest first.  ``pages``: how many the wiki has, roughly."""
+    if pages <= ALL_PAGES:
+        return ranked(asked, _names(connection, "", _ALL_ROWS))
+    found = {name for form in forms(asked) for name in _names(connection, form, _FORM_ROWS)}
+    if not any(_rank(asked, name) == _ALIKE for name in found):
+        found.update(name for part in _parts(asked) for name in _names(connection, part, _PART_ROWS))
+    return ranked(asked, found)
+
+
+def _names(connection: Connection, prefix: str, most: int) -> Iterator[str]:
+    rows = connection.table(schema.NAMES).scan(
+        row_prefix=prefix.encode() or None, columns=[b"meta"], batch_size=most, limit=most
+    )
+    return (schema.name_of_row(row) for row, _ in rows)
+
+
+# --- which names are near (pure) -----------------------------------------------------------------
+
+
+def ranked(asked: str, names: Iterable[str]) -> list[str]:
+    near = [(rank, len(name), name) for name in names if name != asked and (rank := _rank(asked, name)) is not None]
+    return [name for _, _, name in sorted(near)[:CANDIDATES]]
+
+
+def forms(asked: str) -> list[str]:
+    """How a name that is meant may begin in the index: at most four."""
+    above = asked.rpartition("/")[0]
+    made = (folded(asked), _squashed(asked), folded(title_text(asked).rpartition("\n")[2]), folded(above))
+    return list(dict.fromkeys(form for form in made if form))
+
+
+def _parts(asked: str) -> list[str]:
+    bare = folded(asked)
+    return list(dict.fromkeys(bare[: len(bare) // part] for part in (2, 3) if len(bare) // part > 1))
+
+
+def _squashed(name: str) -> str:
+    return folded(name).replace(" ", "")
+
+
+def _rank(asked: str, name: str) -> int | None:
+    """None: it is not near."""
+    one, other = _squashed(asked), _squashed(name)
+    if one == other:
+        return _ALIKE
+    if min(len(one), len(other)) < SHORTEST:
+        return None
+    if is_one_off(one, other):
+        return _ONE_OFF
+    return _BEGINS if other.startswith(one) or other == _squashed(asked.rpartition("/")[0]) else None
+
+
+def is_one_off(one: str, other: str) -> bool:
+    """Whether a letter is wrong, missing or too much, or two neighbours changed places."""
+    short, long = sorted((one, other), key=len)
+    if len(long) - len(short) > 1 or short == long:
+        return False
+    same = next((at for at, letter in enumerate(short) if letter != long[at]), len(short))
+    if len(short) < len(long):
+        return short[same:] == long[same + 1 :]
+    swapped = short[same + 1 : same + 2] + short[same] + short[same + 2 :]
+    return short[same + 1 :] == long[same + 1 :] or swapped == long[same:]
