@@ -41,23 +41,25 @@ def kept_document(site: Site, page: Page) -> Document:
     return site.documents.document(page.name, page.version, page.body, autolink=page.autolink, markup=page.markup)
 
 
-def page_html(site: Site, name: str, document: Document, *, edit: str = "") -> str:
+def page_html(site: Site, name: str, document: Document, *, edit: str = "", contents: bool = True) -> str:
     """``edit``: the path of the page's editor, where the headings have links to it (``document.render``)."""
     existing = site.wiki.existing(document.links) if document.links else frozenset()
-    return render(document, existing=existing, action=_runner(site, name), page_url=page_url, edit=edit)
+    run = _runner(site, name)
+    return render(document, existing=existing, action=run, page_url=page_url, edit=edit, contents=contents)
 
 
-def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str) -> str:
+def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
     """A preview never fails, and says which of its actions readers will not see.
 
-    While the store is away, links are shown as if their pages existed.
+    While the store is away, links are shown as if their pages existed.  ``whole``: the text is a page, not a section.
     """
     document = parse(text, autolink=autolink, markup=markup)
     try:
         existing = site.wiki.existing(document.links) if document.links else frozenset()
     except StoreAway:
         existing = frozenset(document.links)
-    return render(document, existing=existing, action=_runner(site, name), page_url=page_url, note=_note)
+    run = _runner(site, name)
+    return render(document, existing=existing, action=run, page_url=page_url, note=_note, contents=whole)
 
 
 def _note(slot: ActionSlot) -> str:
@@ -115,7 +117,7 @@ class _runner:  # noqa: N801 - a function with a memory
         else:
             document = parse(text, autolink=page.autolink, markup=page.markup)
         existing = self._site.wiki.existing(document.links) if document.links else frozenset()
-        return render(document, existing=existing, action=runner, page_url=page_url)
+        return render(document, existing=existing, action=runner, page_url=page_url, contents=False)
 
     def _run(self, action: str, arguments: Mapping[str, str]) -> str:
         if self._clock() > self._until_s:

@@ -2,6 +2,9 @@
 
 ``{{toc levels="2-3" title="On this page"}}``; ``levels`` is one number or a range of 1 to 5.  The heading of level 1
 that a page begins with is its title, which needs no entry.
+
+A page without ``{{toc}}`` has a folded table before its first heading, from ``FROM_HEADINGS`` headings on (the title is
+none of them); ``{{notoc}}`` anywhere on the page leaves it out.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from wikka_port.markup.fragments import Heading, escape
+from wikka_port.markup.fragments import ContentsSlot, Heading, escape
 from wikka_port.texts import _
 
+FROM_HEADINGS: Final = 3
 _LEVELS: Final = re.compile(r"\s*([1-6])\s*(?:(?:-|\.\.|,)\s*([1-6])\s*)?")
 
 
@@ -20,12 +24,32 @@ def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
     """A ``nav`` with id "toc"; "" where there is no heading to list."""
     wanted = _LEVELS.fullmatch(arguments.get("levels", ""))
     first, last = (int(wanted[1]), int(wanted[2] or wanted[1])) if wanted else (1, 6)
-    below = headings[1:] if headings and headings[0].level == 1 else headings
-    shown = [heading for heading in below if first <= heading.level <= last]
+    shown = [heading for heading in _below_title(headings) if first <= heading.level <= last]
     if not shown:
         return ""
     title = arguments.get("title", "") or _("Contents")
-    out = [f'<nav class="toc" id="toc" aria-label="{escape(title)}"><p class="toc-title">{escape(title)}</p>']
+    head = f'<nav class="toc" id="toc" aria-label="{escape(title)}"><p class="toc-title">{escape(title)}</p>'
+    return f"{head}{_list(shown)}</nav>\n"
+
+
+def own_contents(headings: Sequence[Heading]) -> list[ContentsSlot]:
+    """The table that a page has by itself, folded; [] where it has few headings."""
+    shown = _below_title(headings)
+    if len(shown) < FROM_HEADINGS:
+        return []
+    title = _("Contents")
+    fold = f'<details class="toc" id="toc"><summary class="toc-title">{title}</summary>'
+    return [ContentsSlot(f'{fold}<nav aria-label="{title}">{_list(shown)}</nav></details>\n')]
+
+
+def _below_title(headings: Sequence[Heading]) -> list[Heading]:
+    """Without the page's title, and those without a word, to which no link can be read."""
+    below = headings[1:] if headings and headings[0].level == 1 else headings
+    return [heading for heading in below if heading.text]
+
+
+def _list(shown: Sequence[Heading]) -> str:
+    out: list[str] = []
     opened: list[int] = []  # levels whose list and item are open
     for heading in shown:
         while opened and opened[-1] > heading.level:
@@ -38,5 +62,4 @@ def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
             opened.append(heading.level)
         out.append(f'<a href="#{heading.id}">{escape(heading.text)}</a>')
     out += ["</li></ul>" for _ in opened]
-    out.append("</nav>\n")
     return "".join(out)

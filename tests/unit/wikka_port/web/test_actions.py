@@ -214,6 +214,19 @@ def test_an_included_page_brings_no_ids(web: WikiClient) -> None:
     assert "<h5>Head</h5>" in text
 
 
+def test_the_contents_are_of_the_page_alone(web: WikiClient) -> None:
+    """None of a page that is included, of a preview of a section, and on paper, where nobody unfolds them."""
+    three = "=====B=====\n====C====\n=====D====="
+    web.wiki.save("Long", f"======A======\n{three}", author="a", base=0)
+    fold = '<details class="toc" id="toc">'
+    assert web.get("/Long").text.count(fold) == web.get("/Long/html").text.count(fold) == 1
+    assert fold not in web.get("/Long/print").text
+    assert "details" not in shown(web, "{{include page='Long'}} {{include page='Long' with='words'}}")
+    form = {**web.form("/Long/edit"), "name": "Long", "body": three}
+    assert fold in web.post("/-/preview", form).text
+    assert fold not in web.post("/-/preview", {**form, "section": "s-b"}).text
+
+
 def channel(value: int) -> float:
     share = value / 255
     return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
