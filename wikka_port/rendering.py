@@ -41,10 +41,21 @@ def kept_document(site: Site, page: Page) -> Document:
     return site.documents.document(page.name, page.version, page.body, autolink=page.autolink, markup=page.markup)
 
 
-def page_html(site: Site, name: str, document: Document, *, edit: str = "", contents: bool = True) -> str:
-    """``edit``: the path of the page's editor, where the headings have links to it (``document.render``)."""
+def page_html(
+    site: Site,
+    name: str,
+    document: Document,
+    *,
+    edit: str = "",
+    contents: bool = True,
+    asked: Mapping[str, str] | None = None,
+) -> str:
+    """``edit``: the path of the page's editor, where the headings have links to it (``document.render``).
+
+    ``asked``: parameters of the page's address, for its actions.
+    """
     existing = site.wiki.existing(document.links) if document.links else frozenset()
-    run = _runner(site, name)
+    run = _runner(site, name, asked)
     return render(document, existing=existing, action=run, page_url=page_url, edit=edit, contents=contents)
 
 
@@ -78,9 +89,16 @@ class _runner:  # noqa: N801 - a function with a memory
     The same call twice is run once.  Those that begin after ACTIONS_S are not run.
     """
 
-    def __init__(self, site: Site, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        site: Site,
+        name: str,
+        asked: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._site = site
         self._name = name
+        self._asked = asked
         self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
@@ -127,7 +145,8 @@ class _runner:  # noqa: N801 - a function with a memory
             )
             return self._site.fragment("notice.html", action=action, problem=problem)
         try:
-            return ACTIONS[action](ActionCall(self._site, self._name, arguments, self._included, self._within))
+            call = ActionCall(self._site, self._name, arguments, self._included, self._within, self._asked)
+            return ACTIONS[action](call)
         except NotAllowed:
             problem = _("it is about a page that you may not read")
             return self._site.fragment("notice.html", action=action, problem=problem)

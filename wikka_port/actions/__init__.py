@@ -67,7 +67,7 @@ ACTIONS: Final[Mapping[str, Callable[[ActionCall], str]]] = {
     "search": search_forms.search,
     "searchform": search_forms.search,
     "textsearch": search_forms.search,
-    "textsearchexpanded": search_forms.search,
+    "textsearchexpanded": search_forms.expanded,
     "wantedpages": wantedpages.run,
 }
 __all__ = ["ACTIONS", "ActionCall"]
