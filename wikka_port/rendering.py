@@ -41,27 +41,40 @@ def kept_document(site: Site, page: Page) -> Document:
     return site.documents.document(page.name, page.version, page.body, autolink=page.autolink, markup=page.markup)
 
 
-def page_html(site: Site, name: str, document: Document, *, edit: str = "", notes: bool = False) -> str:
+def page_html(
+    site: Site,
+    name: str,
+    document: Document,
+    *,
+    edit: str = "",
+    notes: bool = False,
+    contents: bool = True,
+    asked: Mapping[str, str] | None = None,
+) -> str:
     """``edit``: the path of the page's editor, where the headings have links to it (``document.render``).
 
-    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.
+    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.  ``asked``:
+    parameters of the page's address, for its actions.
     """
     existing = site.wiki.existing(document.links) if document.links else frozenset()
-    run, note = _runner(site, name), _note if notes else no_note
-    return render(document, existing=existing, action=run, page_url=page_url, note=note, edit=edit)
+    run, note = _runner(site, name, asked), _note if notes else no_note
+    return render(
+        document, existing=existing, action=run, page_url=page_url, note=note, edit=edit, contents=contents
+    )
 
 
-def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str) -> str:
+def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
     """A preview never fails, and says which of its actions readers will not see.
 
-    While the store is away, links are shown as if their pages existed.
+    While the store is away, links are shown as if their pages existed.  ``whole``: the text is a page, not a section.
     """
     document = parse(text, autolink=autolink, markup=markup)
     try:
         existing = site.wiki.existing(document.links) if document.links else frozenset()
     except StoreAway:
         existing = frozenset(document.links)
-    return render(document, existing=existing, action=_runner(site, name), page_url=page_url, note=_note)
+    run = _runner(site, name)
+    return render(document, existing=existing, action=run, page_url=page_url, note=_note, contents=whole)
 
 
 def _note(slot: ActionSlot) -> str:
@@ -80,9 +93,16 @@ class _runner:  # noqa: N801 - a function with a memory
     The same call twice is run once.  Those that begin after ACTIONS_S are not run.
     """
 
-    def __init__(self, site: Site, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        site: Site,
+        name: str,
+        asked: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._site = site
         self._name = name
+        self._asked = asked
         self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
@@ -119,7 +139,7 @@ class _runner:  # noqa: N801 - a function with a memory
         else:
             document = parse(text, autolink=page.autolink, markup=page.markup)
         existing = self._site.wiki.existing(document.links) if document.links else frozenset()
-        return render(document, existing=existing, action=runner, page_url=page_url)
+        return render(document, existing=existing, action=runner, page_url=page_url, contents=False)
 
     def _run(self, action: str, arguments: Mapping[str, str]) -> str:
         if self._clock() > self._until_s:
@@ -129,7 +149,8 @@ class _runner:  # noqa: N801 - a function with a memory
             )
             return self._site.fragment("notice.html", action=action, problem=problem)
         try:
-            return ACTIONS[action](ActionCall(self._site, self._name, arguments, self._included, self._within))
+            call = ActionCall(self._site, self._name, arguments, self._included, self._within, self._asked)
+            return ACTIONS[action](call)
         except NotAllowed:
             problem = _("it is about a page that you may not read")
             return self._site.fragment("notice.html", action=action, problem=problem)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support import axe
-from tests.support.seen_pages import Seen, missing_handlers, pages, rich_scene, show
+from tests.support.seen_pages import REFUSED, Seen, missing_forms, pages, refused_pages, rich_scene, show
 from tests.support.wiki_scene import Scene
 from tests.support.wiki_server import running_wiki
 
@@ -27,7 +27,9 @@ def named(name: str) -> Seen:
 
 
 def test_every_form_is_on_a_page_that_is_looked_at() -> None:
-    assert missing_handlers() == set(), "seen_pages has to show them"
+    scene = rich_scene()
+    assert missing_forms(scene) == [], "seen_pages has to show them"
+    assert refused_pages(scene) == REFUSED
     assert len(pages()) >= 30
 
 

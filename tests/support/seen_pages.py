@@ -12,41 +12,61 @@ from typing import Any, Final
 
 from tests.support.account_pages import session_cookie
 from tests.support.attack.browsing import ANOTHER
+from tests.support.page_forms import Form, read
 from tests.support.rich_page import RICH_PAGE
-from tests.support.wiki_scene import Scene
-from wikka_port.handlers import POSTABLE
+from tests.support.wiki_scene import ROLES, Scene, forms, handler_of
+from wikka_port.config import MailConfig
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, site_path
 
 NAME: Final = "Tidal rivers"
 BOTH: Final = "River delta"  # two people edit it
 MINE: Final = "The mouth as Rita sees it.\n\nSand and mud.\n"
+# Handlers whose page is another one's: of a page that was deleted, that has a draft, or a suggestion.
+WHERE: Final = {"claim": "Free", "undelete": "Gone", "draft": "Lent", "suggestion": "Lent"}
 QUERIES: Final[dict[str, dict[str, int | str]]] = {
     "diff": {"a": 1, "b": 2},
     "revert": {"revision": 1},
     "search": {"q": "river"},
     "newpage": {"name": "Fresh page"},
+    "massrevert": {"author": "Ann", "since": "2020-01-01"},
+    "massdelete": {"prefix": "R"},
 }
 # Answers that are no page for people.
 NO_PAGES: Final = frozenset(
     {"html", "raw", "grabcode", "revisions.xml", "recentchanges.xml", "suggest", "preview", "actions"}
 )
+_Kind = tuple[str, str, frozenset[str], frozenset[str]]
 PEOPLE: Final = ("registered", "administrator")
 WEAK: Final = "xxxxxxxxxx"
-ROLE_OF: Final = {"login": "anonymous", "register": "anonymous", "reset": "anonymous", "confirm": "anonymous"}
+ROLE_OF: Final = {
+    **dict.fromkeys(("login", "register", "reset", "confirm"), "anonymous"),
+    **dict.fromkeys(("hide", "undelete"), "administrator"),
+}
+# Addresses with what only the scene knows, in the place of the handler's plain one.
+AT: Final[dict[str, Callable[[Scene], str]]] = {
+    "confirm": lambda scene: _door(scene, "confirm"),
+    "draft": lambda scene: page_path("Lent", "draft", draft=scene.draft),
+    "moves": lambda scene: site_path("moves", job=scene.job.id.decode()),
+    "suggestion": lambda scene: page_path("Lent", "suggestion", id=scene.suggestion),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     name: str
     role: str
-    path: str
+    path: str | Callable[[Scene], str]
     then: Callable[[Any], None] | None = None  # what is done in the browser's page
     before: Callable[[Scene], None] | None = None  # what happens between the page and that
 
+    def at(self, scene: Scene) -> str:
+        return self.path if isinstance(self.path, str) else self.path(scene)
+
 
 def rich_scene() -> Scene:
-    scene = Scene(now=time.time())
+    mail = MailConfig("127.0.0.1", 1, "none", "user", "")  # nobody listens there
+    scene = Scene(now=time.time(), mail=mail, public_url="https://wiki.example")
     save, rights = scene.wiki.save, scene.wiki.rights
     save(NAME, RICH_PAGE, author="Ada", note="A first version", base=0, owner="Rita")
     save(NAME, RICH_PAGE.replace("twice", "two times"), author="Rita", note="clearer", base=1, signed="account")
@@ -83,11 +103,11 @@ def pages() -> list[Seen]:
     """Each handler once, then states behind forms."""
     found = [Seen("root", "anonymous", "/"), Seen("read", "anonymous", page_path(NAME))]
     for handler in sorted(PAGE_HANDLERS - NO_PAGES):
-        path = page_path(NAME if handler != "claim" else "Free", handler, **QUERIES.get(handler, {}))
-        found.append(Seen(handler, "registered", path))
+        path = page_path(WHERE.get(handler, NAME), handler, **QUERIES.get(handler, {}))
+        found.append(Seen(handler, ROLE_OF.get(handler, "registered"), AT.get(handler, path)))
     for handler in sorted(SITE_HANDLERS - NO_PAGES):
         path = site_path(handler, **QUERIES.get(handler, {}))
-        found.append(Seen(handler, ROLE_OF.get(handler, "administrator"), path))
+        found.append(Seen(handler, ROLE_OF.get(handler, "administrator"), AT.get(handler, path)))
     save = "button[name=save]"
     found += [
         Seen("missing", "anonymous", "/Nowhere"),
@@ -95,6 +115,17 @@ def pages() -> list[Seen]:
         Seen("forbidden", "anonymous", "/Hidden"),
         Seen("old revision", "anonymous", page_path(NAME, revision=1)),
         Seen("inline difference", "anonymous", page_path(NAME, "diff", a=1, b=2, style="inline")),
+        Seen("work under way", "administrator", site_path("moves")),
+        Seen("suggestions", "registered", page_path("Lent", "suggestion")),
+        Seen("suggest", "anonymous", page_path("Lent", "suggestion")),
+        Seen("draft offered", "registered", page_path("Lent", "edit")),
+        Seen("draft gone", "registered", page_path("Lent", "draft")),
+        Seen("section", "registered", page_path("HomePage", "edit", section="s-a-part")),
+        Seen("new password", "anonymous", lambda scene: _door(scene, "reset?token")),
+        Seen("invited", "anonymous", lambda scene: _door(scene, "register?invitation")),
+        Seen("first administrator", "anonymous", lambda scene: _door(scene, "register?administrator")),
+        Seen("to become administrator", "registered", lambda scene: _door(scene, "register?administrator")),
+        Seen("refused", "registered", page_path(NAME, "hide")),
         Seen("search without hits", "anonymous", site_path("search", q="zzzz nothing")),
         Seen("new page", "anonymous", "/Fresh/edit"),
         Seen("preview", "registered", page_path(NAME, "edit"), _previewed),
@@ -135,7 +166,7 @@ def show(page: Any, url: str, scene: Scene, seen: Seen) -> None:
     if seen.role in PEOPLE:
         cookie = session_cookie(scene.browsers[seen.role])
         page.context.add_cookies([{"name": "wikka_session", "value": cookie, "url": url}])
-    page.goto(url + seen.path)
+    page.goto(url + seen.at(scene))
     assert page.locator(".me").count() == (seen.role in PEOPLE) or not page.locator("header.bar").count(), seen
     if seen.before is not None:
         seen.before(scene)
@@ -145,6 +176,31 @@ def show(page: Any, url: str, scene: Scene, seen: Seen) -> None:
         page.remove_listener("dialog", _accept)
 
 
-def missing_handlers() -> set[str]:
-    """Handlers that take a POST and are none of the pages above."""
-    return POSTABLE - {seen.name for seen in pages()} - NO_PAGES
+REFUSED: Final = frozenset({"missing", "forbidden", "draft gone", "refused"})
+
+
+def refused_pages(scene: Scene) -> set[str]:
+    """Those that answer with a refusal: a handler should be seen at work, and REFUSED alone refusing."""
+    answers = {seen.name: scene.browsers[seen.role].get(seen.at(scene)).status_code for seen in pages()}
+    return {name for name, status in answers.items() if status >= 400}
+
+
+def missing_forms(scene: Scene) -> list[str]:
+    """Forms that somebody is shown, and that are on none of the pages above."""
+    shown = set[_Kind]()
+    for seen in pages():
+        answer = scene.browsers[seen.role].get(seen.at(scene))
+        shown |= {_kind(seen.at(scene), form) for form in read(answer.text)[0]}
+    sent = [(one, _kind(one.page, one.form)) for role in ROLES for one in forms(scene, role)]
+    return sorted({one.label for one, kind in sent if kind not in shown})
+
+
+def _door(scene: Scene, wanted: str) -> str:
+    return next(door for door in scene.doors("anonymous") if wanted in door)
+
+
+def _kind(page: str, form: Form) -> _Kind:
+    """What tells forms apart: where they lead, what can be filled in, and how they are sent."""
+    buttons = frozenset(field.name for field in form.fields if field.kind == "button")
+    filled = frozenset(field.name for field in form.fields if field.kind not in ("button", "hidden"))
+    return handler_of(form.path or page), form.method, filled, buttons

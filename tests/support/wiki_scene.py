@@ -90,6 +90,21 @@ class Scene:
             address = f"{name.lower()}@mail.example"
             self.directory.make(name, status="active", password=hashed, email=address, admin=admin)
         self.browsers = {"anonymous": web, "registered": self.enter("Rita"), "administrator": self.enter("Root")}
+        self.draft = self._keep_a_draft()
+        self.suggestion = self._suggest_a_change()
+
+    def _keep_a_draft(self) -> str:
+        """Rita's, of the page Lent."""
+        rita = self.browsers["registered"]
+        form = rita.form("/Lent/edit")
+        rita.post("/Lent/draft", {**form, "body": "Nobody's text.", "keep": "1"})
+        return form["draft"]
+
+    def _suggest_a_change(self) -> str:
+        """A visitor's, of the page Lent."""
+        visitor = self.web.other_visitor()
+        visitor.post("/Lent/suggestion", {**visitor.form("/Lent/suggestion"), "body": "A text of Rita.", "send": "1"})
+        return self.wiki.suggestions.of("Lent")[0].id
 
     def _delete_a_page_and_begin_a_job(self) -> None:
         """A stopped job of Root's, and a page called Gone in the trash."""
@@ -120,6 +135,8 @@ class Scene:
         if role == "administrator":
             found += [page_path("Gone", "undelete"), site_path("moves", job=self.job.id.decode())]
             found += [site_path("massrevert", author="Ann", since="2020-01-01"), site_path("massdelete", prefix="F")]
+        if role == "registered":
+            found += [page_path("Lent", "suggestion", id=self.suggestion), page_path("Lent", "draft", draft=self.draft)]
         if role == "anonymous":
             found.append(site_path("reset", token=self.accounts.registration.reset_link(account)))
             found.append(site_path("register", invitation=self.links.issue("invitation")))

@@ -1,7 +1,7 @@
 """Actions: what ``{{name key="value"}}`` in a page becomes.  One module each, named as in WikkaWiki; those
 that are a word or a link within a line are in ``furniture``.
 
-``toc`` and ``redirect`` are the markup's own.  An action returns safe HTML; it may raise StoreAway and
+``toc``, ``notoc`` and ``redirect`` are the markup's own.  An action returns safe HTML; it may raise StoreAway and
 ValueError, which are shown in its place.
 """
 
@@ -67,7 +67,7 @@ ACTIONS: Final[Mapping[str, Callable[[ActionCall], str]]] = {
     "search": search_forms.search,
     "searchform": search_forms.search,
     "textsearch": search_forms.search,
-    "textsearchexpanded": search_forms.search,
+    "textsearchexpanded": search_forms.expanded,
     "wantedpages": wantedpages.run,
 }
 __all__ = ["ACTIONS", "ActionCall"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from wikka_port.markup.calls import is_set
 from wikka_port.pages import Page
 from wikka_port.site import Site
 from wikka_port.texts import _
@@ -17,6 +18,18 @@ class ActionCall:
     arguments: Mapping[str, str]  # as typed: never safe to show unescaped
     render: Callable[[Page, str], str]  # a text of that page as HTML, within this one
     within: tuple[str, ...] = ()  # pages that include the page it stands on, outermost first
+    asked: Mapping[str, str] | None = None  # parameters of the page's address, as typed; None: it takes none here
+
+    @property
+    def shown_page(self) -> str:
+        """The page that is read: the outermost of those that include this one."""
+        return self.within[0] if self.within else self.page
+
+    def asked_number(self, key: str, least: int, most: int) -> int | None:
+        """A parameter of the address; None where it is absent or nonsense, for readers did not write the page."""
+        text = (self.asked or {}).get(key, "")
+        given = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else least - 1
+        return given if least <= given <= most else None
 
     def number(self, key: str, default: int, most: int) -> int:
         """A number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
@@ -28,4 +41,4 @@ class ActionCall:
         return int(text[:9])
 
     def flag(self, key: str) -> bool:
-        return self.arguments.get(key, "").strip().lower() not in ("", "0", "no", "false", "off")
+        return is_set(self.arguments.get(key, ""))

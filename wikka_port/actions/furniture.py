@@ -27,8 +27,18 @@ def _link(path: str, label: str, *, rel: str = "") -> str:
 
 def _to_handler(handler: str, label: str) -> Action:
     def run(call: ActionCall) -> str:
-        path = page_path(call.page, handler)
-        return _link(path, call.arguments.get("label", "") or _(label), rel="nofollow" if handler == "edit" else "")
+        return _link(page_path(call.page, handler), call.arguments.get("label", "") or _(label))
+
+    return run
+
+
+def _to_editor(label: str) -> Action:
+    """For who may write the page; for others the page's source, as in WikkaWiki."""
+
+    def run(call: ActionCall) -> str:
+        if not call.site.wiki.can(call.page).write:
+            return _link(page_path(call.page, "showcode"), _("Source"), rel="nofollow")
+        return _link(page_path(call.page, "edit"), call.arguments.get("label", "") or _(label), rel="nofollow")
 
     return run
 
@@ -111,8 +121,8 @@ FURNITURE: Final[Mapping[str, Action]] = {
     "clonelink": _to_handler("clone", N_("Copy this page")),
     "delete": deletelink,
     "deletelink": deletelink,
-    "edit": _to_handler("edit", N_("Edit")),
-    "editlink": _to_handler("edit", N_("Edit this page")),
+    "edit": _to_editor(N_("Edit")),
+    "editlink": _to_editor(N_("Edit this page")),
     "history": _to_handler("history", N_("History")),
     "historylink": _to_handler("history", N_("All changes of this page")),
     "homepage": homepage,

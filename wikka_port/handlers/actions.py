@@ -11,7 +11,7 @@ from wikka_port.actions import ACTIONS
 from wikka_port.actions.attributes import ATTRIBUTES
 from wikka_port.site import Site
 
-_OF_THE_MARKUP: Final = ("redirect", "toc")
+_OF_THE_MARKUP: Final = ("notoc", "redirect", "toc")
 _ANSWER: Final = json.dumps(
     [{"name": name, "attributes": ATTRIBUTES.get(name, ())} for name in sorted((*ACTIONS, *_OF_THE_MARKUP))]
 )

@@ -197,5 +197,6 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
     if other is not None:
         return other
     markup = draft.markup or (page.markup if page else site.config.markup)
-    preview = preview_html(site, name, draft.body, autolink=page.autolink if page else True, markup=markup)
+    autolink = page.autolink if page else True
+    preview = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
     return edit_form(site, request, name, draft, preview=preview)

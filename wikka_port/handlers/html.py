@@ -12,7 +12,7 @@ from wikka_port.site import Site, conditional
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
-    found = _rendered(site, request, name)
+    found = _rendered(site, request, name, contents=True)
     if found is None:
         return missing(site, name)
     response = Response(found["content"], mimetype="text/html")
@@ -22,11 +22,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_print(site: Site, request: Request, name: str) -> Response:
-    found = _rendered(site, request, name)
+    found = _rendered(site, request, name, contents=False)  # nobody unfolds it on paper
     return missing(site, name) if found is None else conditional(request, site.html("print.html", **found))
 
 
-def _rendered(site: Site, request: Request, name: str) -> dict[str, Any] | None:
+def _rendered(site: Site, request: Request, name: str, *, contents: bool) -> dict[str, Any] | None:
     page = site.wiki.page(name)
     if page is None:
         return None
@@ -36,5 +36,5 @@ def _rendered(site: Site, request: Request, name: str) -> dict[str, Any] | None:
         "page": page,
         "title": document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
-        "content": page_html(site, page.name, document),
+        "content": page_html(site, page.name, document, contents=contents),
     }

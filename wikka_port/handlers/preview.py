@@ -57,7 +57,8 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
     except StoreAway:
         page = None
     markup = draft.written or draft.markup or (page.markup if page else site.config.markup)
-    html = preview_html(site, name, draft.body, autolink=page.autolink if page else True, markup=markup)
+    autolink = page.autolink if page else True
+    html = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
     response = Response(html, mimetype="text/html")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Robots-Tag"] = "noindex"

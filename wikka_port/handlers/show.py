@@ -6,8 +6,9 @@ A redirect is followed once and says where it came from; ``?redirect=no`` shows 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
@@ -20,6 +21,8 @@ from wikka_port.rendering import page_document, page_html
 from wikka_port.site import Site, conditional, number, redirect
 from wikka_port.texts import _
 from wikka_port.urls import page_url, with_query
+
+OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase"})  # parameters that actions in a page read
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -40,9 +43,10 @@ def handle(site: Site, request: Request, name: str) -> Response:
         if target is not None:
             origin, page, document = name, target, page_document(site, request, target)
     edit = page_url(page.name, "edit") if document.headings and site.wiki.can(page.name).write else ""
-    values = {**_values(site, page, document, edit), "merged": _merge_of(request, page)}
+    values = {**_values(site, page, document, edit, request.args), "merged": _merge_of(request, page)}
     values["waiting"] = site.wiki.waiting(page.name)
-    response = site.html("show.html", indexed=True, **values, origin=origin, old=None)
+    indexed = not (request.args and request.args.keys() & OF_ACTIONS)
+    response = site.html("show.html", indexed=indexed, **values, origin=origin, old=None)
     return conditional(request, response)
 
 
@@ -68,7 +72,9 @@ def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
     return (int(began), int(number_)) if 0 <= int(began) < int(number_) - 1 < page.number else None
 
 
-def _values(site: Site, page: Page, document: Document, edit: str = "") -> dict[str, Any]:
+def _values(
+    site: Site, page: Page, document: Document, edit: str = "", asked: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
     notes = site.visitor.is_active and site.wiki.can(page.name).write
     return {
@@ -77,7 +83,7 @@ def _values(site: Site, page: Page, document: Document, edit: str = "") -> dict[
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page.name, document, edit=edit, notes=notes),
+        "content": page_html(site, page.name, document, edit=edit, notes=notes, asked=asked),
     }
 
 

@@ -52,7 +52,7 @@ def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str
     read = tokens(text, autolink=autolink, markup=markup)
     if read and isinstance(read[-1], Rest):
         return said_of(read[-1].over)
-    actions = sum(1 for token in read if isinstance(token, ActionCall) and token.name != "toc")
+    actions = sum(1 for token in read if isinstance(token, ActionCall) and token.name not in ("toc", "notoc"))
     if actions > ACTIONS_MAX:
         return _("This page has {actions} actions and {most} are the most.", actions=actions, most=ACTIONS_MAX)
     return None

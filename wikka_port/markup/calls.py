@@ -14,6 +14,14 @@ _ACTION: Final = re.compile(
 _ARGUMENT: Final = re.compile(r"([A-Za-z][\w\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 
 
+_NO: Final = frozenset({"", "0", "no", "false", "off"})
+
+
+def is_set(value: str) -> bool:
+    """The value of an attribute that is on or off."""
+    return value.strip().lower() not in _NO
+
+
 def read_action(text: str, start: int, end: int) -> ActionCall | PageLink | None:
     """The insides of ``{{..}}``; None where they are no call.  A redirect is a link."""
     call = _ACTION.fullmatch(text, start, end)

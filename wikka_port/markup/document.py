@@ -13,7 +13,7 @@ from typing import Final
 
 from wikka_port.limits import LINK_STEPS, QUICK_STEPS
 from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
-from wikka_port.markup.fragments import ActionSlot, Heading, PageSlot, Piece, SectionSlot, escape
+from wikka_port.markup.fragments import ActionSlot, ContentsSlot, Heading, PageSlot, Piece, SectionSlot, escape
 from wikka_port.markup.html import Compiler
 from wikka_port.markup.links import page_names, redirect_of
 from wikka_port.markup.nested_html import NestedCompiler
@@ -42,7 +42,7 @@ class Document:
     pieces: tuple[Piece, ...]  # two strings never follow each other
     links: tuple[str, ...]  # names of the pages linked to, normalised, each once, in order
     headings: tuple[Heading, ...]
-    actions: tuple[ActionCall, ...]  # those that render() will ask for, in order; toc and redirect are our own
+    actions: tuple[ActionCall, ...]  # those that render() will ask for, in order; toc, notoc and redirect are our own
     redirect: str | None  # the page that this one stands for
     steps: int  # about what rendering costs (``limits``)
 
@@ -111,6 +111,7 @@ def render(
     page_url: Callable[[str], str] = default_page_url,
     note: Callable[[ActionSlot], str] = no_note,
     edit: str = "",
+    contents: bool = True,
 ) -> str:
     """The page as HTML.
 
@@ -119,6 +120,7 @@ def render(
     typed and must escape them), or None for a name it does not know; what it raises is raised here.  ``note``
     says what stands in the place of an action that is not run: nothing, unless the reader is the page's author.
     ``edit`` is the path of the page's editor, for who may write it: then each heading has a link to its section's.
+    ``contents``: with the table of contents that the page has by itself.
     """
     out: list[str] = []
     edit = escape(edit)
@@ -135,6 +137,9 @@ def render(
         elif isinstance(piece, SectionSlot):
             if edit:
                 out.append(f' <a class="edit-section" href="{edit}?section={piece.end_html}')
+        elif isinstance(piece, ContentsSlot):
+            if contents:
+                out.append(piece.html)
         elif not isinstance(piece, str):
             html = None if piece.refused else action(piece.name, dict(piece.arguments))
             out.append(note(piece) if html is None else html)

@@ -46,13 +46,20 @@ class SectionSlot:
     end_html: str  # of the link, from the id of the heading on
 
 
+@dataclass(frozen=True, slots=True)
+class ContentsSlot:
+    """The table of contents that a page has by itself (``contents``); a page that is included has none."""
+
+    html: str
+
+
 def section_slot(place: str, text: str) -> SectionSlot:
     """``place``: the id of the heading; ``text``: its plain text, not escaped."""
     said = _("Edit this section: {heading}", heading=escape(text))
     return SectionSlot(f'{quote(place)}" rel="nofollow" aria-label="{said}">{_("Edit")}</a>')
 
 
-Piece = str | PageSlot | ActionSlot | SectionSlot
+Piece = str | PageSlot | ActionSlot | SectionSlot | ContentsSlot
 
 
 class Heading(NamedTuple):

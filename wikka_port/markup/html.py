@@ -12,7 +12,8 @@ Invariants:
         inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.  Those that are open
         around a heading or rule inside a line are opened again in the heading and behind both.
     I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
-    I3. Ids are unique, and "toc" is the table of contents.
+    I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that stands
+        in nothing else.
 
 Knows nothing of which pages exist and of what actions do.
 """
@@ -26,7 +27,7 @@ from typing import Any, Final
 from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup import code_blocks, embedded, mindmap
 from wikka_port.markup.bounds import AS_TYPED, said_of
-from wikka_port.markup.contents import toc_html
+from wikka_port.markup.contents import own_contents, toc_html
 from wikka_port.markup.fragments import ActionSlot, Heading, Piece, escape
 from wikka_port.markup.leaves import (
     INLINE_ACTIONS,
@@ -85,10 +86,12 @@ class Compiler:
         "_break",
         "_budget",
         "_carried",
+        "_contents_at",
         "_floats",
         "_heading",
         "_lists",
         "_mode",
+        "_no_contents",
         "_notes",
         "_out",
         "_outside_note",
@@ -121,6 +124,8 @@ class Compiler:
         self._outside_note: tuple[list[Piece], int, list[Toggle], _OpenHeading] | None = None  # None: in no note
         self._places = Places()
         self._toc: tuple[int, ActionCall] | None = None  # which piece it is
+        self._contents_at = -1  # the piece before which they stand by themselves
+        self._no_contents = False  # the page says so
 
     def compile(self, tokens: list[Token]) -> None:
         for token in tokens:
@@ -133,6 +138,8 @@ class Compiler:
         if self._toc is not None:
             place, call = self._toc
             self.pieces[place] = toc_html(self.headings, dict(call.arguments))
+        elif self._contents_at >= 0 and not self._no_contents:
+            self.pieces[self._contents_at : self._contents_at] = own_contents(self.headings)
 
     # -- places for content
 
@@ -336,6 +343,9 @@ class Compiler:
         level, text = heading.level, " ".join("".join(heading.words).split())
         start = -1 if heading.start == self._section else heading.start  # a line's second heading has none
         self._section = heading.start
+        stands_free = heading.holder is self.pieces and heading.mode == TOP and not self._floats
+        if self._contents_at < 0 and stands_free and (self.headings or level > 1):
+            self._contents_at = len(self.pieces)
         self.headings.append(Heading(level, text, self._places.unique(place_id(text)), start))
         heading.holder.extend(heading_pieces(self.headings[-1], self._out))
         self._out, self._mode, self._carried = heading.holder, heading.mode, carried
@@ -386,6 +396,9 @@ class Compiler:
         self._put(image_html(image), block=False)
 
     def _action(self, call: ActionCall) -> None:
+        if call.name == "notoc":
+            self._no_contents = True
+            return
         block = call.name not in INLINE_ACTIONS
         if block and self._mode == HEADING:
             self._put(ActionSlot(call.name, call.arguments, False, _(NOT_IN_HEADING)), block=False)

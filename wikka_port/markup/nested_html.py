@@ -17,7 +17,7 @@ from typing import Any, Final
 from wikka_port.limits import ACTIONS_MAX
 from wikka_port.markup import code_blocks
 from wikka_port.markup.bounds import AS_TYPED, said_of
-from wikka_port.markup.contents import toc_html
+from wikka_port.markup.contents import own_contents, toc_html
 from wikka_port.markup.fragments import ActionSlot, Heading, Piece, escape
 from wikka_port.markup.leaves import (
     INLINE_ACTIONS,
@@ -70,8 +70,8 @@ class NestedCompiler:
     """Reads tokens, keeps ``pieces``, ``headings`` and ``actions``; used once."""
 
     __slots__ = (
-        *("_blocks", "_budget", "_inline", "_level", "_note", "_out", "_paragraph", "_places", "_start", "_toc"),
-        *("_words", "_written", "actions", "headings", "pieces"),
+        *("_blocks", "_budget", "_contents_at", "_inline", "_level", "_no_contents", "_note", "_out", "_paragraph"),
+        *("_places", "_start", "_toc", "_words", "_written", "actions", "headings", "pieces"),
     )
 
     def __init__(self) -> None:
@@ -90,6 +90,8 @@ class NestedCompiler:
         self._budget = code_blocks.Budget()
         self._places = Places()
         self._toc: tuple[int, ActionCall] | None = None  # which piece it is
+        self._contents_at = -1  # the piece before which they stand by themselves
+        self._no_contents = False  # the page says so
 
     def compile(self, tokens: list[Token]) -> None:
         for token in tokens:
@@ -101,6 +103,8 @@ class NestedCompiler:
         if self._toc is not None:
             place, call = self._toc
             self.pieces[place] = toc_html(self.headings, dict(call.arguments))
+        elif self._contents_at >= 0 and not self._no_contents:
+            self.pieces[self._contents_at : self._contents_at] = own_contents(self.headings)
 
     # -- places for content
 
@@ -178,6 +182,8 @@ class NestedCompiler:
         self._inline.clear()
         self._written = 0
         text = " ".join("".join(self._words).split())
+        if self._contents_at < 0 and not self._blocks and (self.headings or self._level > 1):
+            self._contents_at = len(self.pieces)
         self.headings.append(Heading(self._level, text, self._places.unique(place_id(text)), self._start))
         self.pieces += heading_pieces(self.headings[-1], self._out)
         self._out, self._level = self.pieces, 0
@@ -238,6 +244,9 @@ class NestedCompiler:
         self._put(image_html(image), plain=image.alt)
 
     def _action(self, call: ActionCall) -> None:
+        if call.name == "notoc":
+            self._no_contents = True
+            return
         block = call.name not in INLINE_ACTIONS
         if block and self._level:
             self._put(ActionSlot(call.name, call.arguments, False, _(NOT_IN_HEADING)))

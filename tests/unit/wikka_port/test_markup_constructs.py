@@ -389,6 +389,45 @@ def test_the_table_of_contents() -> None:
     assert html("{{toc}}") == ""
 
 
+THREE = "=====B=====\n====C====\n=====D & e====="
+FOLDED = (
+    '<details class="toc" id="toc"><summary class="toc-title">Contents</summary><nav aria-label="Contents">'
+    '<ul><li><a href="#s-b">B</a><ul><li><a href="#s-c">C</a></li></ul></li>'
+    '<li><a href="#s-d-e">D &amp; e</a></li></ul></nav></details>\n'
+)
+
+
+def test_the_contents_stand_by_themselves_before_the_first_heading_from_three_on() -> None:
+    assert html(f"a\n{THREE}").startswith(f'<p>a</p>\n{FOLDED}<h2 id="s-b">')
+    titled = html(f"======A======\na\n{THREE}")  # the title is none of them
+    assert f'<p>a</p>\n{FOLDED}<h2 id="s-b">' in titled
+    assert "details" not in html(f"======A======\n{THREE.rpartition(chr(10))[0]}")
+    assert html(f"{THREE}\n======A======").count("<li>") == 4
+
+
+@pytest.mark.parametrize("none", ["{{notoc}}", '{{toc levels="1"}}', "~-a {{notoc}}", "==a {{notoc}}=="])
+def test_a_page_has_no_contents_where_it_says_so_or_has_its_own(none: str) -> None:
+    shown = html(f"{none}\n{THREE}")
+    assert "details" not in shown
+    assert "notoc" not in shown
+
+
+def test_the_contents_stand_in_no_box_list_or_table() -> None:
+    for around in ("<<box\n{}\n<<", "~-{}", "||{}||"):
+        text = around.format("==a==") + f"\n\n{THREE}"
+        shown = html(text)
+        check(shown)
+        before, found, after = shown.partition('<details class="toc"')
+        assert (found != "", 'id="s-b"' in before, 'id="s-b"' in after) == (True, False, True), text
+        assert before.count("<div") == before.count("</div")
+        assert '<a href="#s-a">a</a>' in after
+
+
+def test_a_heading_without_a_word_is_in_no_contents() -> None:
+    shown = html(f'=={{{{color c="red" text="x"}}}}==\n{THREE}')
+    assert shown.count("<li>") == 3
+
+
 def test_redirects_show_where_they_lead() -> None:
     document = parse('{{redirect target="Foo_bar"}}')
     assert (document.redirect, document.links) == ("Foo bar", ("Foo bar",))

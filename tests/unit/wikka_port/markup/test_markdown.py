@@ -115,6 +115,17 @@ def test_headings_contents_and_title() -> None:
     assert 'href="#s-two-b-2"' in render(document, existing=set())
 
 
+def test_the_contents_stand_by_themselves_from_three_headings_on() -> None:
+    three = "## Two\n\n### Three\n\n## Four"
+    text = f"# One\n\n> ## Zero\n\nwords\n\n{three}"
+    before, _, after = shown(text).partition('<details class="toc" id="toc">')
+    assert before.endswith("<p>words</p>\n")
+    assert after.index("#s-zero") < after.index("#s-four") < after.index('<h2 id="s-two">')
+    for none in ("# One\n\n## Two\n\n## Three", f"{{{{notoc}}}}\n\n{three}", f"{{{{toc}}}}\n\n{three}"):
+        assert "details" not in shown(none)
+    assert shown("{{notoc}}") == ""
+
+
 def test_sections_are_where_their_headings_stand() -> None:
     text = (
         "# One\n\n```\n# no heading\n```\n\n- # in a list\n\nTwo\nlines\n---\n\nbody\r\n\r\n### Three\n\nx\n\n# Four\n"

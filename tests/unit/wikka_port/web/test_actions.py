@@ -13,6 +13,7 @@ from wikka_port.actions.not_here import LEFT_OUT, NOT_HERE, REPLACED, TO_COME
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
 from wikka_port.limits import INCLUDED_CHARS_MAX
+from wikka_port.rights.rules import PageRights, Privilege
 
 PAGES = Path(__file__).parents[4] / "docs" / "wiki.md"
 STYLE = Path(__file__).parents[4] / "wikka_port" / "static" / "wiki.css"
@@ -44,8 +45,10 @@ SHOWN = {
     "a{{deletelink label='Away'}}b": "<p>ab",
     "{{edit}}": '<a href="/Page/edit" rel="nofollow">Edit</a>',
     "{{editlink label='Go <on>'}}": '<a href="/Page/edit" rel="nofollow">Go &lt;on&gt;</a>',
-    "{{highscores}}": '<span class="author">Ada</span> <span class="count">3</span>',
-    "{{highscores rank='pages'}}": '<span class="author">Ada</span> <span class="count">2</span>',
+    "{{highscores}}": '<td>1</td><td><span class="author">Ada</span></td><td>3</td><td>75.0 %</td>',
+    "{{highscores style='simple'}}": '<span class="author">Ada</span> <span class="count">3</span>',
+    "{{highscores rank='pages'}}": '<th scope="col">Pages begun</th>',
+    "{{highscores rank='pages' style='simple'}}": '<span class="author">Ada</span> <span class="count">2</span>',
     "{{history}}": '<a href="/Page/history">History</a>',
     "{{historylink}}": '<a href="/Page/history">All changes of this page</a>',
     "{{homepage}}": '<a href="/">HomePage</a>',
@@ -64,6 +67,8 @@ SHOWN = {
     "{{newpage}}": '<form class="inline-form" action="/-/newpage">',
     "{{orphanedpages}}": 'href="/Part"',
     "{{pageindex}}": "letter-head",
+    "{{pageindex showjustletters='Cat'}}": '<a href="/Cat?letter=m" rel="nofollow">M</a>',
+    "{{pageindex showjustletters='1'}}": '<a href="/-/pageindex?letter=m" rel="nofollow">M</a>',
     "{{randompage title='Any'}}": ">Any</a>",
     "{{recentchanges limit='3'}}": "entry-name",
     "{{recentchangesrss}}": '<a href="/-/recentchanges.xml">Feed of changes</a>',
@@ -75,7 +80,9 @@ SHOWN = {
     "{{search}}": 'action="/-/search"',
     "{{searchform phrase='<a>'}}": 'value="&lt;a&gt;"',
     "{{textsearch}}": 'action="/-/search"',
-    "{{textsearchexpanded}}": 'action="/-/search"',
+    "{{textsearchexpanded}}": 'action="/Page"',
+    "{{textsearchexpanded phrase='elephant'}}": "No page has all these words",
+    "{{textsearchexpanded phrase='dear'}}": '<p class="passage"><mark>Dear</mark>',
     "It is {{time}}": " UTC",
     "======A======\n{{title}}": "<p>A</p>",
     "{{today}}": "<p>20",
@@ -90,6 +97,7 @@ SHOWN = {
 }  # fmt: skip
 REFUSED = {
     "{{calendar month='13'}}": "should be a number",
+    "{{pageindex showjustletters='_'}}": "could not be shown",
     "{{color c='no colour' text='x'}}": "is no colour",
     "{{color text='x'}}": "should be a colour",
     "{{image url='javascript:alert(1)'}}": "should be the address of a picture",
@@ -212,6 +220,97 @@ def test_an_included_page_brings_no_ids(web: WikiClient) -> None:
     text = shown(web, "==Head==\n{{include page='Part'}}")
     assert text.count('id="s-head"') == 1
     assert "<h5>Head</h5>" in text
+
+
+def asked(web: WikiClient, query: str) -> str:
+    return web.get(f"/Page?{query}").text.partition('<article class="content">')[2].partition("</article>")[0]
+
+
+def test_a_calendar_goes_to_the_months_around_by_the_address(web: WikiClient) -> None:
+    assert shown(web, "{{calendar}}").count("nofollow") == 2
+    around = asked(web, "year=2026&month=1")
+    assert "<caption>January 2026</caption>" in around
+    for link in (
+        'href="/Page?year=2025&amp;month=12" rel="prev nofollow">← December 2025',
+        "month=2",
+        "February 2026 →",
+    ):
+        assert link in around
+    present = asked(web, "").partition("</caption>")[0]
+    assert f"{present}</caption>" in asked(web, "year=0&month=13")
+    assert f"{present}</caption>" in asked(web, f"year={'9' * 5000}&month=x")
+    assert 'rel="prev' not in asked(web, "year=1&month=1")
+    assert 'rel="next' not in asked(web, "year=9998&month=12")
+    assert web.get("/Page?year=2026").headers["X-Robots-Tag"] == "noindex"
+
+
+def test_a_calendar_of_a_month_stays_where_it_is(web: WikiClient) -> None:
+    assert "nofollow" not in shown(web, "{{calendar month='2'}}")
+    assert "February" in asked(web, "year=2026&month=3")
+
+
+def test_a_calendar_of_an_included_page_turns_the_page_that_is_read(web: WikiClient) -> None:
+    web.wiki.save("Month", "{{calendar}}", author="a", base=0)
+    shown(web, "{{include page='Month'}}")
+    assert 'href="/Page?year=2025&amp;month=12"' in asked(web, "year=2026&month=1")
+    assert "nofollow" not in web.get("/Month/print").text.partition("<article")[2].partition("</article>")[0]
+
+
+def test_letters_lead_to_the_index_of_a_page(web: WikiClient) -> None:
+    assert 'href="/Member"' in shown(web, "{{pageindex}}")
+    only = asked(web, "letter=p")
+    assert ('href="/Part"' in only, 'href="/Member"' in only) == (True, False)
+
+
+def test_a_search_in_a_page_finds_what_its_reader_asks_for(web: WikiClient) -> None:
+    assert "passage" not in shown(web, "{{textsearchexpanded}}")
+    found = asked(web, "phrase=dear")
+    assert 'value="dear"' in found
+    assert '<a class="hit" href="/Part">' in found
+    web.wiki.rights.change("Part", PageRights(""), "Root", {Privilege.READ: "Root"})
+    assert "hit" not in asked(web, "phrase=dear")
+
+
+def test_who_may_not_write_a_page_is_led_to_its_source(web: WikiClient) -> None:
+    shown(web, "{{edit}} {{editlink label='Go on'}}")
+    web.wiki.rights.change("Page", PageRights(""), "Root", {Privilege.WRITE: "Root"})
+    text = asked(web, "")
+    assert text.count('<a href="/Page/showcode" rel="nofollow">Source</a>') == 2
+    assert "/edit" not in text
+
+
+@pytest.mark.parametrize(
+    ("attributes", "listed"),
+    [('levels="h2,h4"', ["B", "D"]), ('levels="2-3"', ["B", "C"]), ('levels="3"', ["C"]), ("", ["B", "C", "D"])],
+)
+def test_the_levels_of_a_table_of_contents(web: WikiClient, attributes: str, listed: list[str]) -> None:
+    text = shown(web, f"======A======\n=====B=====\n====C====\n===D===\n{{{{toc {attributes}}}}}")
+    nav = text.partition("<nav")[2].partition("</nav>")[0]
+    assert re.findall(r'<a href="#[^"]*">(\w)</a>', nav) == listed
+
+
+def test_a_table_of_contents_without_links(web: WikiClient) -> None:
+    text = shown(web, "======A======\n=====B & b=====\n{{toc links='0'}}")
+    assert "<ul><li>B &amp; b</li></ul></nav>" in text
+
+
+@pytest.mark.parametrize("key", ["target", "to", "page"])
+def test_a_redirect_of_every_spelling(web: WikiClient, key: str) -> None:
+    web.wiki.save("Led", f"{{{{redirect {key}='Part' temporary='yes'}}}}", author="a", base=0)
+    assert 'Redirected from <a href="/Led?redirect=no">' in web.get("/Led").text
+
+
+def test_the_contents_are_of_the_page_alone(web: WikiClient) -> None:
+    """None of a page that is included, of a preview of a section, and on paper, where nobody unfolds them."""
+    three = "=====B=====\n====C====\n=====D====="
+    web.wiki.save("Long", f"======A======\n{three}", author="a", base=0)
+    fold = '<details class="toc" id="toc">'
+    assert web.get("/Long").text.count(fold) == web.get("/Long/html").text.count(fold) == 1
+    assert fold not in web.get("/Long/print").text
+    assert "details" not in shown(web, "{{include page='Long'}} {{include page='Long' with='words'}}")
+    form = {**web.form("/Long/edit"), "name": "Long", "body": three}
+    assert fold in web.post("/-/preview", form).text
+    assert fold not in web.post("/-/preview", {**form, "section": "s-b"}).text
 
 
 def channel(value: int) -> float:

@@ -95,8 +95,10 @@ def test_the_same_forms_are_taken_from_the_wiki_itself(sendable: Mapping[str, li
 
 
 def posts_like(scene: Scene, role: str, sent: Sent) -> list[Sent]:
-    """The same form in another wiki; one behind a link of a mail has another token there."""
-    if "token=" not in sent.page and "administrator=" not in sent.page and "invitation=" not in sent.page:
+    """The same form in another wiki; one behind a link of a mail, or of a draft, has another address there."""
+    if not any(
+        key in sent.page for key in ("token=", "administrator=", "invitation=", "draft?draft=", "suggestion?id=")
+    ):
         return [sent]
     shown = forms(scene, role, lambda form: form.method == "post", scene.doors(role))
     return [one for one in shown if (one.handler, one.button) == (sent.handler, sent.button)]

@@ -79,7 +79,7 @@ def test_a_preview_works_while_the_store_is_away(web: WikiClient) -> None:
 def test_the_actions_that_are_run_with_their_attributes(web: WikiClient) -> None:
     answer = web.get("/-/actions")
     told = {one["name"]: tuple(one["attributes"]) for one in json.loads(answer.text)}
-    assert told.keys() == {*ACTIONS, "toc", "redirect"}
+    assert told.keys() == {*ACTIONS, "toc", "notoc", "redirect"}
     assert {name: given for name, given in told.items() if given} == ATTRIBUTES
     for name, given in ATTRIBUTES.items():
         row = re.search(rf"^\| `{name}` \| there \| (.*) \|$", TABLE, re.M)
