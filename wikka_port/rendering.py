@@ -58,9 +58,7 @@ def page_html(
     """
     existing = site.wiki.existing(document.links) if document.links else frozenset()
     run, note = _runner(site, name, asked), _note if notes else no_note
-    return render(
-        document, existing=existing, action=run, page_url=page_url, note=note, edit=edit, contents=contents
-    )
+    return render(document, existing=existing, action=run, page_url=page_url, note=note, edit=edit, contents=contents)
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:

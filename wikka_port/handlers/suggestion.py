@@ -94,7 +94,7 @@ def _previewed(site: Site, request: Request, page: Page) -> Response:
     _require_to_suggest(site, page.name)
     if is_dear(draft.body, markup=page.markup):
         be_dear(request.environ)
-    preview = preview_html(site, page.name, draft.body, autolink=page.autolink, markup=page.markup)
+    preview = preview_html(site, page.name, draft.body, autolink=page.autolink, markup=page.markup, whole=True)
     return _form(site, request, page.name, page, draft, preview=preview)
 
 

@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 
 from tests.support.wiki_scene import ROLES, SCRIPTED, Scene, Sent, filled, forms, fresh_token, posts, walk
 from wikka_port.handlers import POSTABLE
+from wikka_port.urls import page_path
 
 NONE: Mapping[str, str] = {}
 FOREIGN: list[dict[str, str]] = [
@@ -100,7 +101,8 @@ def posts_like(scene: Scene, role: str, sent: Sent) -> list[Sent]:
         key in sent.page for key in ("token=", "administrator=", "invitation=", "draft?draft=", "suggestion?id=")
     ):
         return [sent]
-    shown = forms(scene, role, lambda form: form.method == "post", scene.doors(role))
+    starts = [*scene.doors(role), page_path("Lent", "suggestion", id=scene.suggestion)]
+    shown = forms(scene, role, lambda form: form.method == "post", starts)
     return [one for one in shown if (one.handler, one.button) == (sent.handler, sent.button)]
 
 
