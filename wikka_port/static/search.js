@@ -65,7 +65,8 @@ if (box) {
     const turn = ++asked;
     if (typed.length < 2) { close(); return; }
     try {
-      const answer = await fetch(`/-/suggest?q=${encodeURIComponent(typed)}`, { headers: { Accept: "application/json" } });
+      const path = `/-/suggest?headings=1&q=${encodeURIComponent(typed)}`;
+      const answer = await fetch(path, { headers: { Accept: "application/json" } });
       const names = answer.ok ? await answer.json() : [];
       if (turn === asked && document.activeElement === field) show(names);
     } catch {
