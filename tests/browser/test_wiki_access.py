@@ -46,6 +46,24 @@ def test_axe_finds_nothing(browser: Any, wiki: tuple[Scene, str], mode: str) -> 
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 
+@pytest.mark.parametrize("mode", sorted(axe.MODES))
+def test_axe_finds_nothing_in_suggestions_and_in_names_near_a_missing_page(
+    browser: Any, wiki: tuple[Scene, str], mode: str
+) -> None:
+    scene, url = wiki
+    scene.wiki.save(f"Suggested {mode}", "text\n\n=====Suggested heading=====\nmore", author="Rita", base=0)
+    context = browser.new_context(bypass_csp=True, base_url=url, **axe.MODES[mode])
+    page = context.new_page()
+    page.goto(f"/suggested_{mode}")
+    assert page.is_visible(f"text=Suggested {mode}")
+    page.keyboard.press("/")
+    page.keyboard.type("suggested")
+    page.wait_for_selector("#suggestions [role=option]:has(span)")
+    page.keyboard.press("ArrowDown")
+    assert axe.findings(page) == []
+    context.close()
+
+
 def test_at_400_percent_nothing_scrolls_sideways(browser: Any, wiki: tuple[Scene, str]) -> None:
     """1280 px at 400 % are 320 px of the style sheet."""
     scene, url = wiki

@@ -1,6 +1,6 @@
-"""Names of pages and headings for what is being typed, as JSON: ``[{"name": ..., "path": ...}]``.
+"""Names of pages for what is being typed, as JSON: ``[{"name": ..., "path": ...}]``; with ``headings=1`` headings too.
 
-That of a heading has a "page", too; its path leads to the section.
+That of a heading has a "page", and its path leads to the section.  The editor completes names alone.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ HEADINGS: Final = 3  # of these; names stand before them
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
-    """``?q=what was typed``."""
+    """``?q=what was typed&headings=1``."""
     typed = request.args.get("q", "")
-    headings = site.wiki.suggested_headings(typed, most=HEADINGS)
+    headings = site.wiki.suggested_headings(typed, most=HEADINGS) if request.args.get("headings") == "1" else []
     names = site.wiki.suggested(typed, most=SHOWN - len(headings))
     shown = [{"name": one, "path": page_url(one)} for one in names]
     for page, text, place in headings:

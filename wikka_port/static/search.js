@@ -18,6 +18,7 @@ if (box) {
   for (const [name, value] of [["role", "combobox"], ["aria-controls", list.id], ["aria-autocomplete", "list"],
     ["aria-expanded", "false"]]) field.setAttribute(name, value);
 
+  const links = () => [...list.children].map((item) => item.firstChild);
   const close = () => {
     list.hidden = true;
     chosen = -1;
@@ -25,20 +26,21 @@ if (box) {
     field.removeAttribute("aria-activedescendant");
   };
   const choose = (at) => {
-    const options = list.children;
+    const options = links();
     if (!options.length) return;
     chosen = at < 0 ? options.length - 1 : at % options.length;
-    [...options].forEach((option, n) => option.setAttribute("aria-selected", String(n === chosen)));
+    options.forEach((option, n) => option.setAttribute("aria-selected", String(n === chosen)));
     field.setAttribute("aria-activedescendant", options[chosen].id);
   };
   const show = (names) => {
-    const kept = chosen < 0 ? "" : list.children[chosen].firstChild.href; // an answer may come behind the choice
+    const kept = chosen < 0 ? "" : links()[chosen].href; // an answer may come behind the choice
     list.replaceChildren(...names.map((one, n) => {
-      const option = document.createElement("li");
+      const item = document.createElement("li");
       const link = document.createElement("a");
-      option.id = `suggestion-${n}`;
-      option.setAttribute("role", "option");
-      option.setAttribute("aria-selected", "false");
+      item.setAttribute("role", "none");
+      link.id = `suggestion-${n}`;
+      link.setAttribute("role", "option");
+      link.setAttribute("aria-selected", "false");
       link.href = one.path;
       link.tabIndex = -1;
       link.textContent = one.name;
@@ -47,14 +49,14 @@ if (box) {
         page.textContent = _("in {page}", { page: one.page });
         link.append(" ", page);
       }
-      option.append(link);
-      return option;
+      item.append(link);
+      return item;
     }));
     if (!names.length) { close(); return; }
     chosen = -1;
     list.hidden = false;
     field.setAttribute("aria-expanded", "true");
-    const at = [...list.children].findIndex((option) => option.firstChild.href === kept);
+    const at = links().findIndex((option) => option.href === kept);
     if (at >= 0) choose(at);
     else field.removeAttribute("aria-activedescendant");
   };
@@ -63,7 +65,8 @@ if (box) {
     const turn = ++asked;
     if (typed.length < 2) { close(); return; }
     try {
-      const answer = await fetch(`/-/suggest?q=${encodeURIComponent(typed)}`, { headers: { Accept: "application/json" } });
+      const path = `/-/suggest?headings=1&q=${encodeURIComponent(typed)}`;
+      const answer = await fetch(path, { headers: { Accept: "application/json" } });
       const names = answer.ok ? await answer.json() : [];
       if (turn === asked && document.activeElement === field) show(names);
     } catch {
@@ -79,7 +82,7 @@ if (box) {
     else if (event.key === "ArrowUp") choose(chosen - 1);
     else if (event.key === "Escape") close();
     else if (event.key === "Enter" && chosen >= 0) {
-      location.href = list.children[chosen].firstChild.href;
+      location.href = links()[chosen].href;
       close(); // a heading of this very page
     }
     else return;

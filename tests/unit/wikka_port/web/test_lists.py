@@ -231,13 +231,15 @@ def test_a_result_links_to_the_section_of_its_passage(web: WikiClient) -> None:
 
 def test_names_are_suggested_before_headings_which_say_their_pages(web: WikiClient) -> None:
     web.wiki.save("Crew/all", "x\n====Crew & 100%====", author="a", base=0)
-    answer = web.get("/-/suggest?q=crew").get_json()
+    answer = web.get("/-/suggest?q=crew&headings=1").get_json()
     assert answer[0] == {"name": "Crew/all", "path": "/Crew~2Fall"}
     assert answer[1] == {"name": "Crew & 100%", "path": "/Crew~2Fall#s-crew-100", "page": "Crew/all"}
     for n in range(12):
         web.wiki.save(f"Crew {n:02}", "====Crew====", author="a", base=0)
-    answer = web.get("/-/suggest?q=crew").get_json()
+    answer = web.get("/-/suggest?q=crew&headings=1").get_json()
     assert (len(answer), sum("page" in one for one in answer)) == (SHOWN, HEADINGS)
+    names = web.get("/-/suggest?q=crew").get_json()
+    assert (len(names), [one for one in names if "page" in one]) == (SHOWN, []), "the editor completes names alone"
 
 
 def test_a_search_does_not_count_the_pages(web: WikiClient) -> None:

@@ -66,7 +66,7 @@ SITE_QUERIES = {
     "login": ["", "?to=/Sekretum_own"],
     "logout": [""],
     "newpage": ["?name=Fresh", "?name=Sekretum+own"],
-    "suggest": ["?q=sek", "?q=vault", "?q=k"],
+    "suggest": ["?q=sek", "?q=vault", "?q=k", "?headings=1&q=sek", "?headings=1&q=head"],
     "orphanedpages": ["", "?after=A"],
     "preview": [""],
     "pageindex": ["", "?letter=s", "?letter=v", "?start=S", "?start=Sekretum"],
@@ -236,7 +236,7 @@ def test_lists_feeds_searches_and_the_rest(scene: Scene, role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_headings_are_suggested_of_pages_that_one_may_read(scene: Scene, role: str) -> None:
-    answer = scene.browsers[role].get("/-/suggest?q=sekretum h").get_json()
+    answer = scene.browsers[role].get("/-/suggest?headings=1&q=sekretum h").get_json()
     assert [one["page"] for one in answer] == ([*SECRET_PAGES] if role in READERS else [])
 
 
