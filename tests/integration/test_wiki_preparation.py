@@ -12,12 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from columnar.flows.follower_name import trigger
+from tests.support.marked_language import BEGIN, CODE, END, write_marked_language
 from tests.support.store_thread import StoreThread
 from wikka_port import preparation, schema, triggers
 from wikka_port.cli import main
 from wikka_port.consistency import check
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
+from wikka_port.texts import speak_as_wiki
+from wikka_port.texts.catalogue import ENGLISH
 
 NAME = "wiki-indexes"
 LISTS = (schema.BACKLINKS, schema.WANTED, schema.NAMES)  # of a page that was deleted its changes stay
@@ -157,3 +160,27 @@ def test_an_older_trigger_with_changes_to_deliver_stays_and_the_command_says_so(
         assert CliRunner().invoke(main, ["prepare", *store], catch_exceptions=False).output.startswith("Ready.\n")
         assert [one.name for one in wiki.store.run(lambda c: c.triggers.list())] == [NAME, "wiki-words"]
         assert differences(wiki) == []
+
+
+@pytest.fixture
+def language_of_the_wiki() -> Iterator[None]:
+    """The command sets that of this process."""
+    yield
+    speak_as_wiki(ENGLISH)
+
+
+@pytest.mark.usefixtures("language_of_the_wiki")
+def test_first_pages_in_a_language_of_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "languages"
+    folder.mkdir()
+    write_marked_language(folder)
+    with wiki_in(tmp_path / "data") as (wiki, running):
+        asked = ["prepare", "--store", f"127.0.0.1:{running.port}", "--language", CODE]
+        refused = CliRunner().invoke(main, asked)
+        assert refused.exit_code != 0
+        assert f"--language {CODE}: there are en (English)" in refused.output
+        assert "wrote" in CliRunner().invoke(main, [*asked, "--languages", str(folder)], catch_exceptions=False).output
+        page = wiki.page("HomePage")
+        assert page is not None
+        assert page.note == f"{BEGIN}a page to begin with{END}", "texts of that file"
+        assert page.language in ("", "en"), "nobody has written the pages themselves in it"

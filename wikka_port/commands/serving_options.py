@@ -26,6 +26,11 @@ def _checked_names(given: tuple[str, ...]) -> tuple[str, ...]:
         raise click.BadParameter(str(wrong)) from None
 
 
+languages_option: Final = click.option(
+    "--languages",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with files of other languages, as `wikka texts fr.po` makes them.",
+)
 _OPTIONS: Final = (
     click.option(
         "--workers", default=_DEFAULTS.workers, show_default=True, type=click.IntRange(1, 64), help="Processes."
@@ -49,11 +54,7 @@ _OPTIONS: Final = (
         metavar="CODE",
         help="What the wiki speaks: en, de, or a language of --languages. Users can choose another one.",
     ),
-    click.option(
-        "--languages",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Folder with files of other languages, as `wikka texts fr.po` makes them.",
-    ),
+    languages_option,
     click.option(
         "--edit-notes",
         default=_DEFAULTS.edit_notes,
