@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import queue
 import socket
 import threading
 from email.message import EmailMessage
@@ -14,6 +15,7 @@ class SmtpServer:
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
+        self._arrived: queue.SimpleQueue[EmailMessage] = queue.SimpleQueue()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -26,6 +28,10 @@ class SmtpServer:
         self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listening.close()
         self._thread.join(10)
+
+    def next_mail(self, timeout_s: float = 20) -> EmailMessage:
+        """The next one that nobody took yet; raises queue.Empty."""
+        return self._arrived.get(timeout=timeout_s)
 
     def _serve(self) -> None:
         while True:
@@ -50,6 +56,7 @@ class SmtpServer:
                 while (line := stream.readline()) not in (b".\r\n", b""):
                     lines.append(line.removeprefix(b"."))
                 self.mails.append(email.message_from_bytes(b"".join(lines), policy=email.policy.default))  # type: ignore[arg-type]
+                self._arrived.put(self.mails[-1])
                 say(b"250 kept")
             elif word == b"QUIT":
                 say(b"221 bye")
