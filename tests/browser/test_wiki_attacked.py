@@ -23,6 +23,7 @@ def test_the_corpus_is_large_and_each_payload_is_one() -> None:
     assert sum(f"({number})" in payload for number, payload in enumerate(payloads())) >= 500, "they call, by number"
 
 
+@pytest.mark.timeout(300)  # half a minute alone
 def test_nothing_runs_and_nothing_is_refused_in_any_place_and_any_field(browser: Any) -> None:
     campaign = Campaign(browser, each=1, share=8, names=1, fills=1)
     campaign.run()
