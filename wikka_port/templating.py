@@ -44,12 +44,13 @@ def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Cat
         auto_reload=False,
         cache_size=-1,
     )
+    urls_of = {name: asset.url for name, asset in assets.items()} | {"texts.js": texts_asset(assets, catalogue).url}
     environment.globals.update(
         site_name=config.site_name,
         root_page=config.root_page,
         page_path=urls.page_url,
         site_path=urls.site_path,
-        assets={name: asset.url for name, asset in assets.items()} | {"texts.js": texts_asset(assets, catalogue).url},
+        assets=urls_of,
         max_note_chars=config.max_note_chars,
         edit_notes=config.edit_notes,
     )
@@ -59,6 +60,8 @@ def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Cat
     )
     environment.filters["when"] = when
     environment.filters["clock"] = clock_time
+    environment.filters["asset"] = urls_of.__getitem__
+    environment.filters["site_path"] = urls.site_path  # of a constant it is found when a template is compiled
     environment.filters["zoned"] = zoned
     environment.filters["zoned_clock"] = zoned_clock
     environment.globals["zone_note"] = pass_context(lambda context: zone_note(context, catalogue))
