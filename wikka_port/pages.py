@@ -269,7 +269,7 @@ class Wiki(Listings):
         self.store.run(lambda connection: stage(connection, drafts))
 
     def _list_languages(self, codes: Collection[str]) -> None:
-        """Those that this process has not listed yet."""
+        """List the languages that this process has not listed yet."""
         for code in sorted(set(codes) - self._listed_languages):
             self.rows.put(schema.PAGES, LANGUAGES_ROW, {page_languages.column(code): b""})
             self._listed_languages.add(code)

@@ -20,18 +20,6 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
     def one(change: Change) -> Iterator[Effect]:
         yield Put("out", change.row, {b"f:a": b"1"})
 
-    def returns(change: Change) -> list[Effect]:
-        return [Put("out", change.row, {b"f:a": b"1"})]
-
-    def returns_a_tuple(change: Change) -> tuple[Effect, ...]:
-        return (Put("out", change.row, {b"f:a": b"1"}),)
-
-    async def awaits(change: Change) -> list[Effect]:
-        return [Put("out", change.row, {b"f:a": b"1"})]
-
-    async def awaits_and_yields(change: Change) -> Any:
-        yield Put("out", change.row, {b"f:a": b"1"})
-
     def many(change: Change) -> Iterator[Effect]:
         first = int(change.progress or b"0")
         try:
@@ -74,7 +62,29 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
 
     def none_of_it() -> None: ...
 
-    return {name: value for name, value in locals().items() if callable(value)} | effects_behind_checkpoints()
+    return (
+        {name: value for name, value in locals().items() if callable(value)}
+        | effects_not_yielded()
+        | effects_behind_checkpoints()
+    )
+
+
+def effects_not_yielded() -> dict[str, Any]:
+    """Functions that return their effects, or are async."""
+
+    def returns(change: Change) -> list[Effect]:
+        return [Put("out", change.row, {b"f:a": b"1"})]
+
+    def returns_a_tuple(change: Change) -> tuple[Effect, ...]:
+        return (Put("out", change.row, {b"f:a": b"1"}),)
+
+    async def awaits(change: Change) -> list[Effect]:
+        return [Put("out", change.row, {b"f:a": b"1"})]
+
+    async def awaits_and_yields(change: Change) -> Any:
+        yield Put("out", change.row, {b"f:a": b"1"})
+
+    return dict(locals())
 
 
 def effects_behind_checkpoints() -> dict[str, Any]:

@@ -18,8 +18,8 @@ _SHOWN = 20
 def texts(file: Path, *, check: bool) -> None:
     """Make FILE, named after its language (fr.po), or bring it up to date.
 
-    It gets every text that the wiki says, and keeps what it has for them. Translate it with any editor for gettext's
-    files, give it a Language-Name in its header, and serve the wiki with --languages FOLDER.
+    The file gets every text that the wiki says, and keeps what it has for them. Any editor for gettext's files
+    translates it. With a Language-Name in its header, the wiki takes it from a folder: wikka serve --languages FOLDER.
     """
     code = file.name.removesuffix(".po")
     if file.suffix != ".po" or not is_language(code):

@@ -1,6 +1,6 @@
 """Names of pages for what is being typed, as JSON: ``[{"name": ..., "path": ...}]``; with ``headings=1`` headings too.
 
-That of a heading has a "page", and its path leads to the section.  The editor completes names alone.
+The entry of a heading has a "page", and its path leads to the section.  The editor completes names alone.
 """
 
 from __future__ import annotations

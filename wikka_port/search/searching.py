@@ -137,14 +137,14 @@ class _Search:
 
     def _links_to(self, page: bytes) -> int:
         """How many pages link to it, up to LINKS."""
+        return sum(map(len, self._linking(page, f"KeyOnlyFilter() AND ColumnPaginationFilter({LINKS}, 0)")))
+
+    def _linking(self, page: bytes, filtered: str) -> Iterator[Cells]:
+        """The columns of the pages that link to it; at most one row."""
         rows = self._connection.table(schema.BACKLINKS).scan(
-            row_start=page,
-            row_stop=page + b"\x00",
-            columns=[b"from"],
-            filter=f"KeyOnlyFilter() AND ColumnPaginationFilter({LINKS}, 0)",
-            batch_size=2,
+            row_start=page, row_stop=page + b"\x00", columns=[b"from"], filter=filtered, batch_size=2
         )
-        return sum(len(cells) for _, cells in rows)
+        return (cells for _, cells in rows)
 
     # --- which pages have the words ----------------------------------------------------------------
 
@@ -230,14 +230,7 @@ class _Search:
                 row = page_key(title)
             except InvalidName:
                 continue
-            rows = self._connection.table(schema.BACKLINKS).scan(
-                row_start=row,
-                row_stop=row + b"\x00",
-                columns=[b"from"],
-                filter=f"ColumnPaginationFilter({POSTINGS + 1}, 0)",
-                batch_size=2,
-            )
-            for _, cells in rows:
+            for cells in self._linking(row, f"ColumnPaginationFilter({POSTINGS + 1}, 0)"):
                 found.update(column[len(schema.FROM) :] for column in cells)
         self._is_cut |= len(found) > POSTINGS
         return found
