@@ -109,3 +109,8 @@ def test_numbers_are_written_as_the_language_writes_them() -> None:
 def test_a_header_with_no_number_in_it_is_refused() -> None:
     with pytest.raises(UnreadableTexts, match="Number-Format"):
         read_catalogue("de", HEADER.replace('"Language-Name', '"Number-Format: many\\n"\n"Language-Name'))
+
+
+def test_a_text_of_nothing_is_nothing() -> None:
+    speak(read_catalogue("lv", LATVIAN))
+    assert _("") == ""

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from wikka_port.cli import main
 from wikka_port.texts import files
-from wikka_port.texts.catalogue import UnreadableTexts, read_catalogue
+from wikka_port.texts.catalogue import ENGLISH, Catalogue, UnreadableTexts, read_catalogue
 from wikka_port.texts.extracting import Text, texts, texts_of
 from wikka_port.texts.scripts import language_of, name_of, script_of
 
@@ -121,3 +121,8 @@ def test_names_of_scripts() -> None:
         "",
         "",
     ]
+
+
+def test_a_script_takes_no_rule_that_is_more_than_a_rule() -> None:
+    with pytest.raises(UnreadableTexts, match="plurals"):
+        script_of("", Catalogue("xx", "X", ENGLISH.texts, {}, "n, fetch('/')"))
