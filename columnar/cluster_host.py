@@ -31,6 +31,7 @@ from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_looks import shut_regions
 from columnar.master.cluster_state import ClusterState
+from columnar.master.dead_servers import Past
 from columnar.master.liveness import Liveness
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
@@ -40,7 +41,6 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesHeld
 from columnar.routing.link_errors import LinkBroke, NotSent
-from columnar.servers_past import Past
 
 _log = logging.getLogger(__name__)
 
@@ -67,8 +67,8 @@ class Pasts(Protocol):
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder.  HostError."""
 
-    async def extents(self, server: Incarnation) -> told.Segments:
-        """The extents of the log of a server that lives, now."""
+    async def extents(self, server: Incarnation, *, is_over: bool) -> told.Segments:
+        """The extents of the log of a server that lives, or that left a damaged log, now.  HostError, DamagedData."""
 
     def free_bytes(self) -> int: ...  # OSError
 
@@ -410,7 +410,8 @@ class ClusterHost:
             else:
                 sealed = self._sealed(ask.owner, server)
                 for one in self._unsealed(ask.owner, server):
-                    sealed += ((one, await self._pasts.extents(one)),)
+                    is_over = self.state.ledger.is_fenced(one)
+                    sealed += ((one, await self._pasts.extents(one, is_over=is_over)),)
                 if isinstance(ask, do.Open):
                     await self._servers.ask(server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted))
                 else:
@@ -448,12 +449,17 @@ class ClusterHost:
         self.event(self.state.unopened(server, region, said.epoch, said.why, said.is_damaged, now_ms))
 
     def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
-        sealed = self._catalogue.sealed
+        sealed = self._catalogue.firm_seals()
         return tuple((one, sealed[one]) for one in _behind(owner, server) if one in sealed)
 
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
-        """Servers that live on after a close whose fsync failed: what they wrote for the region is in their logs."""
-        return [one for one in _behind(owner, server) if one not in self._catalogue.sealed]
+        """Servers whose logs have no seal.
+
+        They live on after a close whose fsync failed: what they wrote for the region is in their logs.  Or they are
+        over, and their logs were damaged when they were read last.
+        """
+        sealed = self._catalogue.firm_seals()
+        return [one for one in _behind(owner, server) if one not in sealed]
 
     # --- time ----------------------------------------------------------------------------------------
 

@@ -169,12 +169,12 @@ class ClusterState:
     def fenced(
         self,
         server: Incarnation,
-        segments: Segments,
+        segments: Segments | None,
         named: Iterable[tuple[int, int]],
         now_ms: int,
         asked: bool = False,
     ) -> list[Output]:
-        """The server answers nothing any more, and its log is sealed.
+        """The server answers nothing any more, and its log is sealed; ``segments`` None: it is damaged.
 
         ``named``: regions and epochs in the log's heads.  ``asked``: a person stopped it, which is no death.
         """
