@@ -36,7 +36,7 @@ from columnar.master.liveness import Liveness
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
-from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner import Incarnation, Owner, is_named, servers_behind
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesHeld
@@ -271,8 +271,8 @@ class ClusterHost:
     async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
         """The incarnation was reaped, now or by an earlier start: seal its log and report it as fenced."""
         past = await self._pasts.past(server)
-        rows = ((region, place) for region, place in self.state.current.places.items() if place.owner is not None)
-        ids = {place.info.encoded: region for region, place in rows if _names(place.owner, server)}
+        rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
+        ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
         named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]
         self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked))
         self.requests.owner_ended(server)
@@ -450,7 +450,7 @@ class ClusterHost:
 
     def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
         sealed = self._catalogue.firm_seals()
-        return tuple((one, sealed[one]) for one in _behind(owner, server) if one in sealed)
+        return tuple((one, sealed[one]) for one in servers_behind(owner, server) if one in sealed)
 
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
         """Servers whose logs have no seal.
@@ -459,7 +459,7 @@ class ClusterHost:
         over, and their logs were damaged when they were read last.
         """
         sealed = self._catalogue.firm_seals()
-        return [one for one in _behind(owner, server) if one not in sealed]
+        return [one for one in servers_behind(owner, server) if one not in sealed]
 
     # --- time ----------------------------------------------------------------------------------------
 
@@ -492,15 +492,3 @@ class ClusterHost:
         finally:
             self._rated.discard(server)
         self.event(self.state.loads(server, rates, self.now_ms()))
-
-
-def _names(owner: Owner | None, server: Incarnation) -> bool:
-    if owner is None:
-        return False
-    sources = () if owner.source is None else (owner.source,)
-    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.behind))]
-
-
-def _behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
-    """The incarnations whose logs the owner must read; its own it has."""
-    return list(dict.fromkeys(tenure.server for tenure in owner.behind if tenure.server != server))
