@@ -274,7 +274,7 @@ class ClusterHost:
         rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
         ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
         named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]
-        self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked))
+        self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked, past.opened))
         self.requests.owner_ended(server)
 
     # --- writes and routes ---------------------------------------------------------------------------

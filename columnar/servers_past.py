@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError
@@ -26,6 +28,7 @@ from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
 from columnar.storage.dead_logs import DeadLog, measure
+from columnar.storage.opening_notes import opened_at
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.recovery import recover
@@ -48,22 +51,28 @@ class FolderPasts:
 
     async def past(self, server: Incarnation) -> Past:
         """Returns when it could be read: its regions must not be served without it."""
+        died_ns = time.monotonic_ns()
         while True:
             seal, owned = self._catalogue.seal_of(server), owned_by(self._catalogue, server)
             try:
-                return await asyncio.to_thread(self._past, server, seal, owned)
+                return await asyncio.to_thread(self._past, server, seal, owned, died_ns)
             except HostError as error:
                 _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
                 await asyncio.sleep(RETRY_S)
 
-    def _past(self, server: Incarnation, seal: Seal | None, owned: Owned) -> Past:
+    def _past(self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int) -> Past:
         """Its extent is on disk, as it will be written down."""
         past = past_of(self._data, server, seal, owned)
         if past.log is not None and (seal is None or seal.is_of_files):
             server_folders.sync_extent(past.log)
         elif past.damage:
             _log.error("the log of server %s, which is over, is damaged: %s", server, past.damage)
-        return past
+        try:
+            opened = opened_at(server_folders.folder_of(self._data, str(server)), died_ns)
+        except OSError as error:
+            _log.warning("nobody can tell which regions server %s opened last: %s", server, error)
+            return past
+        return replace(past, opened=opened)
 
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder: no row names it any more."""

@@ -33,6 +33,7 @@ class Past:
     named: Owned
     log: DeadLog | None  # None: it is damaged
     damage: str = ""  # the reason, and what to do
+    opened: frozenset[int] = frozenset()  # regions that it was opening when it died, or had opened a moment before
 
 
 def past_of(data: str, server: Incarnation, seal: Seal | None, owned: Owned) -> Past:

@@ -3,6 +3,7 @@
     servers/NAME.NUMBER/log      what its regions wrote under shared fsyncs
     servers/NAME.NUMBER/logged   the log was begun: from then on it must be there (empty)
     servers/NAME.NUMBER/clock    the highest timestamp that it gave
+    servers/NAME.NUMBER/openings the regions that it opened last (``opening_notes``)
     server-log                   the log of a standalone, whose incarnation is called ``standalone.NUMBER``
 
 An incarnation is text here, as ``s2.17``.  A folder goes when no row of the catalogue names its incarnation any more,

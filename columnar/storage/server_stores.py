@@ -10,6 +10,7 @@ import os
 from columnar.errors import HostError
 from columnar.storage.dead_logs import DeadLog, DeadLogs, sealed_at
 from columnar.storage.folders import make_lasting
+from columnar.storage.opening_notes import OpeningNotes
 from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_folders import LOG, clock_of, folder_of, log_of, newest_clock, note_log
@@ -33,7 +34,16 @@ class ServerStores(StoresOfProcess):
             make_lasting(self._folder)  # with it a power cut would take the log within
         except OSError as error:
             raise HostError(f"cannot make the server's folder {self._folder}: {error.strerror}") from error
-        super().open()
+        self.opening_notes = OpeningNotes.begun(self._folder)
+        try:
+            super().open()
+        except BaseException:
+            self.opening_notes.close()
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self.opening_notes.close()
 
     def _newest_ms(self, own_ms: int) -> int:
         return max(own_ms, newest_clock(self._data))
