@@ -94,7 +94,7 @@ def _unwritable(state: ClusterState, now_ms: int) -> Iterable[str]:
 def _failed(regions: int) -> Iterable[str]:
     if regions:
         what = f"{counted(regions)} could not be opened"
-        yield f"{what}; 'columnar transitions' says why, 'columnar assign REGION' tries again"
+        yield f"{what}; 'columnar transitions' says why, 'columnar assign --all' tries again"
 
 
 def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int) -> ServerLook:
@@ -266,7 +266,10 @@ def shut_regions(state: ClusterState) -> dict[int, str]:
 def _shut(place: Place) -> str:
     encoded = place.info.encoded
     what = f"region {encoded} of {place.info.table} is not served: {_why(place)}"
-    return f"{what}; 'columnar assign {encoded}' opens it"
+    if place.phase is Phase.FAILED_OPEN and place.rounds:
+        return f"{what}; it is tried again by itself, and 'columnar assign {encoded}' tries at once"
+    then = "then " if place.phase is Phase.FAILED_OPEN and place.is_damaged else ""
+    return f"{what}; {then}'columnar assign {encoded}' opens it"
 
 
 # --- what stands in the way --------------------------------------------------------------------------
@@ -297,7 +300,8 @@ def _closed_doors(state: ClusterState, place: Place, now_ms: int) -> Iterable[st
     if place.phase is Phase.OFFLINE:
         yield f"a person has unassigned the region; 'columnar assign {encoded}' opens it"
     elif place.phase is Phase.FAILED_OPEN:
-        yield f"{_why(place)}; 'columnar assign {encoded}' tries again"
+        again = "it is tried again by itself; " if place.rounds else ""
+        yield f"{_why(place)}; {again}'columnar assign {encoded}' tries again"
     elif place.phase is Phase.HOMELESS:
         yield f"no server has owned it for {since}: {_why(place)}"
     elif place.phase is Phase.CHANGING:

@@ -159,12 +159,15 @@ class ClusterState:
 
     def silent(self, server: Incarnation, why: str, now_ms: int) -> list[Output]:
         """To be fenced: nothing is told to it any more."""
+        self._silence(server, why, now_ms)
+        return self._done(now_ms)
+
+    def _silence(self, server: Incarnation, why: str, now_ms: int) -> None:
         found = self.current.servers.get(server.name)
         if found is not None and found.incarnation == server and found.state is not ServerState.DOWN:
             found.state, found.since_ms = ServerState.FENCING, now_ms
             self._decide(Fence(server, why), now_ms)
             self._outputs.append(Fence(server, why))
-        return self._done(now_ms)
 
     def fenced(
         self,
@@ -288,6 +291,7 @@ class ClusterState:
     def sound(self, now_ms: int) -> list[Output]:
         """The catalogue's disk equals the catalogue in memory again."""
         self.current.catalogue.sound()
+        self._transitions.try_again(now_ms, all_at_once=True)  # the disk takes writes again
         return self._done(now_ms)
 
     # --- changes of tables -------------------------------------------------------------------------
@@ -373,6 +377,9 @@ class ClusterState:
         for place in overdue:
             self._transitions.tell(place, now_ms)
         self._transitions.acquit(now_ms)
+        self._transitions.try_again(now_ms)
+        for server, why in self._transitions.stuck(now_ms):
+            self._silence(server, why, now_ms)
         for name in list(self.current.astray):
             self._give_up_home(name, now_ms)
         self._is_write_due = self._is_write_due or self.ledger.has_unsent

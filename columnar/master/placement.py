@@ -9,7 +9,9 @@
     LEAVING      its owner was told to close it, for a person, or as     under way
                  it cannot open it
     OFFLINE      is closed until a person assigns it                     none
-    FAILED_OPEN  could not be opened, often enough; a person assigns it  none
+    FAILED_OPEN  could not be opened, often enough: a person assigns it, none
+                 or it is tried again after a pause, if the host was
+                 the cause
     CHANGING     is being split or merged by its owner                   under way
 
 ``Desired`` is what people want.  ``Current`` is what is so, as far as the master heard.  Each change of a region or of
@@ -48,6 +50,7 @@ FAILURES_WITHIN_MS: Final = 5 * 60_000
 FAILURES_TOO_MANY: Final = 3  # regions that a server could not open, within that time
 AVOIDED_MS: Final = 120_000  # it gets no regions then, unless it is the last
 OPENING_TRIES: Final = 5  # of a region, at whatever servers
+RETRY_PAUSES_MS: Final = (2_000, 4_000, 8_000, 15_000, 30_000)  # of a region that its host did not let be opened
 DEATHS_SUSPECT: Final = 2  # owners that died when they opened it: it is opened while no other such region is
 DEATHS_DEADLY: Final = 4  # it is opened no more
 PROVEN_MS: Final = 1_000  # a server that has a region open for so long does not die of it
@@ -97,6 +100,8 @@ class Place:
     failure: str = ""  # of the last try
     is_damaged: bool = False  # by the last try, so another server would fail too
     is_doubted: bool = False  # its store could not be opened: its next owner opens it before it says so
+    rounds: int = 0  # times that it stayed closed for a cause that may pass, since it was open last
+    retry_ms: int | None = None  # FAILED_OPEN: when it is tried again by itself; None: a person must act
     deaths: int = 0  # owners that died when they opened it, or a moment later, one after the other
     told_ms: int = NEVER_MS  # when its owner was told last
     rated_ms: int = NEVER_MS  # when its load was reported last

@@ -92,6 +92,8 @@ def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str, Reason]:
     if owner.source is not None and draft.current.is_alive(owner.source.server):
         why = f"{owner.server} is gone, and {owner.source.server} has not closed it yet"
         return owner.source.server.name, why, Reason.BACK
+    if len(place.tried) >= OPENING_TRIES:
+        return draft.choose(place), f"tried again: {place.failure}", Reason.FAILURE
     if place.tried:
         why = f"could not be opened by {' nor '.join(dict.fromkeys(place.tried))}: {place.failure}"
         has_others = any(name not in place.tried for name in draft.eligible)

@@ -7,6 +7,7 @@
     unopened  its owner has said that it serves, and cannot     LEAVING: the owner gives it up first
     orphan    its owner cannot open it, or is gone              HOMELESS; OFFLINE if a person wants it closed;
                                                                 FAILED_OPEN after too many tries, or if it is damaged
+    try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or as another one opened
     died_opening  its owner died of it, perhaps                 a try; regions that two owners died of are opened one
                                                                 at a time, so that it is certain which it is
 
@@ -19,12 +20,18 @@ Knows nothing of plans, requests and writes; ``cluster_state`` carries its outpu
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from columnar.master.instructions import Close, Open, Output, Reason, Renumber, Tell
 from columnar.master.owner_ledger import End, OwnerLedger
-from columnar.master.placement import OPENING_TRIES, PROVEN_MS, Current, Desired, Phase, Place
+from columnar.master.placement import OPENING_TRIES, PROVEN_MS, RETRY_PAUSES_MS, Current, Desired, Phase, Place
 from columnar.master.tallies import Tallies
 from columnar.model.owner import Incarnation, Tenure, settled
+
+RETRIED_AT_ONCE: Final = 100  # regions, at one tick
+TRIED_KEPT: Final = 100  # names of servers, of a region that is tried for hours
+CLOSING_MS: Final = 120_000  # a server that has not closed a region by then is ended; a compaction may take a minute
+assert TRIED_KEPT > OPENING_TRIES
 
 
 class Transitions:
@@ -127,10 +134,13 @@ class Transitions:
             return
         self._current.end_move(region)
         self._current.set_phase(place, Phase.OPEN, now_ms)
+        has_passed = place.rounds > 0
         if place.deaths:
             self._current.suspects[region] = None  # its server may die of it in a moment
         else:
             self.forgive(place)
+        if has_passed:
+            self.try_again(now_ms, all_at_once=True)
         self.tallies.opened(region, place.reason, now_ms)
         place.reason = None
         row = settled(place.owner)
@@ -160,7 +170,7 @@ class Transitions:
     def _note_failure(self, place: Place, why: str, is_damaged: bool, now_ms: int) -> None:
         assert place.owner is not None, "it was told to open it"
         name = place.owner.server.name
-        place.tried, place.failure = (*place.tried, name), why
+        place.tried, place.failure = (*place.tried, name)[-TRIED_KEPT:], why
         place.is_damaged, place.is_doubted = is_damaged, True
         if not is_damaged:
             self._current.servers[name].could_not_open(place.info.region_id, now_ms)
@@ -191,6 +201,18 @@ class Transitions:
     def forgive(place: Place) -> None:
         """Earlier failures count no more."""
         place.tried, place.failure, place.is_damaged, place.is_doubted, place.deaths = (), "", False, False, 0
+        place.rounds, place.retry_ms = 0, None
+
+    def try_again(self, now_ms: int, *, all_at_once: bool = False) -> None:
+        """Open regions that stay closed for a cause that may have passed, when their pauses are over."""
+        current = self._current
+        due = [current.places[region] for region in current.failed]
+        due = [one for one in due if one.retry_ms is not None and (all_at_once or now_ms >= one.retry_ms)]
+        for place in due[:RETRIED_AT_ONCE]:
+            place.retry_ms = None
+            current.set_phase(place, Phase.HOMELESS, now_ms)
+        for place in due[RETRIED_AT_ONCE:]:
+            place.retry_ms = now_ms
 
     def _expected(self, server: Incarnation, region: int, epoch: int) -> Place | None:
         """The region, if that server is opening it at that epoch."""
@@ -215,6 +237,22 @@ class Transitions:
         else:
             self.orphan(place, now_ms)
 
+    def stuck(self, now_ms: int) -> list[tuple[Incarnation, str]]:
+        """Servers that live and have not closed a region for CLOSING_MS, with the reason to end them.
+
+        Nobody else may open the region before.
+        """
+        found = {}
+        for region in self._current.under_way:
+            place = self._current.places[region]
+            row = place.owner
+            if place.phase not in (Phase.CLOSING, Phase.LEAVING) or now_ms - place.since_ms < CLOSING_MS or row is None:
+                continue
+            server = row.server if row.source is None else row.source.server
+            if self._current.is_alive(server):
+                found[server] = f"it has not closed region {place.info.encoded} for {CLOSING_MS // 1000} s"
+        return list(found.items())
+
     def owner_fenced(self, place: Place, died_ms: int, now_ms: int) -> None:
         self.tallies.paused(place.info.region_id, died_ms)
         if place.phase is not Phase.WRITING and place.phase is not Phase.CHANGING:
@@ -233,8 +271,12 @@ class Transitions:
         phase = Phase.HOMELESS
         if region in self._desired.wishes.unassigned:
             phase = Phase.OFFLINE
-        elif place.is_damaged or place.is_deadly or len(place.tried) >= OPENING_TRIES:
+        elif place.is_damaged or place.is_deadly:
+            phase, place.retry_ms = Phase.FAILED_OPEN, None
+        elif len(place.tried) >= OPENING_TRIES:
             phase = Phase.FAILED_OPEN
+            place.retry_ms = now_ms + RETRY_PAUSES_MS[min(place.rounds, len(RETRY_PAUSES_MS) - 1)]
+            place.rounds += 1
         if phase is not Phase.HOMELESS:
             self.tallies.stays_closed(region)
         self._current.set_phase(place, phase, now_ms)

@@ -5,6 +5,7 @@ Blocks for some 6 ms, during which the engine holds the interpreter lock.
 
 from __future__ import annotations
 
+import os
 from shlex import quote
 
 from columnar.clock import Clock
@@ -22,6 +23,7 @@ from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import drop_leftovers, options_of_spaces
 from columnar.storage.api import Engine, Store
 from columnar.storage.commit import Committer
+from columnar.storage.data_folder import check_place
 from columnar.storage.ownership import Ownership
 from columnar.storage.rocks_errors import data_of
 
@@ -45,6 +47,7 @@ def opened_again(
 ) -> Region:  # fmt: skip
     """``opened``, for a region that the catalogue names: without its folder all that was written to it is lost."""
     if not engine.has_folder(path):
+        check_place(os.path.dirname(os.path.dirname(os.path.abspath(path))))
         command = f"columnar repair --data {quote(data_of(path) or 'DIR')}"
         raise DamagedData(
             f"{path}: the folder of this region of {info.table} is missing, with all that was written to it; "

@@ -63,6 +63,7 @@ _log = logging.getLogger(__name__)
 
 HOLD_PATIENCE_S: Final = 10.0  # for the calls of triggers that are under way; then they come again at the next owner
 UPKEEP_LOOK_S: Final = 0.02
+CLOSE_AGAIN_S: Final = 1.0  # after a fault; the master ends a server that does not come to an end with it
 REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
 T = TypeVar("T")
@@ -317,13 +318,24 @@ class Owning:
         task.add_done_callback(self._leaving.discard)
 
     async def _leave(self, info: RegionInfo, epoch: int) -> None:
-        closed = await self._close(info)
-        epochs = self.told.epochs_of(info.region_id)
-        is_behind = any(part.epoch in epochs for part in self._logs.server_log.behind(info.encoded))
+        """A fault delays the report, which comes when the region is closed: nobody else may open it before."""
+        closed: Region | None = None
+        while True:
+            try:
+                closed = await self._close(info) or closed
+                is_behind = self._is_behind(info)
+                break
+            except Exception:  # noqa: BLE001 - whatever it is, the region stays this server's until it is closed
+                _log.exception("region %s is not closed; trying again", info.encoded)
+                await asyncio.sleep(CLOSE_AGAIN_S)
         self._carry_out(self.told.closed(info.region_id, epoch, is_behind=is_behind))
         if closed is not None:
             self._server.listener.release(closed)  # it may come back
         self.forget_dropped()
+
+    def _is_behind(self, info: RegionInfo) -> bool:
+        epochs = self.told.epochs_of(info.region_id)
+        return any(part.epoch in epochs for part in self._logs.server_log.behind(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
         """When this returns, no store of the region is open, and none will be; the region, if one was open."""
@@ -339,15 +351,26 @@ class Owning:
                 await asyncio.wait([hosting.gate(region_id)])
             else:
                 closed = region
-                busy = await self._server.listener.hold(region, HOLD_PATIENCE_S)
-                if busy:
-                    _log.warning("region %s leaves, and what is under way comes again: %s", info.encoded, busy)
-                while region.upkeep:  # noqa: ASYNC110 - writers would wait for the compaction
-                    await asyncio.sleep(UPKEEP_LOOK_S)
-                with suppress(ColumnarError):  # closing it finds the same fault
-                    await region.flush()
+                await self._prepare_to_close(region)
                 await hosting.close(region)
         return closed
+
+    async def _prepare_to_close(self, region: Region) -> None:
+        """Hold its followers and flush it while it serves, as far as that goes: closing it does without."""
+        info = region.info
+        try:
+            busy = await self._server.listener.hold(region, HOLD_PATIENCE_S)
+            if busy:
+                _log.warning("region %s leaves, and what is under way comes again: %s", info.encoded, busy)
+        except Exception:  # noqa: BLE001 - whatever it is, the region leaves
+            _log.exception("followers of region %s are not held: what is under way comes again", info.encoded)
+        while region.upkeep:  # noqa: ASYNC110 - writers would wait for the compaction
+            await asyncio.sleep(UPKEEP_LOOK_S)
+        try:
+            with suppress(ColumnarError):  # closing it finds the same fault
+                await region.flush()
+        except Exception:  # noqa: BLE001 - whatever it is, the region leaves
+            _log.exception("region %s is not flushed before it leaves", info.encoded)
 
     # --- splits, merges, dropped tables --------------------------------------------------------------
 

@@ -9,8 +9,9 @@ import click
 
 from columnar.client import ClusterAdmin
 from columnar.client.cluster import Decision, RegionLocation, RowLocation
+from columnar.client.errors import IOError
 from columnar.shell.completion import completing, table_argument
-from columnar.shell.connecting import Server
+from columnar.shell.connecting import Misused, Server
 from columnar.shell.private_connection import with_cluster
 from columnar.shell.servers import dry_run_option, server_json, show_change
 from columnar.shell.text import age_text, bytes_text, readable, typed
@@ -143,17 +144,54 @@ def move(server: Server, region: str, to: str, dry_run: bool) -> None:
 
 
 @click.command()
-@_region_argument
+@click.argument("region", metavar="[REGION]", required=False, shell_complete=completing("region"))
+@click.option("--all", "everything", is_flag=True, help="Every region that could not be opened.")
+@click.option(
+    "--table", metavar="TABLE", shell_complete=completing("table"), help="Those of a table that could not be opened."
+)
 @dry_run_option
 @with_cluster
-def assign(server: Server, region: str, dry_run: bool) -> None:
+def assign(server: Server, region: str | None, everything: bool, table: str | None, dry_run: bool) -> None:
     """Open a region that was unassigned, or that could not be opened. Returns when it serves.
+
+    With --all, or --table, every region that could not be opened, one after the other; those that a person unassigned
+    stay closed. Exit status 1: one could still not be opened.
 
     \b
       columnar assign 8f14e45fceea167a5a36dedd4bea2543
+      columnar assign --all
+      columnar assign --table pages
     """
+    if (region is not None) + everything + (table is not None) != 1:
+        raise Misused("say which: 'columnar assign REGION', 'columnar assign --table TABLE' or 'columnar assign --all'")
     with closing(server.patient(LONGEST_S)) as connection:
-        show_change(server, ClusterAdmin(connection).assign(typed(region), dry_run=dry_run))
+        admin = ClusterAdmin(connection)
+        if region is not None:
+            show_change(server, admin.assign(typed(region), dry_run=dry_run))
+        else:
+            _assign_failed(server, admin, None if table is None else typed(table), dry_run)
+
+
+def _assign_failed(server: Server, admin: ClusterAdmin, table: bytes | None, dry_run: bool) -> None:
+    """One after the other: each answer comes when the region serves, or could not be opened again."""
+    if table is not None:
+        admin.locations(table)  # an error names a table that is not there
+    failed = [one for one in admin.transitions() if one.kind == "failed" and table in (None, one.table)]
+    said, refused = [], []
+    for one in failed:
+        try:
+            said.append(admin.assign(one.name, dry_run=dry_run).text)
+        except IOError as error:
+            refused.append(readable(error.message))
+    if server.output.as_json:
+        server.output.json({"done": said, "refused": refused})
+    else:
+        for line in said or ([] if refused else ["no region is closed that could not be opened"]):
+            server.output.line(line)
+        for line in refused:
+            click.echo(line, err=True)
+    if refused:
+        raise SystemExit(1)
 
 
 @click.command()

@@ -185,6 +185,15 @@ def _read_or_write(folder: str, name: str, text: str) -> str:
         return held.read().strip()
 
 
+def check_place(data: str) -> None:
+    """HostError: the data folder is not at its place, so nothing that is missing there is lost."""
+    if not os.path.isdir(os.path.join(data, REGIONS)):
+        raise HostError(
+            f"the data folder {data} is not at its place: it was moved, or its disk is not mounted; put it back, and "
+            "what failed meanwhile is tried again"
+        )
+
+
 def newest_write_ms(data: str) -> int:
     """When, by the system's clock of that time, a log in the data folder was written last; 0: never.  Milliseconds.
 

@@ -30,7 +30,7 @@ from shlex import quote
 from typing import Final
 
 from columnar.errors import DamagedData, HostError
-from columnar.storage.data_folder import SERVERS
+from columnar.storage.data_folder import SERVERS, check_place
 from columnar.storage.ownership import THIS_RUN, LogPart
 from columnar.storage.rocks_errors import refused
 from columnar.storage.segment_bounds import SegmentBounds
@@ -93,6 +93,13 @@ def remedy(folder: str) -> str:
             "readable, and says what is lost"
         )
     return f"{ASIDE}; 'columnar repair --data {quote(above)}' does so, and brings in what is readable"
+
+
+def _check_place(folder: str) -> None:
+    """HostError: the data folder that the log in ``folder`` stands in was moved away, so nothing of it is lost."""
+    above = os.path.dirname(os.path.abspath(folder))
+    if os.path.basename(os.path.dirname(above)) == SERVERS:
+        check_place(os.path.dirname(os.path.dirname(above)))
 
 
 def segment_name(number: int) -> str:
@@ -189,6 +196,7 @@ class DeadLog:
         if data is None:
             if self._was_given_back(segment):
                 return
+            _check_place(self.folder)
             raise DamagedData(f"{path} is missing; {remedy(self.folder)}")
         try:
             era = era_of(data)

@@ -23,7 +23,7 @@ from typing import Final
 
 from columnar import clock
 from columnar.errors import DamagedData
-from columnar.storage.data_folder import SERVER_LOG, SERVERS
+from columnar.storage.data_folder import SERVER_LOG, SERVERS, check_place
 from columnar.storage.dead_logs import RUN, SUFFIX, DeadLog, measure, remedy, sealed_at, sealed_by_older
 from columnar.storage.durable_files import sync_file, sync_folder, sync_folder_if_any, write_durably
 from columnar.storage.folders import make_all_lasting
@@ -142,10 +142,12 @@ def _check_folder(data: str, incarnation: str, *, is_named: bool) -> None:
     path, folder = folder_of(data, incarnation), log_of(data, incarnation)
     try:
         if is_named and not _is_there(path):
+            check_place(data)
             raise DamagedData(f"{path}, with the log of the server, is missing; {remedy(folder)}")
         if _is_there(os.path.join(path, LOGGED)):
             for one in (folder, os.path.join(folder, RUN), os.path.join(folder, SYNCED)):
                 if not _is_there(one):
+                    check_place(data)
                     raise DamagedData(f"{one} is missing; {remedy(folder)}")
     except OSError as error:
         raise refused(error, f"cannot read {path}") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from columnar.errors import HostError
+from columnar.storage.data_folder import check_place
 from columnar.storage.dead_logs import DeadLog, DeadLogs, sealed_at
 from columnar.storage.folders import make_lasting
 from columnar.storage.opening_notes import OpeningNotes
@@ -30,6 +31,7 @@ class ServerStores(StoresOfProcess):
         """HostError; also where the incarnation was started before."""
         if os.path.exists(self._folder):
             raise HostError(f"{self._folder} is there already: each start of a server has a number of its own")
+        check_place(self._data)  # else a new one would grow there
         try:
             make_lasting(self._folder)  # with it a power cut would take the log within
         except OSError as error:

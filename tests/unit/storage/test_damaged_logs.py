@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from columnar.errors import DamagedData
-from columnar.storage.dead_logs import DeadLog, measure
+from columnar.errors import DamagedData, HostError
+from columnar.storage.dead_logs import DeadLog, measure, sealed_at
 from columnar.storage.log_salvage import salvaged
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import lacking
@@ -31,6 +31,7 @@ ROUNDS = [[put("r", 1), put("s", 2)], [put("r", 3, 1)], [put("s", 4, 2)], [put("
 
 def begun(data: Path) -> ServerLog:
     """As a server's own, in a folder of its own."""
+    (data / "regions").mkdir()
     make_empty(str(data), [SERVER])
     log, _ = begin_run(log_of(str(data), SERVER), has_begun=lambda: note_log(str(data), SERVER))
     return log
@@ -99,6 +100,19 @@ def test_a_log_that_lost_something_is_damage_that_a_command_ends(data: Path, wha
     assert f"'columnar repair --data {data}'" in damage.value.text
     assert str(data / "servers") in damage.value.text
     salvaged(str(folder(data)), seal.lengths if seal is not None else ())
+
+
+@pytest.mark.parametrize("when", ["before the seal", "after it"])
+def test_a_data_folder_that_was_moved_away_has_lost_nothing(data: Path, when: str) -> None:
+    """Whoever asks tries again."""
+    seal = None if when == "before the seal" else Seal(read(data).extent)
+    data.rename(data.with_name("away"))
+    with pytest.raises(HostError, match="is not at its place"):
+        read(data, seal)
+    with pytest.raises(HostError, match="is not at its place"):
+        DeadLog(str(folder(data)), sealed_at((("00000001.segment", 200),))).load()
+    data.with_name("away").rename(data)
+    assert numbers(read(data, seal), "r") == [1, 3, 5]
 
 
 @pytest.mark.parametrize("what", ["all of a segment", "the end of a segment", "a bit"])
