@@ -27,6 +27,7 @@ from typing import Final, TypeVar, cast
 from columnar.at_master import AtMaster
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.beat import Beat
+from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
@@ -121,6 +122,8 @@ class ClusterServer:
             undo.push_async_callback(self.doors.close)
             await self._join_the_others()
             undo.push_async_callback(self.peers.close)
+            undo.push_async_callback(self._listening.close)
+            self._listening.begin()
             private = await self.doors.listen()
             self._doorbell = ServerDoorbell(doorbell, self.doors, self.serving.scanners, self._doorbell_ended)
             self._answer_the_master(config)
@@ -147,7 +150,9 @@ class ClusterServer:
             doors.wires[service].ahead = way_out.ahead
         self._ask_the_others()
         path = self._path_of(self.here)
+        self._listening = ListeningPath(path, lambda: self.peers.listen(path))
         try:
+            make_private(self._config.run_folder)
             await self.peers.listen(path)
         except OSError as error:
             raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
@@ -322,6 +327,7 @@ class ClusterServer:
         await self.doors.close()
         await self._answering.close()
         await self.peer_server.close()
+        await self._listening.close()
         await self.peers.close()
         self.owning.stop()
         await self.serving.close()

@@ -122,6 +122,8 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
     if server.name in state.desired.wishes.drained:
         left = left_on(state, server)
         yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
+    if server.name in state.desired.leaving:
+        yield f"it is to stop, {counted(left_on(state, server))} left on it"
     if server.shunned_until_ms > now_ms:
         seconds = (server.shunned_until_ms - now_ms + 999) // 1_000
         yield f"for {seconds} s it gets no region, {server.why_shunned(now_ms)}"
@@ -283,6 +285,8 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
         yield from _crowd(state, place, server)
         if server.name in state.desired.wishes.drained:
             yield f"{server.name} is drained: the region leaves it"
+        elif server.name in state.desired.leaving:
+            yield f"{server.name} is to stop: the region leaves it"
     if place.info.table in state.current.held_tables:
         yield "the table is being copied: none of its regions moves, splits or merges meanwhile"
     if place.limit_bytes and place.size_bytes > place.limit_bytes:

@@ -161,6 +161,12 @@ class Desired:
     wishes: Wishes = field(default_factory=Wishes)
     throttles: Throttles = field(default_factory=Throttles)
     asked: dict[int, Request] = field(default_factory=dict)  # by number of the request; oldest first
+    leaving: set[str] = field(default_factory=set)  # servers that are emptied as they are to stop; kept nowhere
+
+    @property
+    def drained(self) -> frozenset[str]:
+        """Names of servers that get no region and lose those they have."""
+        return self.wishes.drained | self.leaving
 
 
 class Current:

@@ -188,6 +188,8 @@ def main() -> None:
     parser.add_argument("--modules", required=True)
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal: the store stops us in its order
+    # A service manager signals every process of a store.  A handler, not SIG_IGN, which programs would inherit.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     os.nice(NICENESS)
     with contextlib.suppress(OSError):  # no Linux
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))

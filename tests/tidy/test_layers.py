@@ -46,6 +46,7 @@ LAYERS: dict[str, float] = {
     "columnar.regionserver_process": 7,
     "columnar.doors": 7,
     "columnar.servers_past": 7,
+    "columnar.server_deaths": 7,
     "columnar.server_processes": 7,
     "columnar.accepting": 7,
     "columnar.handing_on": 7,
