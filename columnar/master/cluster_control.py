@@ -55,10 +55,9 @@ from columnar.model.cluster_look import (
     RowLook,
     TableLook,
     TransitionLook,
-    counted,
 )
 from columnar.model.owner import Incarnation
-from columnar.model.region_info import RegionInfo
+from columnar.model.region_info import RegionInfo, counted
 
 _log = logging.getLogger(__name__)
 

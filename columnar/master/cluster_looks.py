@@ -38,9 +38,9 @@ from columnar.model.cluster_look import (
     ServerLook,
     TableLook,
     TransitionLook,
-    counted,
 )
 from columnar.model.owner import Incarnation
+from columnar.model.region_info import counted, write_fault_text
 
 BUSY_LOAD: Final = 100.0  # of a server, beside what idle regions count: under it nobody waits for its load
 LARGE_SHARE: Final = 0.5  # of its server's load: a region that has more is the reason why the server is busy
@@ -74,6 +74,7 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLook:
     current, wishes = state.current, state.desired.wishes
     servers = [server_look(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
+    faults = (*_failed(len(current.failed)), *_write_faults(current.places[region] for region in current.unwritable))
     return ClusterLook(
         servers=tuple(servers),
         regions=len(current.places),
@@ -82,8 +83,15 @@ def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLoo
         is_balancing=wishes.balancer,
         is_splitting=wishes.auto_split,
         is_writable=current.catalogue.is_sound,
-        remarks=(*_unwritable(state, now_ms), *state.remarks, *_failed(len(current.failed))),
+        remarks=(*_unwritable(state, now_ms), *state.remarks, *faults),
+        faults=faults,
     )
+
+
+def _write_faults(places: Iterable[Place]) -> Iterable[str]:
+    found = list(places)
+    if found:
+        yield write_fault_text(len(found), found[0].info, found[0].write_fault)
 
 
 def _unwritable(state: ClusterState, now_ms: int) -> Iterable[str]:
@@ -129,6 +137,9 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
         yield f"for {seconds} s it gets no region, {server.why_shunned(now_ms)}"
     if server.opening:
         yield f"on the way to it: {counted(len(server.opening))}"
+    unwritable = sum(bool(state.current.places[region].write_fault) for region in server.regions)
+    if unwritable:
+        yield f"{counted(unwritable)} cannot be written"
     astray = len(state.current.astray.get(server.name, ()))
     if astray:
         yield f"elsewhere, though at home here: {counted(astray)}"
@@ -192,6 +203,8 @@ def _why(place: Place) -> str:
     if place.phase is Phase.HOMELESS:
         waits = "no server may take it as yet"
         return waits if place.owner is None else f"{place.owner.server} had it last, and {waits}"
+    if place.write_fault:
+        return f"it cannot be written: {place.write_fault}"
     return place.why or "it was there when the master started, or a split or merge made it there"
 
 
@@ -287,6 +300,8 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
             yield f"{server.name} is drained: the region leaves it"
         elif server.name in state.desired.leaving:
             yield f"{server.name} is to stop: the region leaves it"
+    if place.write_fault:
+        yield f"it cannot be written: {place.write_fault}"
     if place.info.table in state.current.held_tables:
         yield "the table is being copied: none of its regions moves, splits or merges meanwhile"
     if place.limit_bytes and place.size_bytes > place.limit_bytes:

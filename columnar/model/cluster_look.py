@@ -62,6 +62,7 @@ class ClusterLook:
     is_splitting: bool = True  # the wish
     is_writable: bool = True  # the catalogue
     remarks: tuple[str, ...] = ()  # what cannot be done
+    faults: tuple[str, ...] = ()  # remarks among them about regions whose requests fail: the store is not healthy
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +137,6 @@ class Change:
     moves: tuple[PlannedMove, ...] = ()
     remarks: tuple[str, ...] = ()
     left: int = 0  # regions that a drained server still has
-
-
-def counted(regions: int) -> str:
-    """``1 region``, ``2 regions``."""
-    return f"{regions} region" if regions == 1 else f"{regions} regions"
 
 
 def split_address(address: str) -> tuple[str, int]:

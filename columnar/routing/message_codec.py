@@ -160,6 +160,7 @@ _RATES: Final = record(
         "deliveries_per_s": FLOAT,
         "size_bytes": INT,
         "limit_bytes": INT,
+        "write_fault": TEXT,
     },
 )
 _TRIGGER_LOOK: Final = record(
@@ -214,7 +215,14 @@ _FLOW_LOOK: Final = record(
     },
 )
 _FIGURES: Final = record(
-    row_forms.Figures, {"open_regions": INT, "open_scanners": INT, "connections": INT, "requests": by_name(INT)}
+    row_forms.Figures,
+    {
+        "open_regions": INT,
+        "open_scanners": INT,
+        "connections": INT,
+        "requests": by_name(INT),
+        "remarks": several(TEXT),
+    },
 )
 _SAMPLE: Final = pair(several(TEXT), several(FLOAT))
 _FAMILY: Final = record(

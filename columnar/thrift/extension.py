@@ -107,7 +107,8 @@ class ExtensionMethods:
     def figures(self) -> Figures:
         """The figures of this process."""
         facts = self._facts
-        return Figures(self._descriptions.open_count(), len(self._scanners), facts.connections(), facts.requests())
+        opened, remarks = self._descriptions.open_count(), self._descriptions.faults()
+        return Figures(opened, len(self._scanners), facts.connections(), facts.requests(), remarks)
 
     def _status(self, sizes: Counter[str], figures: list[Figures], silent: list[str]) -> Any:
         facts = self._facts
@@ -133,7 +134,7 @@ class ExtensionMethods:
             connections=sum(one.connections for one in figures),
             requests=dict(requests),
             silentServers=silent,
-            remarks=self.remarks(),
+            remarks=[*self.remarks(), *(remark for one in figures for remark in one.remarks)],
         )
 
 

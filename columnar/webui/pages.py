@@ -124,32 +124,43 @@ class Pages:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
 
 
+def health_of(*faults: Sequence[str]) -> Response:
+    """Return the answer of ``/health``: 503 with a line for each fault, if there is one."""
+    lines = [f"unhealthy: {fault}\n" for found in faults for fault in found]
+    return Response("".join(lines) or "ok\n", 503 if lines else 200, mimetype="text/plain")
+
+
 class StatusPages(Pages):
     def __init__(
         self,
         status: StatusOf,
-        ping: Callable[[], None],
+        faults: Callable[[], Sequence[str]],
         page: Template,
         store: str,
         visitors: Visitors | None,
         more: Mapping[str, Callable[[Request], Response]],
     ) -> None:
-        """``page``: of ``/``; ``more``: other pages by their paths."""
+        """``faults``: of the store, or NotAnswering; ``page``: of ``/``; ``more``: other pages by their paths."""
         self._status = status
-        self._ping = ping
+        self._faults = faults
         self._registry: CollectorRegistry = registry_of(status)
         self._page = page
         answers: dict[str, Callable[[Request], Response]] = {
             "/": self._index,
             "/metrics": lambda _: self._metrics(),
             "/health": lambda _: self._health(),
+            "/live": lambda _: self._live(),
             **more,
         }
         super().__init__(answers, store, visitors)
 
     def _health(self) -> Response:
-        self._ping()
-        return Response("ok\n", mimetype="text/plain")
+        return health_of(self._faults())
+
+    def _live(self) -> Response:
+        """Whether the loop iterates: a restart would not end any other fault."""
+        self._faults()
+        return health_of()
 
     def _metrics(self) -> Response:
         return Response(exposition(self._registry), content_type=CONTENT_TYPE)
@@ -182,13 +193,13 @@ class StatusPages(Pages):
 
 def status_pages(
     status: StatusOf,
-    ping: Callable[[], None],
+    faults: Callable[[], Sequence[str]],
     store: str = "",
     visitors: Visitors | None = None,
     more: Mapping[str, Callable[[Request], Response]] | None = None,
 ) -> StatusPages:
     """The application, with its page read from the package."""
-    return StatusPages(status, ping, environment().get_template("status.html"), store, visitors, more or {})
+    return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {})
 
 
 def _tables_shown(lines: Sequence[TableLine]) -> list[TableRow]:

@@ -100,7 +100,8 @@ class StoreSite:
             pages = LookPages(ask, looks, status, environment())
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
             more = {**pages.answers, "/flows": flows.answer}
-        return status_pages(lambda: ask(self._status), lambda: ask(_nothing), sources.address, visitors, more)
+        faults = sources.descriptions.faults
+        return status_pages(lambda: ask(self._status), lambda: ask(faults), sources.address, visitors, more)
 
     def _status(self) -> Status:
         return gather(self._sources)
@@ -111,10 +112,6 @@ class StoreSite:
         sources = self._sources
         uptime_s = time.time() - sources.started_s
         return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.look())
-
-
-def _nothing() -> None:
-    """The loop iterates: that is the answer."""
 
 
 class WebServer:
