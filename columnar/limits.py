@@ -94,4 +94,5 @@ STEP_CELLS: Final = 2_500  # a read gives way to others after so many cells (abo
 STEP_BYTES: Final = 4 * MIB
 STEP_S: Final = 0.0005  # a step through a filter ends with the row that passes it
 
+CLIENT_LINES_PER_SECOND: Final = 10  # log lines of one level that malformed requests and broken connections cause
 SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost

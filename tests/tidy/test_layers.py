@@ -12,6 +12,7 @@ LAYERS: dict[str, float] = {
     "columnar": 0,
     "columnar.errors": 0,
     "columnar.limits": 0,
+    "columnar.log_rate": 0,
     "columnar.model": 1,
     "columnar.storage": 1,
     "columnar.coordination": 1,
