@@ -50,6 +50,7 @@ class ServerLook:
     pid: int = 0
     connections: int = 0
     notes: tuple[str, ...] = ()  # what is out of the ordinary
+    busy_ms: int = 0  # it has been in one step, and answers nothing meanwhile; 0: it is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +148,12 @@ def split_address(address: str) -> tuple[str, int]:
     """Host and port of ``HOST:PORT``; of an empty one none, and 0."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port or 0)
+
+
+def busy_words(busy_ms: int) -> str:
+    """What is out of the ordinary with a server that is in one step."""
+    return f"busy in one step for {busy_ms // 1_000} s: requests for its regions wait; it is killed if that does not end"
+
+
+def busy_remark(server: ServerLook) -> str:
+    return f"server {server.name}.{server.incarnation} is {busy_words(server.busy_ms)}"

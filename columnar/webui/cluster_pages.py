@@ -17,7 +17,7 @@ from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import ColumnarError, TableNotFound, shown
-from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook
+from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook, busy_remark
 from columnar.model.flow_look import FlowLook
 from columnar.model.measures import Family
 from columnar.model.trigger_look import TriggerLook
@@ -193,9 +193,11 @@ class ClusterPages(Pages):
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
-        """Whether the master's loop iterates, and some server is up."""
-        if self._ask(self._status).up:
-            return Response("ok\n", mimetype="text/plain")
+        """Whether the master's loop iterates, and some server is up; a line for each server that is busy in a step."""
+        status = self._ask(self._status)
+        if status.up:
+            busy = [f"{busy_remark(server)}\n" for server in status.look.servers if server.busy_ms]
+            return Response("".join(["ok\n", *busy]), mimetype="text/plain")
         return Response("unhealthy: no server is up\n", 503, mimetype="text/plain")
 
 
