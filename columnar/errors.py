@@ -88,6 +88,14 @@ class IncompatibleFilter(CallerError):
         super().__init__("Cannot set batch on a scan using a filter that returns true for filter.hasFilterRow")
 
 
+class FilterTooExpensive(CallerError):
+    """A filter that takes more time for one row than others can wait; ``why`` says which part of it."""
+
+    def __init__(self, row: bytes, filter_text: bytes, why: str) -> None:
+        super().__init__(f"row '{shown(row)}' cannot be filtered by {shown(filter_text)}: {why}")
+        self.row = row
+
+
 class _AboutTable(CallerError):
     wording: ClassVar[str] = "{}"
 

@@ -123,7 +123,7 @@ class Liveness:
         return Verdict(tuple(found), tuple(remarks), wake_at_ms, tuple((one, child.iterated_ms) for one, child in busy))
 
     def _said_busy(self, now_ms: int) -> list[str]:
-        """What is new: a server that became busy, or is no longer."""
+        """Remarks on servers that became busy, or are no longer."""
         remarks = []
         for server, child in self._children.items():
             is_busy = _is_busy(child, now_ms)

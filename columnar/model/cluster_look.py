@@ -151,8 +151,8 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def busy_words(busy_ms: int) -> str:
-    """What is out of the ordinary with a server that is in one step."""
-    return f"busy in one step for {busy_ms // 1_000} s: requests for its regions wait; it is killed if that does not end"
+    """The words about a server that is in one step."""
+    return f"busy in one step for {busy_ms // 1_000} s: its requests wait, and it is killed if the step does not end"
 
 
 def busy_remark(server: ServerLook) -> str:

@@ -47,6 +47,7 @@ LAYERS: dict[str, float] = {
     "columnar.doors": 7,
     "columnar.servers_past": 7,
     "columnar.server_processes": 7,
+    "columnar.server_watch": 7,
     "columnar.accepting": 7,
     "columnar.handing_on": 7,
     "columnar.evening_out": 7,

@@ -16,7 +16,8 @@ from columnar.coordination.processor_time import LOOK_S, ProcessorWatch, ThreadT
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the kernel does not tell")
 
 LOCKED = "import ctypes, sys, threading, time; sys.setswitchinterval(0.0001)\n"
-WAITERS = "for _ in range(3): threading.Thread(target=lambda: [time.sleep(0.001) for _ in iter(int, 1)], daemon=True).start()\n"
+WAIT = "def wait():\n    while True: time.sleep(0.001)\n"
+WAITERS = WAIT + "for _ in range(3): threading.Thread(target=wait, daemon=True).start()\n"
 READY = "print('ready', flush=True)\n"
 BURNS = LOCKED + WAITERS + READY + "sum(range(10**12))\n"  # one call: the lock is never given up
 HANGS = LOCKED + WAITERS + READY + "ctypes.PyDLL(None).sleep(600)\n"  # holds the lock, and others wait for it
