@@ -96,6 +96,15 @@ class FilterTooExpensive(CallerError):
         self.row = row
 
 
+class ServersEnded(CallerError):
+    """Work under which two owners of its row ended: it is not sent to the next one."""
+
+    def __init__(self, table: str, row: bytes, server: str) -> None:
+        text = f"two servers ended while they worked for this call on row '{shown(row)}' of table {table}"
+        super().__init__(f"{text}, the last one {server}; it is not repeated, as it may be what ends them")
+        self.row = row
+
+
 class _AboutTable(CallerError):
     wording: ClassVar[str] = "{}"
 
