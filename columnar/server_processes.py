@@ -267,6 +267,11 @@ class ServerProcesses:
             raise NotSent
         return await found.link.ask(message)
 
+    def has_worked(self, server: Incarnation) -> bool:
+        """As ``Child.has_worked``."""
+        found = self.living.get(server)
+        return found is not None and found.child.has_worked()
+
     async def fence(self, server: Incarnation) -> None:
         """Return when it answers nothing any more and was reported as ended."""
         found = self.living.get(server)

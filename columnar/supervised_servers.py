@@ -66,7 +66,9 @@ class SupervisedServers:
         if process is None:
             return ServerFacts()
         where = f"{address.host}:{address.port}" if address is not None else ""
-        return ServerFacts(VERSION, where, process.child.pid, self._connections(server))
+        return ServerFacts(
+            VERSION, where, process.child.pid, self._connections(server), self._host.watch.busy_ms(server)
+        )
 
     async def fence(self, server: Incarnation, why: str) -> None:
         self._host.event(self.state.silent(server, why, self.now_ms()))

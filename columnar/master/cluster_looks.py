@@ -63,6 +63,7 @@ class ServerFacts:
     address: str = ""  # of its own port
     pid: int = 0
     connections: int = 0
+    busy_ms: int = 0  # it has been in one step, and its clients wait
 
 
 FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
@@ -83,7 +84,7 @@ def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLoo
         is_balancing=wishes.balancer,
         is_splitting=wishes.auto_split,
         is_writable=current.catalogue.is_sound,
-        remarks=(*_unwritable(state, now_ms), *state.remarks, *faults),
+        remarks=(*_unwritable(state, now_ms), *state.remarks, *faults, *_busy_remarks(servers)),
         faults=faults,
     )
 
@@ -105,6 +106,17 @@ def _failed(regions: int) -> Iterable[str]:
         yield f"{what}; 'columnar transitions' says why, 'columnar assign REGION' tries again"
 
 
+def _busy_remarks(servers: Iterable[ServerLook]) -> Iterable[str]:
+    for server in servers:
+        if server.busy_ms:
+            yield words.busy_remark(server)
+
+
+def _busy_note(found: ServerFacts) -> Iterable[str]:
+    if found.busy_ms:
+        yield words.busy_words(found.busy_ms)
+
+
 def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int) -> ServerLook:
     found = facts(server.incarnation) if server.incarnation is not None else ServerFacts()
     places = state.current.places
@@ -122,7 +134,8 @@ def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int
         address=found.address,
         pid=found.pid,
         connections=found.connections,
-        notes=tuple(_notes(state, server, now_ms)),
+        notes=(*_busy_note(found), *_notes(state, server, now_ms)),
+        busy_ms=found.busy_ms,
     )
 
 
@@ -262,10 +275,11 @@ def row_look(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms
     place = place_of(table_places(state, table), row)
     server = state.current.servers.get(place.server) if place.server is not None else None
     told = decision_looks(state, now_ms, place.info.region_id)
+    found = server_look(state, server, facts, now_ms) if server is not None else None
     return RowLook(
         region=region_look(place, facts, now_ms),
-        server=server_look(state, server, facts, now_ms) if server is not None else None,
-        remarks=tuple(_obstacles(state, place, server, now_ms)),
+        server=found,
+        remarks=(*_busy_remarks([found] if found is not None else []), *_obstacles(state, place, server, now_ms)),
         decisions=tuple(told),
     )
 

@@ -50,6 +50,7 @@ class ServerLook:
     pid: int = 0
     connections: int = 0
     notes: tuple[str, ...] = ()  # what is out of the ordinary
+    busy_ms: int = 0  # it has been in one step, and answers nothing meanwhile; 0: it is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +144,12 @@ def split_address(address: str) -> tuple[str, int]:
     """Host and port of ``HOST:PORT``; of an empty one none, and 0."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port or 0)
+
+
+def busy_words(busy_ms: int) -> str:
+    """The words about a server that is in one step."""
+    return f"busy in one step for {busy_ms // 1_000} s: its requests wait, and it is killed if the step does not end"
+
+
+def busy_remark(server: ServerLook) -> str:
+    return f"server {server.name}.{server.incarnation} is {busy_words(server.busy_ms)}"

@@ -31,6 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from columnar.model.bounded_search import begin_row
 from columnar.model.cell import Cell
 from columnar.model.comparators import Comparator, Operator
 
@@ -162,11 +163,12 @@ def written(value: object) -> bytes:
 
 
 def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1) -> RowAnswer:
-    """Run ``flt`` over one row and leave it ready for the next.
+    """Run ``flt`` over one row and leave it ready for the next.  PatternTimeout: the row takes too long.
 
     ``cells`` may be lazy: nothing is taken from it where the row's key decides, and no more than is
     needed elsewhere.  Rows without cells must not be handed in.
     """
+    begin_row()
     if flt.filter_all_remaining():
         return RowAnswer([], True)
     if flt.filter_row_key(row):

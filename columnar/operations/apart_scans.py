@@ -57,8 +57,10 @@ class ScansApart:
         if server != owners.here:  # else the caller's next step looks here
             try:
                 scanned = await self._servers.ask(server, _ask(scanner, asking, found, count), STEP_BYTES)
-            except (*NOTHING_DONE, LinkBroke):  # a read is asked for again
+            except NOTHING_DONE:
                 pass
+            except LinkBroke:  # a read is asked for again, once
+                search.broke(server, [scanner.place.row or info.start] if scanner.place is not None else [])
             else:
                 if not scanned.elsewhere:
                     _take(scanner, asking, found, count, scanned)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, RegionAway, RegionElsewhere
+from columnar.errors import FilterTooExpensive, IllegalArgument, RegionAway, RegionElsewhere
 from columnar.limits import (
     REPLY_BYTES,
     ROWS_PER_REPLY,
@@ -22,6 +22,7 @@ from columnar.limits import (
     STEP_CELLS,
     STEP_S,
 )
+from columnar.model.bounded_search import PatternTimeout
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
@@ -266,7 +267,10 @@ class Scanner:
 
     def _filter_row(self, found: FoundRows, row: bytes, seen: list[Cell]) -> None:
         assert self._filter is not None, "looked at by the caller"
-        kept, ended = apply_filter(self._filter, row, seen, self.spec.read.max_versions)
+        try:
+            kept, ended = apply_filter(self._filter, row, seen, self.spec.read.max_versions)
+        except PatternTimeout as timeout:
+            raise FilterTooExpensive(row, self._filter.text, str(timeout)) from None
         if ended:
             self.place = None
         self._hand_out_some(found, row, [(cell.column, cell.value, cell.timestamp) for cell in kept])

@@ -17,7 +17,7 @@ from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import ColumnarError, TableNotFound, shown
-from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook
+from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook, busy_remark
 from columnar.model.flow_look import FlowLook
 from columnar.model.measures import Family
 from columnar.model.trigger_look import TriggerLook
@@ -203,9 +203,10 @@ class ClusterPages(Pages):
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
-        """Whether the master's loop iterates, some server is up, and every region serves."""
+        """Whether the master's loop iterates, some server is up, and every region serves; and servers busy in a step."""
         status = self._ask(self._status)
-        return health_of(() if status.up else ("no server is up",), status.look.faults)
+        busy = [busy_remark(server) for server in status.look.servers if server.busy_ms]
+        return health_of(() if status.up else ("no server is up",), status.look.faults, notes=busy)
 
     def _live(self) -> Response:
         """Whether the master's loop iterates: it replaces servers by itself."""

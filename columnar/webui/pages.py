@@ -124,10 +124,11 @@ class Pages:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
 
 
-def health_of(*faults: Sequence[str]) -> Response:
-    """Return the answer of ``/health``: 503 with a line for each fault, if there is one."""
+def health_of(*faults: Sequence[str], notes: Sequence[str] = ()) -> Response:
+    """Return the answer of ``/health``: 503 with a line for each fault, if there is one; then the notes."""
     lines = [f"unhealthy: {fault}\n" for found in faults for fault in found]
-    return Response("".join(lines) or "ok\n", 503 if lines else 200, mimetype="text/plain")
+    text = [*(lines or ["ok\n"]), *(f"{note}\n" for note in notes)]
+    return Response("".join(text), 503 if lines else 200, mimetype="text/plain")
 
 
 class StatusPages(Pages):

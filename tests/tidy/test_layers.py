@@ -49,6 +49,7 @@ LAYERS: dict[str, float] = {
     "columnar.servers_past": 7,
     "columnar.server_deaths": 7,
     "columnar.server_processes": 7,
+    "columnar.server_watch": 7,
     "columnar.accepting": 7,
     "columnar.handing_on": 7,
     "columnar.evening_out": 7,
