@@ -31,16 +31,16 @@ from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_looks import shut_regions
 from columnar.master.cluster_state import ClusterState
+from columnar.master.dead_servers import Past
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
-from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner import Incarnation, Owner, is_named, servers_behind
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesHeld
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.server_watch import ServerWatch
-from columnar.servers_past import Past
 
 _log = logging.getLogger(__name__)
 
@@ -70,8 +70,8 @@ class Pasts(Protocol):
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder.  HostError."""
 
-    async def extents(self, server: Incarnation) -> told.Segments:
-        """The extents of the log of a server that lives, now."""
+    async def extents(self, server: Incarnation, *, is_over: bool) -> told.Segments:
+        """The extents of the log of a server that lives, or that left a damaged log, now.  HostError, DamagedData."""
 
     def free_bytes(self) -> int: ...  # OSError
 
@@ -258,10 +258,10 @@ class ClusterHost:
     async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
         """The incarnation was reaped, now or by an earlier start: seal its log and report it as fenced."""
         past = await self._pasts.past(server)
-        rows = ((region, place) for region, place in self.state.current.places.items() if place.owner is not None)
-        ids = {place.info.encoded: region for region, place in rows if _names(place.owner, server)}
+        rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
+        ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
         named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]
-        self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked))
+        self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked, past.opened))
         self.requests.owner_ended(server)
 
     # --- writes and routes ---------------------------------------------------------------------------
@@ -397,7 +397,8 @@ class ClusterHost:
             else:
                 sealed = self._sealed(ask.owner, server)
                 for one in self._unsealed(ask.owner, server):
-                    sealed += ((one, await self._pasts.extents(one)),)
+                    is_over = self.state.ledger.is_fenced(one)
+                    sealed += ((one, await self._pasts.extents(one, is_over=is_over)),)
                 if isinstance(ask, do.Open):
                     await self._servers.ask(server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted))
                 else:
@@ -435,12 +436,17 @@ class ClusterHost:
         self.event(self.state.unopened(server, region, said.epoch, said.why, said.is_damaged, now_ms))
 
     def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
-        sealed = self._catalogue.sealed
-        return tuple((one, sealed[one]) for one in _behind(owner, server) if one in sealed)
+        sealed = self._catalogue.firm_seals()
+        return tuple((one, sealed[one]) for one in servers_behind(owner, server) if one in sealed)
 
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
-        """Servers that live on after a close whose fsync failed: what they wrote for the region is in their logs."""
-        return [one for one in _behind(owner, server) if one not in self._catalogue.sealed]
+        """Servers whose logs have no seal.
+
+        They live on after a close whose fsync failed: what they wrote for the region is in their logs.  Or they are
+        over, and their logs were damaged when they were read last.
+        """
+        sealed = self._catalogue.firm_seals()
+        return [one for one in servers_behind(owner, server) if one not in sealed]
 
     # --- time ----------------------------------------------------------------------------------------
 
@@ -473,15 +479,3 @@ class ClusterHost:
         finally:
             self._rated.discard(server)
         self.event(self.state.loads(server, rates, self.now_ms()))
-
-
-def _names(owner: Owner | None, server: Incarnation) -> bool:
-    if owner is None:
-        return False
-    sources = () if owner.source is None else (owner.source,)
-    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.behind))]
-
-
-def _behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
-    """The incarnations whose logs the owner must read; its own it has."""
-    return list(dict.fromkeys(tenure.server for tenure in owner.behind if tenure.server != server))

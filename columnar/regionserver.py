@@ -115,6 +115,8 @@ class ClusterServer:
             self.stores.clock.observe(self._config.clock_ms)
             self.serving = Serving(config, self.stores, None, slot_of_server(self.here))
             self.owning = Owning(self.here, self.serving.server, self.stores)
+            self.serving.server.hosting.on_opening = self.stores.opening_notes.begins
+            self.serving.server.hosting.on_ended = self.stores.opening_notes.ends
             self.routes = Routes()
             undo.push_async_callback(self.serving.close)
             self.doors = Doors(config, self._folder, read_tls(config))

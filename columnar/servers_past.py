@@ -15,75 +15,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.master.catalogue import Catalogue
-from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead, first_owner, incarnation_of
+from columnar.master.dead_servers import Owned, Past, named_in, owned_by, past_of, pasts_in
+from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead, first_owner
+from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
 from columnar.storage.dead_logs import DeadLog, measure
+from columnar.storage.opening_notes import opened_at
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.recovery import recover
+from columnar.storage.server_folders import Seal
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """An incarnation that is over: the extent of its log, and the regions with epochs that the log names."""
-
-    lengths: tuple[tuple[str, int], ...]
-    named: frozenset[tuple[str, int]]  # encoded
-    log: DeadLog | None  # None: it is damaged
-
-
 RETRY_S: Final = 1.0  # where the disk does not let a log be read
-
-
-_Owned = frozenset[tuple[str, int]]
-
-
-def past_of(data: str, server: Incarnation, lengths: tuple[tuple[str, int], ...] | None, owned: _Owned) -> Past:
-    """Blocks.  A damaged log counts as one that names all that its server owned: no region opens without it.
-
-    ``lengths``: those of the seal, where there is one already; ``owned``: encoded regions and epochs.  HostError.
-    """
-    try:
-        log = server_folders.sealed_log(data, str(server), lengths)
-        return Past(log.sealed.lengths, log.named(), log)
-    except DamagedData as error:
-        _log.error("the log of server %s is damaged: %s", server, error.text)
-        found = lengths if lengths is not None else server_folders.lengths_as_found(data, str(server)).lengths
-        return Past(found, owned, None)
-
-
-def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
-    """All incarnations of earlier starts: in rows, or with a folder."""
-    named = set(catalogue.sealed)
-    for row in catalogue.owners.values():
-        named |= {row.server, *(tenure.server for tenure in row.behind)}
-        if row.source is not None:
-            named.add(row.source.server)
-    for name in server_folders.incarnations(data):
-        with suppress(ValueError):  # a folder of somebody else's
-            named.add(incarnation_of(name))
-    return named
-
-
-def owned_by(catalogue: Catalogue, server: Incarnation) -> _Owned:
-    found = []
-    for entry in catalogue.tables.values():
-        for info in entry.regions:
-            row = catalogue.owners.get(info.region_id)
-            if row is not None:
-                tenures = [row.tenure, *row.behind, *([row.source] if row.source is not None else [])]
-                found += [(info.encoded, tenure.epoch) for tenure in tenures if tenure.server == server]
-    return frozenset(found)
 
 
 class FolderPasts:
@@ -93,16 +47,32 @@ class FolderPasts:
         self._catalogue = catalogue
         self._stores = stores
         self._data = stores.folder.path
+        self._readings: dict[Incarnation, asyncio.Future[Segments]] = {}  # of extents, under way
 
     async def past(self, server: Incarnation) -> Past:
         """Returns when it could be read: its regions must not be served without it."""
+        died_ns = time.monotonic_ns()
         while True:
-            lengths, owned = self._catalogue.sealed.get(server), owned_by(self._catalogue, server)
+            seal, owned = self._catalogue.seal_of(server), owned_by(self._catalogue, server)
             try:
-                return await asyncio.to_thread(past_of, self._data, server, lengths, owned)
+                return await asyncio.to_thread(self._past, server, seal, owned, died_ns)
             except HostError as error:
                 _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
                 await asyncio.sleep(RETRY_S)
+
+    def _past(self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int) -> Past:
+        """Its extent is on disk, as it will be written down."""
+        past = past_of(self._data, server, seal, owned)
+        if past.log is not None and (seal is None or seal.is_of_files):
+            server_folders.sync_extent(past.log)
+        elif past.damage:
+            _log.error("the log of server %s, which is over, is damaged: %s", server, past.damage)
+        try:
+            opened = opened_at(server_folders.folder_of(self._data, str(server)), died_ns)
+        except OSError as error:
+            _log.warning("nobody can tell which regions server %s opened last: %s", server, error)
+            return past
+        return replace(past, opened=opened)
 
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder: no row names it any more."""
@@ -112,9 +82,25 @@ class FolderPasts:
         except HostError as error:
             _log.warning("%s; the next start removes it", error.text)
 
-    async def extents(self, server: Incarnation) -> tuple[tuple[str, int], ...]:
+    async def extents(self, server: Incarnation, *, is_over: bool) -> Segments:
+        """The extent of its log now; of one that is over, calls at one time share one reading.
+
+        HostError, DamagedData.
+        """
+        reading = self._readings.get(server)
+        if reading is not None and is_over:
+            return await asyncio.shield(reading)
+        reading = asyncio.ensure_future(asyncio.to_thread(self._extent, server, is_over))
+        if is_over:
+            self._readings[server] = reading
+            reading.add_done_callback(lambda _: self._readings.pop(server))
+        return await asyncio.shield(reading)
+
+    def _extent(self, server: Incarnation, is_over: bool) -> Segments:
+        if is_over:
+            return server_folders.dead_log(self._data, str(server), None, is_named=True).extent
         folder = server_folders.log_of(self._data, str(server))
-        return (await asyncio.to_thread(measure, folder)).lengths
+        return DeadLog(folder, measure(folder)).extent
 
     def free_bytes(self) -> int:
         return self._stores.region_folders.free_bytes()
@@ -130,7 +116,7 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     servers = named_in(catalogue, data)
     if not servers and not catalogue.owners:
         return
-    pasts = {one: past_of(data, one, catalogue.sealed.get(one), owned_by(catalogue, one)) for one in servers}
+    pasts = pasts_in(catalogue, data)
     for server, past in pasts.items():
         if past.log is not None:
             stores.dead_logs.add(str(server), past.log)
@@ -157,11 +143,14 @@ def _bring_home(stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapp
     behind = behind_the_dead(row, is_in_log)
     if not behind:
         return
+    damages = [pasts[tenure.server].damage for tenure in behind if tenure.server in pasts]
     parts = tuple(LogPart(str(tenure.server), tenure.epoch) for tenure in behind)
     path = stores.region_folders.path(info.encoded)
     try:
         if not stores.region_folders.has(info.encoded):
             raise DamagedData(f"its folder {path} is missing")
+        for damage in filter(None, damages):
+            raise DamagedData(damage)
         stores.engine.open(path, frozenset(), None, Ownership(info.encoded, row.epoch + 1, parts)).close()
     except ColumnarError as error:
         raise HostError(

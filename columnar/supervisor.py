@@ -36,6 +36,7 @@ from columnar.handing_on import HandingOn
 from columnar.leading import Leading
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
+from columnar.master.dead_servers import named_in
 from columnar.master.placement import ServerState
 from columnar.master_answers import MasterAnswers
 from columnar.master_service import MasterService
@@ -45,7 +46,7 @@ from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
 from columnar.servers_asked import ServersAsked, TimedPlanner
-from columnar.servers_past import FolderPasts, named_in, to_servers
+from columnar.servers_past import FolderPasts, to_servers
 from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
@@ -149,7 +150,7 @@ class Supervisor:
         owners = catalogue.owners | invented
         regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
         self._planner = TimedPlanner()
-        state = ClusterState(regions, catalogue.sealed, catalogue.wishes, random.Random(), planner=self._planner)
+        state = ClusterState(regions, catalogue.firm_seals(), catalogue.wishes, random.Random(), planner=self._planner)
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
         pasts = FolderPasts(catalogue, self.stores)

@@ -7,13 +7,15 @@ anybody.  Which versions: those the family keeps and that have not expired at ``
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 
 from columnar.backup.cell_blocks import ExportedCell
+from columnar.errors import HostError
+from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.family_view import FamilyView, kept_versions
-from columnar.storage.api import Store
+from columnar.regions.family_view import FamilyView, kept_versions, views_of
+from columnar.storage.api import Engine, Store
 from columnar.storage.layout import range_start, split_cell_key, version_prefix
 
 _Pair = tuple[bytes, bytes]
@@ -35,6 +37,20 @@ def cells_of(
         return
     # By row and family: within a row the families come one after the other.
     yield from heapq.merge(*families, key=itemgetter(0, 1))
+
+
+def read_rows(engine: Engine, path: str, table: Table) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:
+    """Rows of a store, newest values only."""
+    if not engine.exists(path):
+        raise HostError(f"{path} holds no store")
+    store = engine.open_reading(path)
+    try:
+        rows: dict[bytes, dict[bytes, bytes]] = {}
+        for cell in cells_of(store, views_of(table), 0):
+            rows.setdefault(cell.row, {}).setdefault(cell.family + b":" + cell.qualifier, cell.value)
+    finally:
+        store.close()
+    return rows.items()
 
 
 def _family_cells(store: Store, view: FamilyView, now_ms: int, keys: _Keys) -> Iterator[ExportedCell]:

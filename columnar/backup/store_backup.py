@@ -30,6 +30,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from columnar import clock
+from columnar.backup.restored_servers import make_folders_of_servers
 from columnar.errors import CallerError, DamagedData, HostError
 from columnar.storage.data_folder import REGIONS
 from columnar.storage.durable_files import rename_durably, sync_folder, write_durably
@@ -207,6 +208,7 @@ class BackupFolder:
                     f"{stored}, which is {file.path} of backup {backup.name}, is damaged; try an older one"
                 )
         write_durably(os.path.join(half, clock.NAME), clock.packed(backup.clock_ms))
+        make_folders_of_servers(half)
         for folder, _, _ in os.walk(half):
             sync_folder(folder)
         if os.path.isdir(data):

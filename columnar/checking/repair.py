@@ -4,6 +4,7 @@
     a hole in a table               an empty region
     damaged files of a region       a new region with what is readable; the old folder to lost+found
     a region whose folder is gone   an empty folder
+    logs of servers that are over   brought into their regions; what is lost of a damaged one is said (``log_repair``)
     regions that overlap, a damaged catalogue, a value that does not decode: left as they are, with advice
 
 Each step is one write of the catalogue.  A crash leaves either the old state or a folder that nobody names,
@@ -19,10 +20,12 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from columnar.backup.region_reader import read_rows
 from columnar.checking.findings import Severity
+from columnar.checking.log_repair import ServerLogs
 from columnar.checking.ranges import Hole, faults_of
 from columnar.checking.salvage import salvage
-from columnar.checking.store_check import Damaged, StoreCheck, folders_nobody_names, newest_ms, read_rows
+from columnar.checking.store_check import Damaged, StoreCheck, folders_nobody_names, newest_ms
 from columnar.clock import StoreClock, system_ms
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
@@ -33,6 +36,7 @@ from columnar.regions.region import Region
 from columnar.storage.api import Engine
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import LOST_AND_FOUND, META, REGIONS
+from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.durable_files import sync_folder
 from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
@@ -44,19 +48,25 @@ class Repaired:
     left: list[str] = field(default_factory=list)  # what is for a person
 
 
-def repair(engine: Engine, data: str, check: StoreCheck, catalogue: Ownership) -> Repaired:
-    """``check`` has run on the folder; the caller holds its lock, and opens the catalogue's store as ``catalogue``."""
-    result = Repaired()
+def repair(
+    engine: Engine, data: str, check: StoreCheck, catalogue: Ownership, logs: DeadLogs, result: Repaired
+) -> Repaired:
+    """``check`` has run on the folder; the caller holds its lock, and opens the catalogue's store as ``catalogue``.
+
+    ``logs``: those from which stores of ``engine`` get what they lack; ``result``: what was done before.
+    """
     if check.catalogue is None:
         result.left += [finding.text for finding in check.report.findings if finding.severity is Severity.ERROR]
         return result
-    asyncio.run(_Repair(engine, data, catalogue, result).run(check.damaged))
+    asyncio.run(_Repair(engine, data, catalogue, logs, result).run(check.damaged))
     return result
 
 
 class _Repair:
-    def __init__(self, engine: Engine, data: str, ownership: Ownership, result: Repaired) -> None:
+    def __init__(self, engine: Engine, data: str, ownership: Ownership, logs: DeadLogs, result: Repaired) -> None:
         self._engine = engine
+        self._data = data
+        self._dead_logs = logs
         self._ownership = ownership
         self._regions = os.path.join(data, REGIONS)
         self._folders = RegionFolders(self._regions, engine)
@@ -75,11 +85,15 @@ class _Repair:
         meta = opened(self._engine, path, info, META_SCHEMA, committer, clock, self._ownership)
         try:
             self._catalogue = Catalogue(rows, _writer(meta))
+            self._logs = ServerLogs(self._engine, self._data, self._catalogue, self._dead_logs)
+            self._logs.read()
+            self._bring_in_logs({one.info for one in damaged})
             for one in damaged:
                 if one.is_missing:
                     self._empty(one)
                 else:
                     await self._salvage(one)
+            await self._logs.end(self._result.done.append, self._result.left.append)
             await self._fill_holes()
         finally:
             while not meta.is_quiet:  # noqa: ASYNC110 - the committer's own last turn
@@ -88,7 +102,15 @@ class _Repair:
             committer.close()
         self._move_aside()
 
+    def _bring_in_logs(self, damaged: set[RegionInfo]) -> None:
+        """Of the damaged regions nothing: their new stores get it."""
+        for entry in self._catalogue.tables.values():
+            for info in entry.regions:
+                if info not in damaged:
+                    self._logs.bring_in(info, self._folders.path(info.encoded), self._result.left.append)
+
     def _empty(self, damaged: Damaged) -> None:
+        self._logs.lack(damaged.info, "its folder is missing", self._result.left.append)
         region = f"{damaged.table} {damaged.info.encoded}"
         self._folders.make([damaged.info.encoded])
         self._result.done.append(f"{region}: an empty region, for its folder is missing")
@@ -102,9 +124,11 @@ class _Repair:
         self._folders.destroy(new.encoded)
         try:
             found = salvage(self._engine, source, target, entry.schema, can_be_opened=damaged.can_be_opened)
+            self._logs.bring_in(old, target, self._result.left.append)
         except ColumnarError as error:
             self._folders.destroy(new.encoded)
             await self._catalogue.forget_dropped([new])
+            self._logs.lack(old, "it is damaged", self._result.left.append)
             advice = "restore the table from a snapshot, or the store from a backup"
             self._result.left.append(f"{damaged.table} {old.encoded}: nothing can be saved ({error.text}); {advice}")
             return

@@ -12,13 +12,13 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from columnar.backup.region_reader import cells_of
+from columnar.backup.region_reader import cells_of, read_rows
 from columnar.checking.findings import Report, Severity
 from columnar.checking.ranges import Hole, faults_of
 from columnar.checking.region_check import RegionCheck
-from columnar.errors import CallerError, ColumnarError, HostError, shown
+from columnar.errors import CallerError, ColumnarError, shown
 from columnar.master import snapshot_manifest
-from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, Rows, strays
+from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
 from columnar.master.snapshot_manifest import MANIFEST
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
@@ -184,20 +184,6 @@ def check_snapshots(data: str, report: Report) -> None:
                     check_file(os.path.join(folder, name, region.folder, file), facts.size_bytes, facts.sha256)
         except ColumnarError as error:
             report.add(Severity.ERROR, place, error.text, "delete it; it cannot be cloned or restored")
-
-
-def read_rows(engine: Engine, path: str, table: Table) -> Rows:
-    """Rows of a store, newest values only."""
-    if not engine.exists(path):
-        raise HostError(f"{path} holds no store")
-    store = engine.open_reading(path)
-    try:
-        rows: dict[bytes, dict[bytes, bytes]] = {}
-        for cell in cells_of(store, views_of(table), 0):
-            rows.setdefault(cell.row, {}).setdefault(cell.family + b":" + cell.qualifier, cell.value)
-    finally:
-        store.close()
-    return rows.items()
 
 
 def newest_ms(engine: Engine, path: str, table: Table) -> int:

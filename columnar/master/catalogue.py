@@ -49,6 +49,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
 from columnar.model.trigger_set import Triggers
 from columnar.model.view_set import ViewSet
+from columnar.storage.server_folders import Seal
 
 if TYPE_CHECKING:  # a standalone writes no plans, and needs not their 0.3 MB
     from columnar.master.instructions import Write
@@ -79,6 +80,7 @@ class Catalogue:
         self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
         self.owners: dict[int, Owner] = {}  # by region id; a region without an entry has had no owner
         self.sealed: dict[Incarnation, Segments] = {}
+        self._sealed_by_older: set[Incarnation] = set()  # programs, at lengths of files
         self.wishes = Wishes()
         self.triggers = Triggers()
         self.views = ViewSet()
@@ -110,6 +112,8 @@ class Catalogue:
                 self._view_rows[row] = cells
             elif row.startswith(owner_rows.SEALED):
                 self.sealed[owner_rows.sealed_server(row)] = owner_rows.sealed_from_json(cells[b"info:sealed"])
+                if b"info:whole" not in cells:
+                    self._sealed_by_older.add(owner_rows.sealed_server(row))
             elif row == owner_rows.WISHES_ROW:
                 self.wishes = owner_rows.wishes_from_json(cells[b"info:wishes"])
             elif row == b"e":
@@ -154,7 +158,7 @@ class Catalogue:
         owners = [(info, row) for info, row in write.owners if self._has(info)]
         mutations = [put(region_row(info), owner=owner.to_json(row)) for info, row in owners]
         sealed = {server: owner_rows.sealed_to_json(segments) for server, segments in write.sealed}
-        mutations += [put(owner_rows.sealed_row(server), sealed=value) for server, value in sealed.items()]
+        mutations += [put(owner_rows.sealed_row(server), sealed=value, whole=b"1") for server, value in sealed.items()]
         mutations += [erase(owner_rows.sealed_row(server)) for server in write.forgotten]
         if write.wishes is not None:
             mutations.append(put(owner_rows.WISHES_ROW, wishes=owner_rows.wishes_to_json(write.wishes)))
@@ -162,9 +166,19 @@ class Catalogue:
             await self._write(mutations)
         self.owners |= {info.region_id: row for info, row in owners}
         self.sealed |= dict(write.sealed)
+        self._sealed_by_older -= dict(write.sealed).keys()
         for server in write.forgotten:
             self.sealed.pop(server, None)
         self.wishes = write.wishes or self.wishes
+
+    def seal_of(self, server: Incarnation) -> Seal | None:
+        """The seal of the incarnation's log; None: it has none as yet, or it was damaged."""
+        lengths = self.sealed.get(server)
+        return None if lengths is None else Seal(lengths, is_of_files=server in self._sealed_by_older)
+
+    def firm_seals(self) -> dict[Incarnation, Segments]:
+        """The seals at lengths of whole frames, which are on disk."""
+        return {one: lengths for one, lengths in self.sealed.items() if one not in self._sealed_by_older}
 
     def _has(self, info: RegionInfo) -> bool:
         entry = self.tables.get(info.table)
@@ -359,7 +373,9 @@ class Catalogue:
             rows[b"e"] = {b"info:epoch": u64(self.epoch)}
         rows |= {namespace_row(name): {b"info:state": b"enabled"} for name in self.namespaces - BUILT_IN_NAMESPACES}
         for server, segments in self.sealed.items():
-            rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
+            cells = rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
+            if server not in self._sealed_by_older:
+                cells[b"info:whole"] = b"1"
         if self.wishes != Wishes():
             rows[owner_rows.WISHES_ROW] = {b"info:wishes": owner_rows.wishes_to_json(self.wishes)}
         return rows | trigger_rows.rows_of(self.triggers) | self._view_rows

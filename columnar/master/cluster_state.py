@@ -25,7 +25,7 @@ Knows nothing of files, processes, sockets and clocks: the shell around it carri
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from columnar.master.instructions import (
@@ -169,14 +169,16 @@ class ClusterState:
     def fenced(
         self,
         server: Incarnation,
-        segments: Segments,
+        segments: Segments | None,
         named: Iterable[tuple[int, int]],
         now_ms: int,
         asked: bool = False,
+        opened: Collection[int] = (),
     ) -> list[Output]:
-        """The server answers nothing any more, and its log is sealed.
+        """The server answers nothing any more, and its log is sealed; ``segments`` None: it is damaged.
 
         ``named``: regions and epochs in the log's heads.  ``asked``: a person stopped it, which is no death.
+        ``opened``: regions that it was opening when it died, or had opened a moment before.
         """
         if self.ledger.is_fenced(server):
             return []
@@ -188,6 +190,7 @@ class ClusterState:
         self.current.changed_ms = now_ms
         if not asked and self._has_begun:
             found.died(now_ms)
+            self._transitions.died_opening(server, opened)
         for region in list(found.regions):
             place = self.current.places[region]
             if place.owner is not None and place.owner.server == server:
@@ -370,6 +373,7 @@ class ClusterState:
                     break
         for place in overdue:
             self._transitions.tell(place, now_ms)
+        self._transitions.acquit(now_ms)
         for name in list(self.current.astray):
             self._give_up_home(name, now_ms)
         self._is_write_due = self._is_write_due or self.ledger.has_unsent

@@ -106,11 +106,14 @@ class OwnerLedger:
     def is_fenced(self, server: Incarnation) -> bool:
         return server in self._fenced
 
-    def fenced(self, server: Incarnation, segments: Segments, named: Iterable[tuple[int, int]]) -> None:
-        """``named``: regions and epochs that the heads of its sealed log name."""
+    def fenced(self, server: Incarnation, segments: Segments | None, named: Iterable[tuple[int, int]]) -> None:
+        """``named``: regions and epochs that the heads of its sealed log name.
+
+        ``segments`` None: the log is damaged, and is not sealed: it is read anew for each region that lacks it.
+        """
         self._fenced.add(server)
         self._logs[server] = frozenset(named)
-        if self._logs[server] and server not in self._sealed:
+        if self._logs[server] and segments is not None and server not in self._sealed:
             self._seals_unsent[server] = self._sealed[server] = segments
         if server not in self._named:
             self._unnamed[server] = None

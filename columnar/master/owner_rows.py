@@ -1,6 +1,8 @@
 r"""(pure) Rows of the catalogue beside tables and regions: dead logs and wishes; the values of their cells.
 
     row ``s/NAME.INC``   info:sealed = JSON ``[[segment, length], ...]``: a dead incarnation's log when it was fenced
+                         info:whole = 1: each length is that of whole frames, which are on disk, and all of them must be
+                         there; without it, by an older program, a length is that of a file
     row ``w/wishes``     info:wishes = JSON ``{"auto_split", "balancer", "drained", "unassigned"}``
 
 The owner of a region is a cell of the region's row (``model.owner``).

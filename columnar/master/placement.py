@@ -48,6 +48,9 @@ FAILURES_WITHIN_MS: Final = 5 * 60_000
 FAILURES_TOO_MANY: Final = 3  # regions that a server could not open, within that time
 AVOIDED_MS: Final = 120_000  # it gets no regions then, unless it is the last
 OPENING_TRIES: Final = 5  # of a region, at whatever servers
+DEATHS_SUSPECT: Final = 2  # owners that died when they opened it: it is opened while no other such region is
+DEATHS_DEADLY: Final = 4  # it is opened no more
+PROVEN_MS: Final = 1_000  # a server that has a region open for so long does not die of it
 
 
 class Phase(Enum):
@@ -94,6 +97,7 @@ class Place:
     failure: str = ""  # of the last try
     is_damaged: bool = False  # by the last try, so another server would fail too
     is_doubted: bool = False  # its store could not be opened: its next owner opens it before it says so
+    deaths: int = 0  # owners that died when they opened it, or a moment later, one after the other
     told_ms: int = NEVER_MS  # when its owner was told last
     rated_ms: int = NEVER_MS  # when its load was reported last
     minute_before: float = IDLE  # of ``load_scores.summed``, with the next two
@@ -105,6 +109,14 @@ class Place:
     write_fault: str = ""  # why it cannot be written, as of that report
     unsplit_bytes: int = 0  # its size when it could not be split
     partner: int | None = None  # CHANGING: the region that it is merged with; None: it is split
+
+    @property
+    def is_suspect(self) -> bool:
+        return self.deaths >= DEATHS_SUSPECT
+
+    @property
+    def is_deadly(self) -> bool:
+        return self.deaths >= DEATHS_DEADLY
 
 
 @dataclass(slots=True, eq=False)
@@ -189,6 +201,7 @@ class Current:
         self.changed_ms = NEVER_MS  # a server came or went
         self.balanced_ms = NEVER_MS
         self.catalogue = CatalogueHealth(unwritable_until_ms=NEVER_MS)
+        self.suspects: dict[int, None] = {}  # open, and not for PROVEN_MS since an owner died of it, perhaps
         self.is_beginning = False  # servers have nothing yet: regions go where they were
         self.free_bytes = 1 << 62  # of the disk
 
@@ -228,6 +241,7 @@ class Current:
         self.set_ideal(place, None, "")
         self.large.pop(region, None)
         self.unwritable.pop(region, None)
+        self.suspects.pop(region, None)
         del self.places[region]
 
     def set_server(self, place: Place, name: str | None) -> None:
@@ -369,5 +383,6 @@ class Current:
             at_home = place.ideal is not None and region in self.at_home.get(place.ideal, ())
             assert astray == (place.ideal is not None and place.server != place.ideal), "P2"
             assert at_home == (place.ideal is not None and place.server == place.ideal), "P2"
+        assert all(self.places[region].deaths for region in self.suspects), "P2"
         for region in self.moves:
             assert self.places[region].phase in UNDER_WAY, "P3"

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final, Protocol
 
 from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Reason, Split
-from columnar.master.placement import Current, Desired, Phase, Place, ServerState
+from columnar.master.placement import PROVEN_MS, Current, Desired, Phase, Place, ServerState
 
 _NEARLY: Final = 0.02  # of the mean load: so much less is no reason to take a server with more regions of the table
 _COMPARED: Final = 4  # servers of nearly equal load
@@ -43,6 +43,7 @@ class Draft:
         self._eligible: list[str] | None = None
         self._heap: list[tuple[float, float, str]] | None = None  # load for its weight, chance, server
         self._tables: dict[tuple[str, str], int] = {}  # regions of a table that this draft gives to a server
+        self._has_trial = False  # a suspect is given by this draft
         self._queued = 0.0  # what a region that waits for its opening counts
 
     def plan(self) -> Plan:
@@ -128,6 +129,19 @@ class Draft:
         self._tables[key] = self._tables.get(key, 0) + 1
         more = (place.load + self._queued) / self.current.servers[name].weight
         return (load + more, self._rng.random(), name)
+
+    def may_try(self, place: Place) -> bool:
+        """Whether a suspect may be opened now: no other one is on its way, or open and not proven.
+
+        True takes the place of the one that may.
+        """
+        current = self.current
+        on_trial = [one for one in (*current.under_way, *current.suspects) if current.places[one].is_suspect]
+        if self._has_trial or any(one != place.info.region_id for one in on_trial):
+            self.wake(self.now_ms + PROVEN_MS)
+            return False
+        self._has_trial = True
+        return True
 
     # --- moves -------------------------------------------------------------------------------------
 

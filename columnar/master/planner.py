@@ -99,6 +99,8 @@ def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str, Reason]:
         if draft.now_ms - place.since_ms < wait_ms:
             draft.wake(place.since_ms + wait_ms)
             return None, why, Reason.FAILURE
+        if place.is_suspect and not draft.may_try(place):
+            return None, why, Reason.FAILURE
         return draft.choose(place, apart_from=place.tried) or draft.choose(place), why, Reason.FAILURE
     if draft.current.is_beginning and place.ideal is not None and draft.may_take(place.ideal):
         return place.ideal, "the start: the server that had it last", Reason.START

@@ -247,7 +247,7 @@ class Requests:
         self._desired.asked[number] = request
         place = self._current.places[regions_of(request)[0]]
         if isinstance(request, AssignRegion) and place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
-            place.tried, place.is_damaged = (), False
+            place.tried, place.is_damaged, place.deaths = (), False, 0
             place.is_doubted = True  # whoever asks hears whether its store could be opened
             self._current.set_phase(place, Phase.HOMELESS, now_ms)
         if isinstance(request, UnassignRegion) and place.phase in (Phase.HOMELESS, Phase.FAILED_OPEN):

@@ -7,6 +7,8 @@
     unopened  its owner has said that it serves, and cannot     LEAVING: the owner gives it up first
     orphan    its owner cannot open it, or is gone              HOMELESS; OFFLINE if a person wants it closed;
                                                                 FAILED_OPEN after too many tries, or if it is damaged
+    died_opening  its owner died of it, perhaps                 a try; regions that two owners died of are opened one
+                                                                at a time, so that it is certain which it is
 
 A row whose ``behind`` changes on the way goes to disk before the owner is told.  Each step looks at who is alive now,
 so a step that comes again, or comes late, is harmless.
@@ -16,9 +18,11 @@ Knows nothing of plans, requests and writes; ``cluster_state`` carries its outpu
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from columnar.master.instructions import Close, Open, Output, Reason, Renumber, Tell
 from columnar.master.owner_ledger import End, OwnerLedger
-from columnar.master.placement import OPENING_TRIES, Current, Desired, Phase, Place
+from columnar.master.placement import OPENING_TRIES, PROVEN_MS, Current, Desired, Phase, Place
 from columnar.master.tallies import Tallies
 from columnar.model.owner import Incarnation, Tenure, settled
 
@@ -123,7 +127,10 @@ class Transitions:
             return
         self._current.end_move(region)
         self._current.set_phase(place, Phase.OPEN, now_ms)
-        self.forgive(place)
+        if place.deaths:
+            self._current.suspects[region] = None  # its server may die of it in a moment
+        else:
+            self.forgive(place)
         self.tallies.opened(region, place.reason, now_ms)
         place.reason = None
         row = settled(place.owner)
@@ -158,10 +165,32 @@ class Transitions:
         if not is_damaged:
             self._current.servers[name].could_not_open(place.info.region_id, now_ms)
 
+    def died_opening(self, server: Incarnation, opened: Collection[int]) -> None:
+        """The server died while it opened these regions, or a moment later: a try of each, and perhaps the cause."""
+        for region in opened:
+            place = self._current.places.get(region)
+            row = place.owner if place is not None else None
+            if place is None or row is None or server not in (row.server, row.source and row.source.server):
+                continue
+            place.deaths += 1
+            place.tried, place.is_damaged, place.is_doubted = (*place.tried, server.name), False, True
+            others = f", as {place.deaths - 1} before it" if place.deaths > 1 else ""
+            place.failure = f"server {server} died when it opened it{others}"
+
+    def acquit(self, now_ms: int) -> None:
+        """Forgive regions that servers have survived for PROVEN_MS."""
+        for region in list(self._current.suspects):
+            place = self._current.places[region]
+            if place.phase is not Phase.OPEN:
+                del self._current.suspects[region]
+            elif now_ms - place.since_ms >= PROVEN_MS:
+                del self._current.suspects[region]
+                self.forgive(place)
+
     @staticmethod
     def forgive(place: Place) -> None:
         """Earlier failures count no more."""
-        place.tried, place.failure, place.is_damaged, place.is_doubted = (), "", False, False
+        place.tried, place.failure, place.is_damaged, place.is_doubted, place.deaths = (), "", False, False, 0
 
     def _expected(self, server: Incarnation, region: int, epoch: int) -> Place | None:
         """The region, if that server is opening it at that epoch."""
@@ -204,7 +233,7 @@ class Transitions:
         phase = Phase.HOMELESS
         if region in self._desired.wishes.unassigned:
             phase = Phase.OFFLINE
-        elif place.is_damaged or len(place.tried) >= OPENING_TRIES:
+        elif place.is_damaged or place.is_deadly or len(place.tried) >= OPENING_TRIES:
             phase = Phase.FAILED_OPEN
         if phase is not Phase.HOMELESS:
             self.tallies.stays_closed(region)

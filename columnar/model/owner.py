@@ -141,6 +141,17 @@ def behind_the_dead(owner: Owner, is_in_log: Callable[[Tenure], bool]) -> tuple[
     return taken_from_dead(owner, owner.server, in_log=is_in_log(owner.tenure)).behind
 
 
+def is_named(owner: Owner, server: Incarnation) -> bool:
+    """Whether the row names the incarnation: its log may hold something of the region."""
+    sources = () if owner.source is None else (owner.source,)
+    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.behind))]
+
+
+def servers_behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
+    """The incarnations whose logs the owner, on ``server``, must read; its own it has."""
+    return list(dict.fromkeys(tenure.server for tenure in owner.behind if tenure.server != server))
+
+
 def to_json(owner: Owner) -> bytes:
     held = {
         "server": str(owner.server),

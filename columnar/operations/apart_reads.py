@@ -25,7 +25,6 @@ from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
 from columnar.routing.row_forms import ReplyForm
 from columnar.storage.stored_cells import PackedRows
 
-
 _Round = tuple[Incarnation, list[int], RowsFound | BaseException]  # the server, numbers of the rows, its answer
 
 

@@ -67,6 +67,10 @@ def _settled_for_nobody(_info: RegionInfo, _failure: Exception | None) -> None:
     pass
 
 
+def _noted_by_nobody(_region_id: int) -> None:
+    pass
+
+
 def _no_schema(info: RegionInfo) -> Table:
     raise NotServingRegion(f"region {info.encoded} of {info.table}: no table is served yet")
 
@@ -83,6 +87,8 @@ class Hosting:
         self.on_closing: Callable[[Region], None] = _nobody  # called before its store closes: nothing may touch it then
         self.on_opened: Callable[[Region], None] = _nobody
         self.on_write_fault: Callable[[], None] = _nothing_follows  # a region failed that requests need not open soon
+        self.on_opening: Callable[[int], None] = _noted_by_nobody  # a region's store is opened from now on ...
+        self.on_ended: Callable[[int], None] = _noted_by_nobody  # ... and has been, or could not be
         self.on_settled: Callable[[RegionInfo, Exception | None], None] = _settled_for_nobody  # an opening has ended
         self.schema_of: Callable[[RegionInfo], Table] = _no_schema  # asked when its turn to be opened has come
         self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
@@ -161,9 +167,11 @@ class Hosting:
 
     def _open(self, info: RegionInfo) -> None:
         event = Event.NOT_OPENED
+        self.on_opening(info.region_id)
         try:
             region, event = self._opened(info, self.schema_of(info))
         finally:
+            self.on_ended(info.region_id)
             del self._wanted[info.region_id]
             self.state.told(info.region_id, event)
         self.awaited[info.region_id] = asyncio.get_running_loop().time() + AWAITED_S

@@ -5,6 +5,8 @@ Blocks for some 6 ms, during which the engine holds the interpreter lock.
 
 from __future__ import annotations
 
+from shlex import quote
+
 from columnar.clock import Clock
 from columnar.errors import DamagedData
 from columnar.model.region_info import RegionInfo
@@ -21,6 +23,7 @@ from columnar.regions.spaces import drop_leftovers, options_of_spaces
 from columnar.storage.api import Engine, Store
 from columnar.storage.commit import Committer
 from columnar.storage.ownership import Ownership
+from columnar.storage.rocks_errors import data_of
 
 
 def opened(
@@ -42,9 +45,10 @@ def opened_again(
 ) -> Region:  # fmt: skip
     """``opened``, for a region that the catalogue names: without its folder all that was written to it is lost."""
     if not engine.has_folder(path):
+        command = f"columnar repair --data {quote(data_of(path) or 'DIR')}"
         raise DamagedData(
             f"{path}: the folder of this region of {info.table} is missing, with all that was written to it; "
-            "put it back from a copy; 'columnar repair' puts an empty region there"
+            f"put it back from a copy; or stop the store, and '{command}' puts an empty region there"
         )
     return opened(engine, path, info, table, committer, clock, ownership)
 

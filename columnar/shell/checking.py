@@ -10,27 +10,25 @@ from dataclasses import asdict
 import click
 
 from columnar.checking.findings import Report, Severity
+from columnar.checking.log_check import say_server_logs
+from columnar.checking.log_repair import bring_in_with_gaps, salvage_server_log
 from columnar.checking.repair import Repaired, repair
 from columnar.checking.store_check import StoreCheck, check_snapshots, folders_nobody_names, say_orphans
-from columnar.client import ClientTls, Connection
+from columnar.client import ClientTls, ClusterAdmin, Connection
 from columnar.client.tls_options import tls_options
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, DamagedData
 from columnar.shell.connecting import Misused, Refused, told
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, bytes_text
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, REGIONS, SERVERS, DataFolder
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, REGIONS, DataFolder
+from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import recover
 from columnar.storage.rocks import RocksEngine
-from columnar.storage.server_folders import have_logs
 from columnar.storage.server_log_files import open_server_log
 
 LONGEST_S = 3_600.0
-_SERVERS_LEFT = (
-    "servers of this folder were killed, and their logs may hold writes that regions lack: start the store once, and "
-    "stop it"
-)
 FOUND = 1  # exit status: there are errors
 
 
@@ -55,8 +53,10 @@ def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) ->
     output = Output(as_json)
     if data is not None:
         with locked(data) as folder:
-            report = _checked_folder(folder, os.listdir(os.path.join(data, REGIONS)))[1]
+            found, report = _checked_folder(folder, os.listdir(os.path.join(data, REGIONS)))
             say_log(folder, report)
+            if found.catalogue is not None:
+                say_server_logs(report, data, found.catalogue)
     else:
         report = _checked_online(store, tls)
     _tell(output, report)
@@ -70,6 +70,7 @@ def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) ->
 def repair_(data: str, as_json: bool) -> None:
     """Check a folder and mend what can be mended without guessing.
 
+    Logs of servers that were killed are brought into their regions; of damaged ones what is readable.
     Folders that nobody names go to lost+found; holes get an empty region; of damaged files what is readable is saved
     into a new region, and what was lost is said. Nothing is removed. What is left is for you: it is listed with what
     to do. Exit status: 0 nothing is left, 1 something is, 2 it could not be checked.
@@ -79,14 +80,12 @@ def repair_(data: str, as_json: bool) -> None:
     """
     output = Output(as_json)
     with locked(data) as folder:
-        if have_logs(data):
-            raise Refused(f"{_SERVERS_LEFT}; then repair it")
-        logs, engine = open_server_log(folder)[1], RocksEngine()
-        engine.dead_logs = logs
-        recover(engine, logs, os.path.join(data, REGIONS))  # first: it would lie over what is written now
+        result, engine = Repaired(), RocksEngine()
+        logs = engine.dead_logs = _server_log_brought_in(folder, engine, result)
         found, before = _checked_folder(folder, [])
         catalogue = Ownership(META, 0, logs.behind(META), is_sole=True)
-        result = repair(engine, data, found, catalogue) if found.catalogue is not None or before.errors else Repaired()
+        if found.catalogue is not None or before.errors:
+            repair(engine, data, found, catalogue, logs, result)
         result.left += [f"{name}: {_in_log(count)}; compare with a backup" for name, count in logs.left.items()]
         after = _checked_folder(folder, os.listdir(os.path.join(data, REGIONS)))[1]
     if as_json:
@@ -100,6 +99,21 @@ def repair_(data: str, as_json: bool) -> None:
             click.echo(finding.line())
     if result.left or after.errors:
         raise SystemExit(FOUND)
+
+
+def _server_log_brought_in(folder: DataFolder, engine: RocksEngine, result: Repaired) -> DeadLogs:
+    """Bring in the log of one process first: it would lie over what is written now."""
+    try:
+        logs = open_server_log(folder)[1]
+    except DamagedData as damage:
+        logs = engine.dead_logs = DeadLogs()
+        salvage_server_log(engine, folder.path, logs, damage.text, result.done.append, result.left.append)
+        return logs
+    engine.dead_logs = logs
+    recover(engine, logs, os.path.join(folder.path, REGIONS))
+    if logs.left:
+        bring_in_with_gaps(engine, folder.path, logs, result.left.append)
+    return logs
 
 
 @contextmanager
@@ -130,8 +144,6 @@ def say_log(folder: DataFolder, report: Report) -> None:
     except ColumnarError as error:
         report.add(Severity.ERROR, "server-log", error.text)
         return
-    if have_logs(folder.path):
-        report.add(Severity.NOTE, SERVERS, _SERVERS_LEFT)
     for name, count in left.items():
         report.add(Severity.NOTE, name, f"{_in_log(count)}: the next start brings them in")
 
@@ -158,16 +170,34 @@ def _checked_online(store: str, tls: ClientTls | None) -> Report:
         connection = Connection(host, port, timeout=round(LONGEST_S * 1_000), tls=tls)
         try:
             with connection.snapshots.staged("empty") as look:
-                live = os.path.join(_data_of(look.path), REGIONS)
-                names = os.listdir(live)  # before the copies: what is made meanwhile is not among them
-            with connection.snapshots.staged("everything") as copy:
-                data = _data_of(copy.path)
-                there = [name for name in names if os.path.exists(os.path.join(live, name))]
-                return _checked(data, os.path.join(copy.path, REGIONS), there)[1]
+                data = _data_of(look.path)
+                names = os.listdir(os.path.join(data, REGIONS))  # before the copies: what is made later is in none
+            closed = _closed_regions(ClusterAdmin(connection), data)
+            return closed if closed.errors else _checked_copies(connection, data, names)
         except ColumnarError as error:
             raise Refused(error.text) from None
         finally:
             connection.close()
+
+
+def _closed_regions(admin: ClusterAdmin, data: str) -> Report:
+    """Regions that no server can open: a copy of everything would lack them, or what they lack."""
+    report = Report()
+    for one in admin.transitions():
+        if one.kind == "failed":
+            advice = f"when the cause is gone: 'columnar assign {one.encoded_name}'"
+            report.add(Severity.ERROR, f"{one.table.decode()} {one.encoded_name}", f"is closed: {one.why}", advice)
+    if report.errors:
+        text = "nothing else was looked at, as regions are closed"
+        report.add(Severity.NOTE, "store", text, f"stop the store, and 'columnar check --data {data}' reads everything")
+    return report
+
+
+def _checked_copies(connection: Connection, data: str, names: list[str]) -> Report:
+    live = os.path.join(data, REGIONS)
+    with connection.snapshots.staged("everything") as copy:
+        there = [name for name in names if os.path.exists(os.path.join(live, name))]
+        return _checked(data, os.path.join(copy.path, REGIONS), there)[1]
 
 
 def _data_of(staged: str) -> str:

@@ -8,11 +8,16 @@ The log of a writer that lives is read, too, for a region that it closed without
 extent is measured after the close: the region's records end before it, and their segments stay.
 
 A segment ends at its first frame that is not whole.  Before the bound of ``SYNCED`` (``segment_bounds``) all frames
-must be whole: else the log is damaged.  Behind it a power cut may have left anything, which was never acknowledged.
+must be whole, and no whole frame may follow: else the log is damaged.  Behind the bound a power cut may have left
+anything, which was never acknowledged.
+
+A log that was read once is sealed at the ends of its last whole frames (``extent``): from then on all of that must be
+there, whatever ``SYNCED`` says.
 
 Invariants:
     D1. Bytes behind a sealed length, and segments that were begun after the seal, are in no answer.
     D2. Nothing here writes, removes or renames a file.
+    D3. An answer is given only if all that the seal lists, or that is synced for sure, was read.
 """
 
 from __future__ import annotations
@@ -21,13 +26,24 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final
 
 from columnar.errors import DamagedData, HostError
+from columnar.storage.data_folder import SERVERS
 from columnar.storage.ownership import THIS_RUN, LogPart
 from columnar.storage.rocks_errors import refused
 from columnar.storage.segment_bounds import SegmentBounds
-from columnar.storage.server_log import LOG_BYTES, Record, era_of, log_and_run, mark, records_in
+from columnar.storage.server_log import (
+    LOG_BYTES,
+    Record,
+    era_of,
+    frames_behind,
+    log_and_run,
+    mark,
+    records_in,
+    records_of,
+)
 
 ASIDE: Final = "move the folder aside to go on: writes of the last seconds before the crash may stand nowhere else"
 SUFFIX: Final = ".segment"
@@ -63,6 +79,20 @@ class LogOfRegion:
     identity: bytes  # the log's own name, which its marks carry
     found: Found  # of the epochs that were asked for
     marks: frozenset[bytes]  # of all epochs
+    gaps: set[str] | None = None  # a salvaged log's: regions of which it lost batches.  None: a gap is damage
+
+
+def remedy(folder: str) -> str:
+    """Say what a person can do about damage of the log in ``folder``."""
+    above, _ = os.path.split(os.path.abspath(folder))
+    servers, incarnation = os.path.split(above)
+    if os.path.basename(servers) == SERVERS and incarnation:
+        data = quote(os.path.dirname(servers))
+        return (
+            f"put it back from a copy, or stop the store and run 'columnar repair --data {data}': it brings in what is "
+            "readable, and says what is lost"
+        )
+    return f"{ASIDE}; 'columnar repair --data {quote(above)}' does so, and brings in what is readable"
 
 
 def segment_name(number: int) -> str:
@@ -83,7 +113,7 @@ def measure(folder: str) -> Sealed:
         bounds, lengths = held.read(), _lengths_in(folder)
         for number in bounds:
             if segment_name(number) not in lengths and not held.has_forgotten(number):
-                raise DamagedData(f"{folder}/{segment_name(number)} is missing; {ASIDE}")
+                raise DamagedData(f"{folder}/{segment_name(number)} is missing; {remedy(folder)}")
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
     return Sealed(tuple(Segment(name, size, bounds.get(segment_number(name), 0)) for name, size in lengths.items()))
@@ -99,8 +129,13 @@ def _lengths_in(folder: str) -> dict[str, int]:
     return lengths
 
 
-def sealed_at(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
-    """The log in ``folder``, of which a catalogue says that it was sealed at these lengths.  HostError."""
+def sealed_at(lengths: Iterable[tuple[str, int]]) -> Sealed:
+    """A log, which was sealed at the ``extent`` of whole frames: all of them must be there (D3)."""
+    return Sealed(tuple(Segment(name, size, size) for name, size in lengths))
+
+
+def sealed_by_older(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
+    """``sealed_at`` for the seal of an older program: lengths of files, whose ends need not be whole.  HostError."""
     try:
         bounds = SegmentBounds(folder).read()
     except OSError as error:
@@ -123,7 +158,7 @@ def identity_of(folder: str) -> tuple[bytes, int] | None:
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
     except ValueError as error:
-        raise DamagedData(f"{folder}/{RUN} does not say which run was the last; {ASIDE}") from error
+        raise DamagedData(f"{folder}/{RUN} does not say which run was the last; {remedy(folder)}") from error
 
 
 class DeadLog:
@@ -134,10 +169,12 @@ class DeadLog:
         self.sealed = sealed
         self._identity = b""
         self._found: dict[str, list[tuple[bytes, Record]]] | None = None
+        self._extent: list[tuple[str, int]] = []
 
     def _regions(self) -> dict[str, list[tuple[bytes, Record]]]:
         if self._found is None:
             found: dict[str, list[tuple[bytes, Record]]] = {}
+            self._extent = []
             if self.sealed.segments:
                 last = identity_of(self.folder) or (b"", 0)
                 self._identity = last[0]
@@ -152,22 +189,31 @@ class DeadLog:
         if data is None:
             if self._was_given_back(segment):
                 return
-            raise DamagedData(f"{path} is missing; {ASIDE}")
+            raise DamagedData(f"{path} is missing; {remedy(self.folder)}")
         try:
             era = era_of(data)
+            records, whole = records_in(data) if era is not None else ([], 0)
         except DamagedData as error:
-            raise DamagedData(f"{path}: {error.text}; {ASIDE}") from error
-        records, whole = records_in(data) if era is not None else ([], 0)
+            raise DamagedData(f"{path}: {error.text}; {remedy(self.folder)}") from error
         if whole < segment.synced_bytes:
             text = f"{path} is damaged or was cut at byte {whole}: {segment.synced_bytes} were synced"
-            raise DamagedData(f"{text}; {ASIDE}")
+            raise DamagedData(f"{text}; {remedy(self.folder)}")
+        if whole < len(data) and _is_followed(data, whole, records):
+            raise DamagedData(f"{path} is damaged at byte {whole}: whole frames follow; {remedy(self.folder)}")
+        self._extent.append((segment.name, whole))
         if era is None:
             return
         log, run = log_and_run(era)
         if log != last[0] or run > last[1]:
-            raise DamagedData(f"{path} is of another log than {RUN} beside it says; {ASIDE}")
+            raise DamagedData(f"{path} is of another log than {RUN} beside it says; {remedy(self.folder)}")
         for record in records:
             found.setdefault(record.region, []).append((mark(era, record.number), record))
+
+    @property
+    def extent(self) -> tuple[tuple[str, int], ...]:
+        """The end of the last whole frame of each segment: the seal of the log.  HostError, DamagedData."""
+        self._regions()
+        return tuple(self._extent)
 
     def _was_given_back(self, segment: Segment) -> bool:
         """Its writer lives, and removed it when every region had what it holds."""
@@ -209,6 +255,13 @@ class DeadLog:
     def is_spent(self) -> bool:
         """No region that it names may lack anything."""
         return not self._regions()
+
+
+def _is_followed(segment: bytes, at: int, records: Sequence[Record]) -> bool:
+    """Whether whole frames stand behind a damaged one at ``at``.  A value may hold the bytes of older frames."""
+    newest = max((record.number for record in records), default=0)
+    bodies = (body for _, _, body in frames_behind(segment, at))
+    return any(record.number > newest for body in bodies for record in records_of(body))
 
 
 def _first_bytes(path: str, count: int) -> bytes | None:

@@ -31,7 +31,7 @@ from columnar.storage.ownership import (
     pack_complete,
     still_behind,
 )
-from columnar.storage.rocks_errors import MEND
+from columnar.storage.rocks_errors import mend
 from columnar.storage.server_log import (
     MARK_SPACE,
     Record,
@@ -77,21 +77,26 @@ def has_hole(lost: Found, marks: Marks) -> bool:
 def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], Record]]:
     """Marks, as pairs, with the batches that the store must still get, in order.
 
-    DamagedData: the store has a hole, or the log lost a batch before one that it has.
+    DamagedData: the store has a hole, or the log, which was not salvaged, lost a batch before one that it has.
     """
-    newest = max(marks, default=None)
+    newest = max(marks, default=b"")
     lost = missing(log.found, marks)
-    if has_hole(lost, marks):
-        raise DamagedData(f"region {log.region} lost a batch amid others, which the server's log has; {MEND}")
+    if has_hole(lost, marks) and log.gaps is not None:
+        log.gaps.add(log.region)
+        lost = [(wanted, record) for wanted, record in lost if wanted > newest]  # older ones would hide what is there
+    elif has_hole(lost, marks):
+        raise DamagedData(f"region {log.region} lost a batch amid others, which the server's log has; {mend('')}")
     there = log.marks.union(marks)
     wanting = []
     for wanted, record in lost:
         era = era_of_mark(wanted)
-        floor = marks[newest] if newest is not None and era_of_mark(newest) == era else _NO_FLOOR
+        floor = marks[newest] if newest and era_of_mark(newest) == era else _NO_FLOOR
         before = mark(era, record.previous)
-        if record.previous and before not in there and (newest is None or before > floor_of(newest, floor)):
-            text = f"the server's log has batch {record.number} of region {log.region}, and lost one before"
-            raise DamagedData(text)
+        if record.previous and before not in there and (not newest or before > floor_of(newest, floor)):
+            if log.gaps is None:
+                text = f"the server's log has batch {record.number} of region {log.region}, and lost one before"
+                raise DamagedData(f"{text}; {mend('')}")
+            log.gaps.add(log.region)
         wanting.append(((wanted, floor), record))
     return wanting
 
@@ -123,7 +128,8 @@ def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) 
             behind = [(log, _marks(store, log)) for log in _logs(logs, ownership, wanted)]
         finally:
             store.close()
-        if not any(has_hole(missing(log.found, marks), marks) for log, marks in behind):
+        whole = [(log, marks) for log, marks in behind if log.gaps is None]  # a salvaged log may lack what would go
+        if not any(has_hole(missing(log.found, marks), marks) for log, marks in whole):
             return
         newest = engine_logs[-1]
         _log.warning("%s is removed: it goes on after a gap; the server's log has what was acknowledged", newest)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from shlex import quote
 from typing import Final
 
 import rocksdict
 
 from columnar.errors import ColumnarError, DamagedData, DiskFails, HostError
 from columnar.storage.api import StoreBusy, StoreClosed
+from columnar.storage.data_folder import REGIONS, STAGING
 
 _FAILS: Final = "Input/output error"
 # What the system said, as it stands in the engine's text; what is the matter; what to do about it.
@@ -23,7 +26,21 @@ _KNOWN: Final = (
     ),
     (_FAILS, "the disk fails", "look at the machine's log; copy the data folder while it can be read"),
 )
-MEND: Final = "run 'columnar check'; 'columnar repair' saves what is readable, the rest comes from a backup"
+
+
+def mend(path: str) -> str:
+    """Say what to do about damage of a store, or of a file in it, at ``path``."""
+    command = f"columnar repair --data {quote(data_of(path) or 'DIR')}"
+    return f"run 'columnar check'; stop the store, and '{command}' saves what is readable, the rest comes from a backup"
+
+
+def data_of(path: str) -> str:
+    """The data folder that a region's folder, or a copy of it, stands in; empty: none that we know."""
+    for folder in (STAGING, REGIONS):
+        data, found, _ = os.path.abspath(path).rpartition(f"{os.sep}{folder}{os.sep}")
+        if found:
+            return data
+    return ""
 
 
 def translated(error: Exception, path: str) -> ColumnarError:
@@ -39,7 +56,7 @@ def translated(error: Exception, path: str) -> ColumnarError:
             kind = DiskFails if words == _FAILS else HostError
             return kind(f"{matter} ({path}: {text}); {advice}")
     if "Corruption" in text or "No such file" in text:
-        return DamagedData(f"{path}: {text}; {MEND}")
+        return DamagedData(f"{path}: {text}; {mend(path)}")
     return HostError(f"{path}: {text}")
 
 

@@ -1,27 +1,38 @@
 """The folders of incarnations: where each keeps its log and its clock.
 
     servers/NAME.NUMBER/log      what its regions wrote under shared fsyncs
+    servers/NAME.NUMBER/logged   the log was begun: from then on it must be there (empty)
     servers/NAME.NUMBER/clock    the highest timestamp that it gave
+    servers/NAME.NUMBER/openings the regions that it opened last (``opening_notes``)
     server-log                   the log of a standalone, whose incarnation is called ``standalone.NUMBER``
 
 An incarnation is text here, as ``s2.17``.  A folder goes when no row of the catalogue names its incarnation any more,
 and a process of the store has observed its clock.  Functions that touch the disk block.
+
+A server is given regions when its folder is on disk.  So the folder of an incarnation that a row names must be there
+(``dead_log``); the log within only if ``logged`` says so.  A backup leaves the folders out, as its regions have all
+that is in them: a restore makes them, empty (``make_empty``).
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from columnar import clock
+from columnar.errors import DamagedData
 from columnar.storage.data_folder import SERVER_LOG, SERVERS
-from columnar.storage.dead_logs import SUFFIX, DeadLog, Sealed, Segment, measure, sealed_at
-from columnar.storage.durable_files import sync_folder_if_any
+from columnar.storage.dead_logs import RUN, SUFFIX, DeadLog, measure, remedy, sealed_at, sealed_by_older
+from columnar.storage.durable_files import sync_file, sync_folder, sync_folder_if_any, write_durably
+from columnar.storage.folders import make_all_lasting
 from columnar.storage.rocks_errors import refused
+from columnar.storage.synced_bound import SYNCED
 
 _GONE: Final = ".deleted"
 LOG: Final = "log"
+LOGGED: Final = "logged"
 STANDALONE: Final = "standalone"  # the name of the incarnations that a standalone's log belongs to
 
 
@@ -78,25 +89,75 @@ def have_logs(data: str) -> bool:
     return any(name.endswith(SUFFIX) for log in logs if os.path.isdir(log) for name in os.listdir(log))
 
 
-def sealed_log(data: str, incarnation: str, lengths: tuple[tuple[str, int], ...] | None) -> DeadLog:
-    """The log of an incarnation that is over, read.  ``lengths``: as they were sealed before; None: now.
+def note_log(data: str, incarnation: str) -> None:
+    """The incarnation's log is begun: its folder has ``run`` and ``SYNCED``.  OSError."""
+    sync_folder(log_of(data, incarnation))  # their names, before it is said that they must be there
+    write_durably(os.path.join(folder_of(data, incarnation), LOGGED), b"")
 
-    HostError, DamagedData.
+
+def make_empty(data: str, incarnations: list[str]) -> None:
+    """Folders of incarnations whose logs nobody lacks anything of.  OSError."""
+    make_all_lasting([folder_of(data, one) for one in incarnations])
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The lengths of a log's segments, as a catalogue keeps them."""
+
+    lengths: tuple[tuple[str, int], ...]
+    is_of_files: bool = False  # by an older program: lengths of files, not of whole frames that are on disk
+
+
+def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) -> DeadLog:
+    """The log of an incarnation that is over, read.  ``seal``: as it was sealed before; None: it never was.
+
+    ``is_named``: a row of the catalogue names the incarnation, so its folder must be there.
+
+    HostError; DamagedData: something that must be there is not.
     """
     folder = log_of(data, incarnation)
-    sealed = measure(folder) if lengths is None else sealed_at(folder, lengths)
-    return DeadLog(folder, sealed).load()
+    if incarnation.rpartition(".")[0] != STANDALONE:
+        _check_folder(data, incarnation, is_named=is_named)
+    if seal is not None and not seal.is_of_files:
+        log = DeadLog(folder, sealed_at(seal.lengths)).load()
+        if log.extent != seal.lengths:  # as if its writer lived
+            raise DamagedData(f"{folder} has not all segments that it had at the end; {remedy(folder)}")
+        return log
+    return DeadLog(folder, measure(folder) if seal is None else sealed_by_older(folder, seal.lengths)).load()
 
 
-def lengths_as_found(data: str, incarnation: str) -> Sealed:
-    """The segments of a log that is damaged, so that whoever needs it meets the damage."""
-    folder = log_of(data, incarnation)
+def sync_extent(log: DeadLog) -> None:
+    """All that was read of it is on disk when this returns: its extent may be written down as its seal.  HostError."""
+    certain = {segment.name: segment.synced_bytes for segment in log.sealed.segments}
+    for name, whole_bytes in log.extent:
+        if whole_bytes > certain[name]:
+            try:
+                sync_file(os.path.join(log.folder, name))
+            except OSError as error:
+                raise refused(error, f"cannot sync the server's log {log.folder}") from error
+
+
+def _check_folder(data: str, incarnation: str, *, is_named: bool) -> None:
+    """HostError, DamagedData."""
+    path, folder = folder_of(data, incarnation), log_of(data, incarnation)
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
-        sizes = [Segment(name, os.path.getsize(os.path.join(folder, name))) for name in names]
+        if is_named and not _is_there(path):
+            raise DamagedData(f"{path}, with the log of the server, is missing; {remedy(folder)}")
+        if _is_there(os.path.join(path, LOGGED)):
+            for one in (folder, os.path.join(folder, RUN), os.path.join(folder, SYNCED)):
+                if not _is_there(one):
+                    raise DamagedData(f"{one} is missing; {remedy(folder)}")
     except OSError as error:
-        raise refused(error, f"cannot read the server's log {folder}") from error
-    return Sealed(tuple(sizes))
+        raise refused(error, f"cannot read {path}") from error
+
+
+def _is_there(path: str) -> bool:
+    """OSError: nobody can tell."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def remove(data: str, incarnation: str) -> None:

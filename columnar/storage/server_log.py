@@ -28,11 +28,13 @@ another log, that came with a copy of a region, say nothing; marks that a part o
 its origin do no harm: numbers go on rising.
 
 A frame is acknowledged only after an fsync that began after it was written.  The first frame that is not whole was
-therefore never acknowledged, and ends the segment.
+therefore never acknowledged, and ends the segment.  The next frame is written after that fsync: a whole frame behind
+one that is not whole shows that the latter was damaged later.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -56,6 +58,9 @@ _CHECKSUM: Final = Struct(">I")
 _SIZE: Final = Struct(">I")
 _HEAD_1_BYTES: Final = len(HEAD_1) + _ERA_BYTES
 _HEAD_BYTES: Final = len(HEAD) + _ERA_BYTES + _CHECKSUM.size
+# The beginning of ``records``: a list of lists of five whose first element is text.  Format 1 has no such place.
+_RECORDS_BEGIN: Final = re.compile(rb"(?:[\x91-\x9f]|\xdc..|\xdd....)\x95(?:\xd9.|[\xa1-\xbf])", re.DOTALL)
+_RECORDS_BYTES: Final = 4 * 1024 * 1024  # of one frame: some 60,000 regions
 assert len(HEAD) == len(HEAD_1), "the era stands at the same place in both"
 
 Operation = tuple[str, bytes, bytes | None, bytes | None]  # space, key, value, stop of a range
@@ -145,7 +150,7 @@ def era_of(segment: bytes) -> bytes | None:
     size = min(len(segment), len(HEAD))
     if segment[:size] not in (HEAD[:size], HEAD_1[:size]):
         raise DamagedData("a segment of the server's log begins as none of this version does")
-    if len(segment) < _head_bytes(segment):
+    if len(segment) < head_bytes(segment):
         return None
     found = segment[len(HEAD) : _HEAD_1_BYTES]
     if segment.startswith(HEAD) and _CHECKSUM.unpack_from(segment, _HEAD_1_BYTES)[0] != crc32(found):
@@ -153,13 +158,14 @@ def era_of(segment: bytes) -> bytes | None:
     return found
 
 
-def _head_bytes(segment: bytes) -> int:
+def head_bytes(segment: bytes) -> int:
+    """The length of its head, by its format."""
     return _HEAD_1_BYTES if segment.startswith(HEAD_1) else _HEAD_BYTES
 
 
 def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
     """The body of each whole frame, and where the frame ends.  The segment has its head."""
-    at = _head_bytes(segment)
+    at = head_bytes(segment)
     while at + _FRAME.size <= len(segment):
         length, checksum = _FRAME.unpack_from(segment, at)
         body = segment[at + _FRAME.size : at + _FRAME.size + length]
@@ -169,13 +175,51 @@ def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
         yield at, body
 
 
+def frames_behind(segment: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
+    """Find whole frames at or behind ``at``, which is no border of frames: where each begins and ends, and its body.
+
+    For a segment of format 2 that is damaged.  Cost: one search through the bytes.
+    """
+    found = _RECORDS_BEGIN.search(segment, at)
+    while found is not None:
+        frame = _frame_around(segment, at, found.start())
+        if frame is not None:
+            yield frame
+            at = frame[1]
+        found = _RECORDS_BEGIN.search(segment, max(at, found.start() + 1))
+
+
+def _frame_around(segment: bytes, at: int, records: int) -> tuple[int, int, bytes] | None:
+    """The frame, from ``at`` on, whose records begin at ``records``."""
+    import msgpack
+
+    unpacker = msgpack.Unpacker(max_buffer_size=_RECORDS_BYTES)
+    unpacker.feed(memoryview(segment)[records : records + _RECORDS_BYTES])
+    try:
+        operations = sum(size_bytes for _, _, _, _, size_bytes in unpacker.unpack())
+    except (msgpack.UnpackException, ValueError, TypeError):
+        return None
+    first = records - operations - _FRAME.size if isinstance(operations, int) else -1
+    end = records + unpacker.tell() + _SIZE.size
+    if first < at or end > len(segment):
+        return None
+    length, checksum = _FRAME.unpack_from(segment, first)
+    body = segment[first + _FRAME.size : end]
+    return (first, end, body) if length == len(body) and checksum == crc32(body) else None
+
+
+def records_of(body: bytes) -> list[Record]:
+    """The records of a frame of format 2.  DamagedData."""
+    return _records(body)
+
+
 def records_in(segment: bytes) -> tuple[list[Record], int]:
     """The records of all whole frames, as they were written, and where the last of these frames ends.
 
     DamagedData: a frame is whole, and holds something else.
     """
     found: list[Record] = []
-    whole_bytes = min(len(segment), _head_bytes(segment))
+    whole_bytes = min(len(segment), head_bytes(segment))
     read = _records_1 if segment.startswith(HEAD_1) else _records
     for end, body in bodies_of(segment):
         whole_bytes = end

@@ -57,13 +57,16 @@ class ServerLog:
         identity: tuple[bytes, int],
         past: Sequence[str] = (),
         before_first: Callable[[], None] = lambda: None,
+        has_begun: Callable[[], None] = lambda: None,
     ) -> None:
         """``identity``: the log's own name and this run; ``past``: segments of earlier runs.
 
-        ``before_first`` is called, in a thread, before anything is written.
+        In a thread ``before_first`` is called before anything is written, ``has_begun`` when the log's folder is made,
+        before the first mark.  Both may raise OSError.
         """
         self._folder = folder
         self._before_first = before_first
+        self._has_begun = has_begun
         self._log, self._run = identity
         self._past = list(past)
         self._bounds = SegmentBounds(folder)
@@ -165,6 +168,7 @@ class ServerLog:
             make_lasting_within(self._folder)
             write_durably(os.path.join(self._folder, RUN), f"{self._log.hex()} {self._run}\n".encode())
             self._bounds.begin()
+            self._has_begun()
         except OSError as error:
             raise refused(error, f"cannot write the server's log {self._folder}") from error
         self.is_ready = True
@@ -217,13 +221,15 @@ class ServerLog:
         self._bounds.close()
 
 
-def begin_run(folder: str, before_first: Callable[[], None] = lambda: None) -> tuple[ServerLog, DeadLogs]:
+def begin_run(
+    folder: str, before_first: Callable[[], None] = lambda: None, has_begun: Callable[[], None] = lambda: None
+) -> tuple[ServerLog, DeadLogs]:
     """The log of a run that begins in ``folder``, and what earlier runs left there.  HostError, DamagedData."""
     identity = identity_of(folder)
     sealed = measure(folder)
     log, run = identity if identity is not None else (os.urandom(LOG_BYTES), 0)
     names = [segment.name for segment in sealed.segments]
-    written = ServerLog(folder, (log, run + 1), names, before_first)
+    written = ServerLog(folder, (log, run + 1), names, before_first, has_begun)
     logs = DeadLogs()
     logs.this_run = written.so_far
     if names:

@@ -10,9 +10,10 @@ import os
 from columnar.errors import HostError
 from columnar.storage.dead_logs import DeadLog, DeadLogs, sealed_at
 from columnar.storage.folders import make_lasting
+from columnar.storage.opening_notes import OpeningNotes
 from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.rocks import RocksEngine
-from columnar.storage.server_folders import LOG, clock_of, folder_of, log_of, newest_clock
+from columnar.storage.server_folders import LOG, clock_of, folder_of, log_of, newest_clock, note_log
 from columnar.storage.server_log_files import ServerLog, begin_run
 
 
@@ -33,19 +34,31 @@ class ServerStores(StoresOfProcess):
             make_lasting(self._folder)  # with it a power cut would take the log within
         except OSError as error:
             raise HostError(f"cannot make the server's folder {self._folder}: {error.strerror}") from error
-        super().open()
+        self.opening_notes = OpeningNotes.begun(self._folder)
+        try:
+            super().open()
+        except BaseException:
+            self.opening_notes.close()
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self.opening_notes.close()
 
     def _newest_ms(self, own_ms: int) -> int:
         return max(own_ms, newest_clock(self._data))
 
     def _begin_log(self) -> tuple[ServerLog, DeadLogs]:
-        return begin_run(os.path.join(self._folder, LOG))
+        name = os.path.basename(self._folder)
+        return begin_run(os.path.join(self._folder, LOG), has_begun=lambda: note_log(self._data, name))
 
     def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog:
         """The log of an incarnation that is fenced, as it was sealed.  From now on no timestamp is given below its.
+
+        All that the seal lists must be there; of a server that lives, what it has not removed since.
 
         HostError.
         """
         self.clock.observe(clock_of(self._data, incarnation))
         folder = log_of(self._data, incarnation)
-        return DeadLog(folder, sealed_at(folder, lengths))
+        return DeadLog(folder, sealed_at(lengths))

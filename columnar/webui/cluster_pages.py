@@ -203,7 +203,7 @@ class ClusterPages(Pages):
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
-        """Whether the master's loop iterates, some server is up, and every region serves; and servers busy in a step."""
+        """Whether the master's loop iterates, some server is up and every region serves; notes on busy servers."""
         status = self._ask(self._status)
         busy = [busy_remark(server) for server in status.look.servers if server.busy_ms]
         return health_of(() if status.up else ("no server is up",), status.look.faults, notes=busy)

@@ -28,7 +28,7 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes
 from columnar.model.schema import Family, make_table
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.routes import Routes
-from columnar.servers_past import Past
+from columnar.master.dead_servers import Past
 
 TABLE = make_table("t", [Family("f")])
 

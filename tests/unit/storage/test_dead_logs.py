@@ -92,7 +92,7 @@ def test_a_bound_that_was_raised_after_the_seal_is_no_damage(tmp_path: Path) -> 
     zombie.append([put("r", 8, 2, 1)])
     assert max(SegmentBounds(str(folder)).read().values()) > sealed.segments[0].length_bytes
     assert numbers(DeadLog(str(folder), sealed), "r", 8) == [1]
-    assert sealed_at(str(folder), sealed.lengths) == sealed, "as the catalogue keeps it"
+    assert sealed_at(sealed.lengths) == sealed, "as the catalogue keeps it"
     assert sealed.segments[0].synced_bytes == sealed.segments[0].length_bytes
 
 

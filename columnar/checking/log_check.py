@@ -1,0 +1,44 @@
+"""Checks the logs of servers that are over: reads every one that the catalogue or the folder names, as a start does.
+
+Reads and changes nothing; for a data folder that nobody serves.  Blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from columnar.checking.findings import Report, Severity
+from columnar.errors import ColumnarError
+from columnar.master.catalogue import Catalogue
+from columnar.master.dead_servers import Past, pasts_in
+from columnar.model.owner import Incarnation
+from columnar.storage.data_folder import SERVERS
+from columnar.storage.server_folders import have_logs, log_of
+
+NAMED: Final = 3  # regions in one finding
+_LEFT: Final = "servers of this folder were killed, and their logs may hold writes that regions lack"
+
+
+def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
+    try:
+        pasts = pasts_in(catalogue, data)
+    except ColumnarError as error:
+        report.add(Severity.ERROR, SERVERS, error.text)
+        return
+    for server, past in sorted(pasts.items()):
+        if past.damage:
+            report.add(Severity.ERROR, _place(data, server), past.damage, closed_text(past))
+    if have_logs(data) and not any(past.damage for past in pasts.values()):
+        report.add(Severity.NOTE, SERVERS, _LEFT, "the next start brings them in")
+
+
+def closed_text(past: Past) -> str:
+    """The regions that stay closed for the damage, as a clause."""
+    regions = sorted({region for region, _ in past.named})
+    more = f" and {len(regions) - NAMED} more" if len(regions) > NAMED else ""
+    return f"until then {len(regions)} regions stay closed: {', '.join(regions[:NAMED])}{more}" if regions else ""
+
+
+def _place(data: str, server: Incarnation) -> str:
+    return os.path.relpath(log_of(data, str(server)), data)

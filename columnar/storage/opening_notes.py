@@ -1,0 +1,78 @@
+"""``servers/NAME.NUMBER/openings``: the regions that a server opened last, for whoever asks why it died.
+
+    openings := slot*                                       SLOTS of them; big-endian
+    slot     := region:u64 ended:u64                        ended: by the machine's monotonic clock, in ns; 0: not yet
+
+The file is written through its mapping, which outlives the process, and is never synced: after a power cut nobody
+asks.  Opening number N is in slot N mod SLOTS.  A slot that was half written names a region that is not there, or a
+time that has not been: its reader asks only about regions that it knows.
+
+A region whose opening ends its process is found so, and one that ends it a moment later, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from mmap import mmap
+from struct import Struct
+from typing import Final
+
+from columnar.storage.durable_files import map_fixed
+
+_log = logging.getLogger(__name__)
+
+NAME: Final = "openings"
+SLOTS: Final = 64
+LATELY_NS: Final = 500_000_000  # so long after an opening the death of its process counts as its fault
+_SLOT: Final = Struct(">QQ")
+FILE_BYTES: Final = SLOTS * _SLOT.size
+assert _SLOT.size == 16, "read by the master of another version, perhaps"
+
+
+class OpeningNotes:
+    """Owned by the loop; costs an opening 2 us."""
+
+    def __init__(self, mapping: mmap | None) -> None:
+        """``mapping``: that of the file; None: the disk has no room for it, and nothing is noted."""
+        self._map = mapping
+        self._count = 0
+
+    @classmethod
+    def begun(cls, folder: str) -> OpeningNotes:
+        """A new file in the folder."""
+        path = os.path.join(folder, NAME)
+        try:
+            return cls(map_fixed(path, FILE_BYTES, b""))
+        except OSError as error:
+            _log.warning("%s cannot be made (%s): a region that ends its server is not found by it", path, error)
+            return cls(None)
+
+    def begins(self, region: int) -> None:
+        self._count += 1
+        self._store(region, 0)
+
+    def ends(self, region: int) -> None:
+        """The opening that began last is over, however."""
+        self._store(region, time.monotonic_ns())
+
+    def _store(self, region: int, ended_ns: int) -> None:
+        if self._map is not None:
+            _SLOT.pack_into(self._map, self._count % SLOTS * _SLOT.size, region, ended_ns)
+
+    def close(self) -> None:
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+
+
+def opened_at(folder: str, died_ns: int) -> frozenset[int]:
+    """The regions that the server was opening when it died, or had opened within LATELY_NS.  OSError."""
+    try:
+        with open(os.path.join(folder, NAME), "rb") as held:
+            data = held.read(FILE_BYTES)
+    except FileNotFoundError:
+        return frozenset()
+    slots = [_SLOT.unpack_from(data, at) for at in range(0, len(data) - _SLOT.size + 1, _SLOT.size)]
+    return frozenset(region for region, ns in slots if region and (not ns or died_ns - ns < LATELY_NS))

@@ -1,0 +1,62 @@
+"""The regions that a server opened last, read by others when it is dead."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from columnar.storage import opening_notes
+from columnar.storage.opening_notes import LATELY_NS, SLOTS, OpeningNotes, opened_at
+
+
+def test_an_opening_under_way_counts_however_long_ago_it_began(tmp_path: Path) -> None:
+    notes = OpeningNotes.begun(str(tmp_path))
+    for region in (7, 8):
+        notes.begins(region)
+        notes.ends(region)
+    notes.begins(9)
+    now_ns = time.monotonic_ns()
+    assert opened_at(str(tmp_path), now_ns) == {7, 8, 9}
+    assert opened_at(str(tmp_path), now_ns + LATELY_NS) == {9}
+    notes.ends(9)
+    assert opened_at(str(tmp_path), time.monotonic_ns() + LATELY_NS) == frozenset()
+
+
+def test_the_latest_are_kept(tmp_path: Path) -> None:
+    notes = OpeningNotes.begun(str(tmp_path))
+    for region in range(1, 3 * SLOTS):
+        notes.begins(region)
+        notes.ends(region)
+    assert opened_at(str(tmp_path), time.monotonic_ns()) == set(range(2 * SLOTS, 3 * SLOTS))
+
+
+def test_it_outlives_the_process(tmp_path: Path) -> None:
+    child = os.fork()
+    if not child:
+        OpeningNotes.begun(str(tmp_path)).begins(5)
+        os._exit(9)
+    os.waitpid(child, 0)
+    assert opened_at(str(tmp_path), time.monotonic_ns()) == {5}
+
+
+def test_a_folder_of_an_older_program_says_nothing(tmp_path: Path) -> None:
+    assert opened_at(str(tmp_path), time.monotonic_ns()) == frozenset()
+    (tmp_path / opening_notes.NAME).write_bytes(b"short")
+    assert opened_at(str(tmp_path), time.monotonic_ns()) == frozenset()
+
+
+def test_a_disk_without_room_for_it_keeps_no_server_from_serving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(opening_notes, "map_fixed", refuses)
+    notes = OpeningNotes.begun(str(tmp_path))
+    notes.begins(1)
+    notes.ends(1)
+    notes.close()
+    assert opened_at(str(tmp_path), time.monotonic_ns()) == frozenset()
