@@ -19,12 +19,14 @@ import pytest
 
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
+from tests.support.wiki_client import WikiClient
 from wikka_port import importer, limits, schema
 from wikka_port.consistency import check
 from wikka_port.importer import Importer, ImportSummary
 from wikka_port.moving import hidden
 from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
+from wikka_port.rights.rules import PageRights, Privilege
 
 SEED = seed(3301)
 ROUNDS = int(os.environ.get("COLUMNAR_IMPORT_ROUNDS", "25"))
@@ -290,3 +292,14 @@ def test_the_text_as_it_came_is_kept_beside_each_revision(wiki: Wiki) -> None:
     assert (wiki.source("Sourced"), wiki.source("Sourced", 3)) == (None, "#REDIRECT [[X]]")
     assert wiki.source("Nowhere") is None
     is_sound(wiki)
+
+
+def test_the_text_as_it_came_is_read_by_those_who_may_read_the_page(wiki: Wiki) -> None:
+    bring_in(wiki, dump(("Read back", [Given(5, 5, "''first''"), Given(6, 6, "''second''")])))
+    web = WikiClient(wiki)
+    assert web.get("/Read_back/raw?source=1").text == "''second''"
+    assert web.get("/Read_back/raw?source=1&revision=1").text == "''first''"
+    hidden.hide(wiki.mover, "Read back", 1, hidden=True)
+    assert web.get("/Read_back/raw?source=1&revision=1").status_code == 404
+    wiki.rights.change("Read back", PageRights(), "", {Privilege.READ: "Nobody"})
+    assert "second" not in web.get("/Read_back/raw?source=1").text
