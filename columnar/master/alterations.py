@@ -16,6 +16,7 @@ Triggers and logs bound what is allowed (promise 6: a derived table equals what 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import nullcontext
 
 from columnar.errors import (
@@ -30,6 +31,7 @@ from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
 from columnar.master.schema_changes import SchemaChanges, check_not_kept, ranges_from
 from columnar.model import region_messages as messages
 from columnar.model.alteration import TableChange, altered, expiry_changes
+from columnar.model.namespace_configuration import checked_configuration
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table, checked_namespace, namespace_of, table_name_text
 
@@ -139,12 +141,25 @@ class Alterations:
 
     # --- namespaces --------------------------------------------------------------------------------
 
-    async def create_namespace(self, name: bytes) -> None:
-        text = checked_namespace(name)
+    async def create_namespace(self, name: bytes, configuration: Mapping[str, str] | None = None) -> None:
+        text, checked = checked_namespace(name), checked_configuration(configuration or {})
         async with self._lock:
             if text in self._catalogue.namespaces:
                 raise NamespaceExists(f"{text}; there is nothing to make")
-            await self._catalogue.create_namespace(text)
+            await self._catalogue.create_namespace(text, checked)
+
+    async def alter_namespace(self, name: bytes, change: Mapping[str, str], *, replace: bool = False) -> None:
+        """Change the configuration: an empty text takes a key away.  ``replace``: also every key that is not named."""
+        async with self._lock:
+            text = self._known(name)
+            held = {} if replace else self._catalogue.configurations.get(text, {})
+            checked = checked_configuration({key: value for key, value in {**held, **change}.items() if value})
+            if checked != self._catalogue.configurations.get(text, {}):
+                await self._catalogue.configure_namespace(text, checked)
+
+    def configuration_of(self, name: bytes) -> dict[str, str]:
+        """NamespaceNotFound."""
+        return dict(self._catalogue.configurations.get(self._known(name), {}))
 
     async def drop_namespace(self, name: bytes) -> None:
         """Only an empty one."""

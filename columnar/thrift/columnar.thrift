@@ -590,7 +590,12 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarCompact(1: binary tableOrRegion, 2: bool major)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  void columnarCreateNamespace(1: binary name)
+  void columnarCreateNamespace(1: binary name, 2: map<string, string> configuration)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // An empty text takes the key away; what is not named stays.
+  void columnarAlterNamespace(1: binary name, 2: map<string, string> change)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  map<string, string> columnarDescribeNamespace(1: binary name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarDropNamespace(1: binary name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)

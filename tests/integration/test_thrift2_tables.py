@@ -95,12 +95,23 @@ def test_a_namespace_comes_and_goes(client: Any) -> None:
     client.createNamespace(H.TNamespaceDescriptor(name="shop"))
     with pytest.raises(H.TIOError, match="NamespaceExistException"):
         client.createNamespace(H.TNamespaceDescriptor(name="shop"))
-    client.modifyNamespace(H.TNamespaceDescriptor(name="shop"))
-    with pytest.raises(H.TIOError, match="configuration"):
-        client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"quota": "1"}))
+    client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"owner": "anna", "team": "b"}))
+    client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"owner": "anna"}))
+    assert client.getNamespaceDescriptor("shop").configuration == {"owner": "anna"}
+    with pytest.raises(H.TIOError, match="NamespaceNotFound"):
+        client.modifyNamespace(H.TNamespaceDescriptor(name="none", configuration={"owner": "anna"}))
+    with pytest.raises(H.TIOError, match="maxregions is not kept here"):
+        client.modifyNamespace(
+            H.TNamespaceDescriptor(name="shop", configuration={"hbase.namespace.quota.maxregions": "5"})
+        )
+    assert client.getNamespaceDescriptor("shop").configuration == {"owner": "anna"}
     table = name(b"orders", b"shop")
     client.createTable(H.TTableDescriptor(tableName=table, columns=[H.TColumnFamilyDescriptor(name=b"f")]), [])
     assert [one.qualifier for one in client.getTableNamesByNamespace("shop")] == [b"orders"]
+    client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"hbase.namespace.quota.maxtables": "1"}))
+    second = H.TTableDescriptor(tableName=name(b"second", b"shop"), columns=[H.TColumnFamilyDescriptor(name=b"f")])
+    with pytest.raises(H.TIOError, match="namespace shop has 1 tables, and takes 1"):
+        client.createTable(second, [])
     with pytest.raises(H.TIOError, match="only empty namespaces"):
         client.deleteNamespace("shop")
     client.disableTable(table)
