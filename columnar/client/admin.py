@@ -144,12 +144,13 @@ class Admin:
             self.disable(table)
         self._connection.call("deleteTable", _bytes(table))
 
-    def truncate(self, table: Name, *, preserve_splits: bool = False) -> int:
+    def truncate(self, table: Name, *, preserve_splits: bool = False, enable: bool = False) -> int:
         """Remove all rows at once; how many regions they were in.
 
+        ``enable``: a disabled table is enabled by the same step, as in HBase; else it stays disabled.
         Refused where somebody must hear of each row (a trigger, CHANGE_LOG, DELETE_MARKERS).
         """
-        return int(self._connection.call("columnarTruncateTable", _bytes(table), preserve_splits))
+        return int(self._connection.call("columnarTruncateTable", _bytes(table), preserve_splits, enable))
 
     def delete_rows(
         self,

@@ -93,8 +93,11 @@ class Alterations:
                     f"that vanish; drop the view first (columnar view drop {view.name}), alter, add it again"
                 )
 
-    async def truncate(self, name: bytes, preserve_splits: bool) -> int:
-        """All rows go as one atomic step; how many regions they were in."""
+    async def truncate(self, name: bytes, preserve_splits: bool, *, enable: bool = False) -> int:
+        """All rows go as one atomic step; how many regions they were in.
+
+        ``enable``: the same step enables a disabled table, as HBase's truncation does.
+        """
         async with self._triggers.lock, self._lock:
             entry = self._of_user(name, "truncated")
             self._check_unheard(entry.schema)
@@ -104,7 +107,7 @@ class Alterations:
                 await self._owner.ask(messages.PrepareRegions(table, tuple(regions)))
             # Rows written until the new ones serve count as written before: they go too.
             async with self._changes.losing(table.name):
-                old = await self._catalogue.adopt(table, regions)
+                old = await self._catalogue.adopt(table, regions, enable=enable)
             await self._changes.publish(self._catalogue.tables[table.name])
             await self._changes.close_dropped(old)
         _log.info("table %s truncated: %d regions in place of %d", table.name, len(starts), len(old))

@@ -296,14 +296,17 @@ class Catalogue:
         mutations = [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
         await self._write([*mutations, self._next_id()])
 
-    async def adopt(self, table: Table, regions: list[RegionInfo], views: ViewSet | None = None) -> list[RegionInfo]:
+    async def adopt(
+        self, table: Table, regions: list[RegionInfo], views: ViewSet | None = None, *, enable: bool = False
+    ) -> list[RegionInfo]:
         """Give the table this schema and these reserved regions; its old regions are dropped and returned.
 
-        ``views``: the views from now on, written in the same batch, where they change.
+        ``views``: the views from now on, written in the same batch, where they change.  ``enable``: a disabled table
+        is enabled by the same write.
         """
         held = self.tables.get(table.name)
         old = held.regions if held is not None else []
-        enabled = held.enabled if held is not None else True
+        enabled = enable or held is None or held.enabled
         state = b"enabled" if enabled else b"disabled"
         mutations = [put(table_row(table.name), schema=schema.to_json(table), state=state)]
         mutations += [put(region_row(info), region=region_info.to_json(info)) for info in regions]

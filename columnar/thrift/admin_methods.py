@@ -59,8 +59,8 @@ class AdminMethods:
             raise IllegalArgument("columnarAlterTable needs a TableChange")
         return self._alterations.alter(table or b"", _change_of(change))
 
-    def columnarTruncateTable(self, _ctx: Any, table: bytes, preserve_splits: bool) -> Any:
-        return self._alterations.truncate(table or b"", bool(preserve_splits))
+    def columnarTruncateTable(self, _ctx: Any, table: bytes, preserve_splits: bool, enable: bool) -> Any:
+        return self._alterations.truncate(table or b"", bool(preserve_splits), enable=bool(enable))
 
     async def columnarDeleteRows(self, _ctx: Any, table: bytes, start: bytes, stop: bytes) -> Any:
         first, last = checked_bound(start), checked_bound(stop)

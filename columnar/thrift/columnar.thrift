@@ -577,8 +577,8 @@ service ColumnarStore extends hbase.Hbase {
   // All of the change or nothing, while the table serves.
   void columnarAlterTable(1: binary table, 2: TableChange change)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // Answers how many regions there were.
-  i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits)
+  // Answers how many regions there were.  enable: a disabled table is enabled by the same step.
+  i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits, 3: bool enable)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Rows from start to stop, not with it; empty is the table's end.  Call it again from nextRow until done.
   DeletedRows columnarDeleteRows(1: binary table, 2: binary start, 3: binary stop)
