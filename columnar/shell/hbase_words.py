@@ -99,7 +99,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "status": Verb("status", calls.status),
     # namespaces
-    "create_namespace": Verb("namespace create NAME", calls.words_with("namespace", "create")),
+    "create_namespace": Verb("namespace create NAME KEY=VALUE...", calls.create_namespace),
+    "alter_namespace": Verb("namespace alter NAME KEY=VALUE...", calls.alter_namespace),
+    "describe_namespace": Verb("namespace describe NAME", calls.words_with("namespace", "describe")),
     "drop_namespace": Verb("namespace drop NAME", calls.words_with("namespace", "drop")),
     "list_namespace": Verb("namespace list", calls.words_with("namespace", "list", least=0, most=0)),
     "list_namespace_tables": Verb("namespace list NAME", calls.words_with("namespace", "list")),

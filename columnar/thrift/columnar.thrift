@@ -577,8 +577,8 @@ service ColumnarStore extends hbase.Hbase {
   // All of the change or nothing, while the table serves.
   void columnarAlterTable(1: binary table, 2: TableChange change)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // Answers how many regions there were.
-  i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits)
+  // Answers how many regions there were.  enable: a disabled table is enabled by the same step.
+  i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits, 3: bool enable)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Rows from start to stop, not with it; empty is the table's end.  Call it again from nextRow until done.
   DeletedRows columnarDeleteRows(1: binary table, 2: binary start, 3: binary stop)
@@ -590,7 +590,12 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarCompact(1: binary tableOrRegion, 2: bool major)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  void columnarCreateNamespace(1: binary name)
+  void columnarCreateNamespace(1: binary name, 2: map<string, string> configuration)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // An empty text takes the key away; what is not named stays.
+  void columnarAlterNamespace(1: binary name, 2: map<string, string> change)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  map<string, string> columnarDescribeNamespace(1: binary name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarDropNamespace(1: binary name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)

@@ -56,10 +56,11 @@ class ExtensionMethods:
         self.remarks: Callable[[], list[str]] = list
 
     def columnarCheckAndMutate(
-        self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
+        self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, attributes: Any
     ) -> Any:
         """The conditions are looked at and the operations applied, in the order given, as one step."""
         served = self._access.meant(table)
+        translate.check_changing_attributes(attributes)
         mutation = _checked_mutation(served, row, conditions, operations)
 
         def answer(applied: Applied | None) -> Any:

@@ -133,10 +133,13 @@ class TableMethods2:
         return self._alterations.namespaces()
 
     def listNamespaceDescriptors(self, _ctx: Any) -> list[Any]:
-        return [hbase2.TNamespaceDescriptor(name=name) for name in self._alterations.namespaces()]
+        return [self._namespace_descriptor(name) for name in self._alterations.namespaces()]
 
     def getNamespaceDescriptor(self, _ctx: Any, name: str | None) -> Any:
-        return hbase2.TNamespaceDescriptor(name=self._namespace(name))
+        return self._namespace_descriptor(self._namespace(name))
+
+    def _namespace_descriptor(self, name: str) -> Any:
+        return schema.namespace_to_wire(name, self._alterations.configuration_of(name.encode()))
 
     # --- where rows are ----------------------------------------------------------------------------
 
