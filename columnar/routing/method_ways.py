@@ -68,7 +68,8 @@ _THRIFT1: Final = {
     ),
     **_listed(
         Way.MASTER,
-        "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarTruncateTable"
+        "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarDropTable"
+        " columnarTruncateTable"
         " columnarSplit columnarMerge columnarCreateNamespace columnarDropNamespace columnarTriggerAdd"
         " columnarTriggerSync columnarTriggerReload"
         " columnarTriggerRemove columnarTriggerPause columnarTriggerResume columnarTriggerReplay"

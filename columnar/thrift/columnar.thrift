@@ -577,6 +577,9 @@ service ColumnarStore extends hbase.Hbase {
   // All of the change or nothing, while the table serves.
   void columnarAlterTable(1: binary table, 2: TableChange change)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Drops the table with its rows and triggers, enabled or disabled; a refusal changes nothing.
+  void columnarDropTable(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Answers how many regions there were.
   i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)

@@ -19,6 +19,7 @@ OURS = [
     "columnarDescribeTable",
     "columnarDrain",
     "columnarDropNamespace",
+    "columnarDropTable",
     "columnarFence",
     "columnarFlows",
     "columnarFlush",
