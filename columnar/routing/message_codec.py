@@ -384,6 +384,11 @@ _BY_KIND: Final[dict[type[Any], _Entry]] = {entry.kind: entry for entry in _ENTR
 _BY_NAME: Final = {entry.name: entry for entry in _ENTRIES}
 
 
+def kinds() -> tuple[type[Message[Any]], ...]:
+    """The classes of all messages."""
+    return tuple(_BY_KIND)
+
+
 def fields_of(kind: type[Message[Any]]) -> tuple[str, ...]:
     """The fields of a message as they travel.  KeyError: the message has no codec."""
     return _BY_KIND[kind].fields
