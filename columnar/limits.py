@@ -26,6 +26,7 @@ ROW_OPERATIONS: Final = 20_000  # of one row as one step, which cannot be cut: i
 APPENDED_BYTES: Final = 32 * MIB  # what the cells of one row have after one call's appends: they are its reply
 FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind
 SHORT_FILTER_BYTES: Final = 2 * KIB  # a longer string is parsed over several turns
+FILTER_RANGES: Final = 256  # of rows that an AND or OR tells apart; more are merged, and rows between them are read
 FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's recursion limit
 
 # --- what is typed at columnar shell ---------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import happybase
 from happybase.connection import Hbase
@@ -51,6 +51,13 @@ class Connection(happybase.Connection):  # type: ignore[misc]
         self._tls = given(tls, tls_ca, tls_cert, tls_key)
         self._unix_socket = unix_socket
         super().__init__(*where, **options)
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def _refresh_thrift_client(self) -> None:
         """All that happybase does here, over a socket of ours."""
