@@ -40,7 +40,7 @@ from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
 from columnar.routing import view_asks
-from columnar.routing.asks import OwnFigures, TriggerLooks, ViewLooks
+from columnar.routing.asks import FlowLooks, OwnFigures, TriggerLooks, ViewLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
@@ -235,21 +235,21 @@ class ClusterServer:
         )
         self.asks.on_routes = self._routes_changed
         self.doors.address_of = self._address_of
-        self._answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
+        self.answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
         for kind, answer in self.asks.answers.items():
-            self._answering.register(kind, answer)
+            self.answering.register(kind, answer)
         committer = self.stores.committer
         looks = self.asked_triggers.looks
         measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
-        self._answering.register(Measures, measures.measures)
-        self._answering.register(TriggerLooks, looks)
-        self._answering.register(ViewLooks, self._view_looks)
-        self._answering.register(HandOver, self._hand_over)
-        self._answering.register(GiveBack, self._give_back)
+        self.answering.register(Measures, measures.measures)
+        self.answering.register(TriggerLooks, looks)
+        self.answering.register(FlowLooks, self.asked_triggers.flow_looks)
+        self.answering.register(HandOver, self._hand_over)
+        self.answering.register(GiveBack, self._give_back)
 
     async def _linked(self, control: socket.socket) -> PeerLink:
         def made() -> PeerLink:
-            return PeerLink(self._hello, self._obstacle, self._answering, self._link_ended)
+            return PeerLink(self._hello, self._obstacle, self.answering, self._link_ended)
 
         factory = cast(Callable[[], asyncio.Protocol], made)
         _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=control)
@@ -327,7 +327,7 @@ class ClusterServer:
             self._doorbell.close()
         await self.doors.close_thrift2()
         await self.doors.close()
-        await self._answering.close()
+        await self.answering.close()
         await self.peer_server.close()
         await self._listening.close()
         await self.peers.close()

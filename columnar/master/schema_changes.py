@@ -156,12 +156,15 @@ class SchemaChanges:
             await self.publish(entry)
             await self._owner.ask(messages.CloseTable(text))
 
-    async def drop(self, name: bytes) -> None:
-        """Its triggers go with it."""
+    async def drop(self, name: bytes, *, disable: bool = False) -> None:
+        """Its triggers go with it.  With ``disable`` an enabled table goes too, and a refused one stays enabled."""
         async with self.triggers.lock, self._one_at_a_time:
             text = self._known(name)
-            check_not_kept(self._catalogue.tables[text].schema, "dropped")
-            if self._catalogue.tables[text].enabled:
+            entry = self._catalogue.tables[text]
+            check_not_kept(entry.schema, "dropped")
+            if disable and entry.schema.is_system:
+                raise IllegalArgument(f"{text} is a table of the system and stays")
+            if entry.enabled and not disable:
                 raise TableNotDisabled(text)
             self.check_no_reader(text)
             await self.forget(text)

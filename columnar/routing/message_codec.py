@@ -23,6 +23,7 @@ from columnar.model.measures import Family
 from columnar.model.owner import Owner
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
+from columnar.model.row_ranges import RowRange
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
@@ -251,6 +252,7 @@ _STATE: Final = record(
         "size_bytes": INT,
     },
 )
+_ROWS: Final = record(RowRange, {"start": BYTES, "stop": maybe(BYTES)})
 _PLACE: Final = record(row_forms.Place, {"row": maybe(BYTES), "past": BOOL})
 _BLOCK: Final = record(row_forms.Block, {"data": BYTES, "row_count": INT, "cell_count": INT, "last_row": BYTES})
 
@@ -365,6 +367,8 @@ _ENTRIES: Final = (
             "max_bytes": INT,
             "form": maybe(_FORM),
             "versions": BOOL,
+            "rows": maybe(_ROWS),
+            "values": BOOL,
         },
         _SCANNED,
     ),
@@ -390,6 +394,11 @@ _ENTRIES: Final = (
 )
 _BY_KIND: Final[dict[type[Any], _Entry]] = {entry.kind: entry for entry in _ENTRIES}
 _BY_NAME: Final = {entry.name: entry for entry in _ENTRIES}
+
+
+def kinds() -> tuple[type[Message[Any]], ...]:
+    """The classes of all messages."""
+    return tuple(_BY_KIND)
 
 
 def fields_of(kind: type[Message[Any]]) -> tuple[str, ...]:

@@ -68,8 +68,9 @@ _THRIFT1: Final = {
     ),
     **_listed(
         Way.MASTER,
-        "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarTruncateTable"
-        " columnarSplit columnarMerge columnarCreateNamespace columnarAlterNamespace columnarDropNamespace"
+        "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarDropTable"
+        " columnarTruncateTable columnarSplit columnarMerge"
+        " columnarCreateNamespace columnarAlterNamespace columnarDropNamespace"
         " columnarTriggerAdd columnarTriggerSync columnarTriggerReload"
         " columnarTriggerRemove columnarTriggerPause columnarTriggerResume columnarTriggerReplay"
         " columnarSnapshotTake columnarSnapshotList"

@@ -156,7 +156,8 @@ struct TriggerStatus {
   10: i64 parkedRows,
   11: i64 deadLetters,
   12: string lastError,
-  // of several servers: those that did not answer in time, whose part is not in the numbers
+  // of several servers: those that did not answer, whose part is not in the numbers: "s2.1" (not in time) or
+  // "s2.1 (cause)"
   13: list<string> silentServers,
   // all that was asked for; none of a trigger that cannot be read
   14: TriggerSpec spec
@@ -254,7 +255,8 @@ struct StatusReport {
   6: i32 openScanners,
   7: i32 connections,
   8: map<string, i64> requests,
-  // of several servers: those that did not answer in time, whose part is not in the numbers
+  // of several servers: those that did not answer, whose part is not in the numbers: "s2.1" (not in time) or
+  // "s2.1 (cause)"
   9: list<string> silentServers,
   // what is out of the ordinary, as sentences: regions that stay closed
   10: list<string> remarks
@@ -576,6 +578,9 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // All of the change or nothing, while the table serves.
   void columnarAlterTable(1: binary table, 2: TableChange change)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Drops the table with its rows and triggers, enabled or disabled; a refusal changes nothing.
+  void columnarDropTable(1: binary table)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Answers how many regions there were.  enable: a disabled table is enabled by the same step.
   i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits, 3: bool enable)

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import shown
+from columnar.model import unanswered
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine
@@ -260,7 +261,13 @@ def environment() -> Environment:
     """Of the templates of all pages."""
     made = Environment(loader=PackageLoader("columnar.webui"), autoescape=True, undefined=StrictUndefined)
     made.filters.update(
-        {"bytes": bytes_text, "latency": seconds_text, "duration": duration_text, "number": lambda n: f"{n:,}"}
+        {
+            "bytes": bytes_text,
+            "latency": seconds_text,
+            "duration": duration_text,
+            "number": lambda n: f"{n:,}",
+            "unanswered": unanswered.remark,
+        }
     )
     return made
 

@@ -21,6 +21,7 @@ OURS = [
     "columnarDescribeTable",
     "columnarDrain",
     "columnarDropNamespace",
+    "columnarDropTable",
     "columnarFence",
     "columnarFlows",
     "columnarFlush",
