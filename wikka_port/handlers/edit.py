@@ -170,7 +170,7 @@ def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Respon
     """The text in another format, where one was chosen: it is looked at before it is saved."""
     if not draft.written or draft.written == draft.markup or not draft.markup:
         return None
-    if is_dear(draft.body):
+    if is_dear(draft.body, markup=draft.written):
         be_dear(request.environ)
     try:
         page = site.wiki.page(name)
