@@ -158,6 +158,8 @@ class WebServer:
     def _listen(self) -> None:
         import waitress
 
+        from columnar.webui.strict_requests import StrictChannel
+
         server = self._waitress = waitress.create_server(
             self._site.pages(self._asked, self._visitors),
             sockets=[self._socket],
@@ -169,6 +171,7 @@ class WebServer:
             asyncore_use_poll=True,
             url_scheme="http" if self._front is None else "https",
         )
+        server.channel_class = StrictChannel
         if not self._stopping.is_set():
             server.run()
 

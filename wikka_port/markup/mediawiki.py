@@ -78,7 +78,7 @@ def convert(
     text = clean(wikitext)
     redirect, text = _redirect(draft, text, redirect_hint)
     blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
-    blocks += _blocks(draft, scan(draft, text).split("\n"))
+    blocks += _pictures_behind_the_first_words(_blocks(draft, scan(draft, text).split("\n")))
     blocks += _tail(draft, blocks)
     return Converted(
         text=draft.expand(_joined(blocks)),
@@ -119,6 +119,9 @@ def _redirect_line(dialect: Dialect, name: str) -> str:
 
 # -- blocks ---------------------------------------------------------------------------
 
+# As ``mediawiki_links.picture`` writes it.
+_PICTURE: Final = re.compile(r'##""\[image: |\{\{image url="|\[\[\S+ \| picture: ')
+_NO_WORDS: Final = ("||", "|=|", "%%", "~")  # tables, code and lists
 _Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
 
 
@@ -169,6 +172,21 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
         flush()
         blocks += [(kind, text) for kind, text in made if text]
     flush()
+    return blocks
+
+
+def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
+    """Put pictures that stand before the first paragraph behind it.
+
+    MediaWiki shows them beside it; a page of ours would begin with a stack of links.
+    """
+    for at, (kind, text) in enumerate(blocks):
+        if kind != "paragraph":
+            return blocks
+        if not (text.startswith(_NO_WORDS) or _PICTURE.match(text)):
+            pictures = [block for block in blocks[:at] if _PICTURE.match(block[1])]
+            others = [block for block in blocks[:at] if not _PICTURE.match(block[1])]
+            return [*others, blocks[at], *pictures, *blocks[at + 1 :]]
     return blocks
 
 

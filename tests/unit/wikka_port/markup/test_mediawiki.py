@@ -356,3 +356,18 @@ def test_links_are_those_of_the_text_that_came_out() -> None:
     result = made('a<ref name="n">[[one]]</ref><ref name="n">[[two]]</ref> [[three|x [[four]]]]')
     assert result.links == ("Three", "One")
     assert result.unconverted["reference defined twice"] == 1
+
+
+def test_pictures_before_the_first_words_come_behind_them() -> None:
+    made = text("[[File:A.jpg|thumb|one]]\n[[File:B.jpg|thumb|two]]\nWords [[File:C.png|20px]] first.\n\nMore.")
+    parts = made.split("\n\n")
+    assert parts[0].startswith("Words ")
+    assert [part.rpartition("## ")[2] for part in parts[1:3]] == ["one", "two"]
+    assert parts[3] == "More."
+    for alone in (
+        "[[File:A.jpg|thumb|one]]",
+        "[[File:A.jpg|thumb|one]]\n== Heading ==\nWords",
+        "Words\n\n[[File:A.jpg]]",
+    ):
+        assert text(alone).count("[image: A.jpg]") == 1
+    assert text("[[File:A.jpg|thumb|one]]\n== Heading ==\nWords").startswith('##""[image: A.jpg]""##')
