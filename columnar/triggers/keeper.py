@@ -267,8 +267,7 @@ class TriggerKeeper:
         return await self.burials.found(name, limit)
 
     async def retry(self, name: str, row: bytes, *, as_it_was: bool = False) -> int:
-        table = self.triggers.known(name).registration.table
-        return await self.burials.retry(name, table, row, as_it_was=as_it_was)
+        return await self.burials.retry(self.triggers.known(name).registration, row, as_it_was=as_it_was)
 
 
 def _resting(one: Trigger) -> Summary:
