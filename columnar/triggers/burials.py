@@ -39,7 +39,9 @@ _NO_CHANGE: Final = (
     f"hold no change: it was over {dead_letters.CHANGE_BYTES} bytes, or they are of an earlier version; retry these as "
     "their rows are now"
 )
-_A_ROW: Final = "stand for a row that was shown as it was then, and for no change of it; retry these as their rows are now"
+_A_ROW: Final = (
+    "stand for a row that was shown as it was then, and for no change of it; retry these as their rows are now"
+)
 _NO_IMAGES: Final = (
     f"lack the row before and after their change: with it they were over {dead_letters.CHANGE_BYTES} bytes, or the "
     "trigger asks for other columns than it did; retry these as their rows are now"
@@ -215,7 +217,7 @@ class Burials:
 
 
 def _lack(letter: DeadLetter, of: Registration) -> str:
-    """Why its change cannot be delivered as it was: some part of it would be of the row as it is now.  Empty: it can."""
+    """Why its change cannot be delivered as it was: some part would be of the row as it is now.  Empty: it can."""
     change = letter.change
     if change is None or not change.stamp:
         return _NO_CHANGE

@@ -191,7 +191,7 @@ SEES = {"row": False, "images": True, "before": True, "columns": ("f:a",), "wher
 
 
 async def dies_as_ordered(bench: Bench, value: bytes = b"ordered") -> int:
-    """A change to ``ordered`` becomes a letter, and another follows, which meets no condition; the stamp of the first."""
+    """A change to ``ordered`` becomes a letter, another follows, which meets no condition; the stamp of the first."""
     await bench.apply(b"o", Put(b"f", b"a", b"draft"))
     await bench.apply(b"o", Put(b"f", b"a", value))
     stamp = stamp_of(bench, b"o")
