@@ -308,6 +308,7 @@ _ENTRIES: Final = (
     _Entry("prepare_regions", regions.PrepareRegions, {"table": TABLE, "regions": several(REGION)}),
     _Entry("publish_triggers", regions.PublishTriggers, {"triggers": _TRIGGERS}),
     _Entry("check_function", regions.CheckFunction, {"function": TEXT}, maybe(TEXT)),
+    _Entry("check_source", regions.CheckSource, {"functions": several(TEXT)}, maybe(TEXT)),
     _Entry("reload_functions", regions.ReloadFunctions, {}),
     _Entry("undelivered", regions.Undelivered, {"table": TEXT, "triggers": several(TEXT)}, by_name(INT)),
     _Entry("log_reach", regions.LogReach, _TABLE_NAME, INT),

@@ -9,8 +9,8 @@ namespace py columnar.thrift.columnar
 
 // --- one atomic step on one row ------------------------------------------------------------------
 
-// How the cell's value stands to the given one, byte by byte; EXISTS and ABSENT need no value.
-// A missing cell fulfils ABSENT and NOT_EQUAL, and nothing else.
+// How the cell's value stands to the given one, byte by byte; EXISTS, ABSENT and ABSENT_OR_EMPTY need no value.
+// An empty cell exists.  A missing cell fulfils ABSENT, ABSENT_OR_EMPTY and NOT_EQUAL, and nothing else.
 enum CompareOp {
   LESS = 0,
   LESS_OR_EQUAL = 1,
@@ -19,7 +19,8 @@ enum CompareOp {
   GREATER_OR_EQUAL = 4,
   GREATER = 5,
   EXISTS = 6,
-  ABSENT = 7
+  ABSENT = 7,
+  ABSENT_OR_EMPTY = 8
 }
 
 struct Condition {

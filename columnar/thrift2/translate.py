@@ -295,7 +295,7 @@ def guarded(
         wanted = (
             [Condition(family, qualifier, CompareOp.GREATER, b"")]
             if op == _NOT_EQUAL
-            else [Condition(family, qualifier, CompareOp.ABSENT)]
+            else [Condition(family, qualifier, CompareOp.ABSENT_OR_EMPTY)]
         )
     else:
         wanted = [Condition(family, qualifier, CompareOp.EXISTS), Condition(family, qualifier, turned, value)]

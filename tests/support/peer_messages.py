@@ -83,6 +83,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.PrepareRegions(TABLE, ()), None),
     (regions.PublishTriggers(TRIGGERS), None),
     (regions.CheckFunction("wiki:links"), "it is no function"),
+    (regions.CheckSource(("m:f", "m:g")), "m:g cannot be used: why"),
     (regions.ReloadFunctions(), None),
     (regions.Undelivered("t", ("links", "none")), {"links": 1 << 33, "none": 0}),
     (regions.LogReach("ns:t"), regions.NOWHERE),
