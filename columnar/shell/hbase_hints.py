@@ -137,8 +137,6 @@ HINTS: Final[Mapping[str, str]] = {
     "clone_table_schema": "describe OLD shows what create NEW is to be given",
     "change_sft": "there are no store files of HBase's to track",
     "change_sft_all": "there are no store files of HBase's to track",
-    "alter_namespace": "a namespace has a name and nothing else: namespace list",
-    "describe_namespace": "a namespace has a name and nothing else: namespace list NAME shows its tables",
     "set_quota": "alter TABLE --set THROTTLE=1000req/s,10MB/s",
     "list_quotas": "describe TABLE shows its THROTTLE",
     "enable_rpc_throttle": "a THROTTLE holds as long as the table has it: alter TABLE --set THROTTLE=",

@@ -17,6 +17,7 @@ from columnar.errors import DamagedData, HostError, NotServingRegion, OutcomeUnk
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_state import ClusterState
+from columnar.master.dead_servers import Past
 from columnar.master.placement import Phase
 from columnar.master.region_changes import RegionChanges
 from columnar.model import owner_messages as told
@@ -28,7 +29,6 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes
 from columnar.model.schema import Family, make_table
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.routes import Routes
-from columnar.master.dead_servers import Past
 
 TABLE = make_table("t", [Family("f")])
 
