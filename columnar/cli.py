@@ -46,7 +46,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "regions": ("columnar.shell.administration:regions", "Show a table's regions: rows, size, load."),
     "flush": ("columnar.shell.administration:flush", "Write what is in memory to files."),
     "compact": ("columnar.shell.administration:compact", "Merge files, or with --major write all of them anew."),
-    "namespace": ("columnar.shell.namespaces:namespace", "Make, drop and list namespaces."),
+    "namespace": ("columnar.shell.namespaces:namespace", "Make, configure, drop and list namespaces."),
     "split": ("columnar.shell.regions:split", "Split a region in two."),
     "merge": ("columnar.shell.regions:merge", "Merge two neighbouring regions."),
     "status": ("columnar.shell.tables:status", "Say how the server is."),

@@ -32,7 +32,6 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_looks import shut_regions
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import Past
-from columnar.master.liveness import Liveness
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
@@ -41,6 +40,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesHeld
 from columnar.routing.link_errors import LinkBroke, NotSent
+from columnar.server_watch import ServerWatch
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +57,9 @@ class Servers(Protocol):
         """Return when it answers nothing any more and was reported as ended."""
 
     async def gone(self, server: Incarnation) -> None: ...
+
+    def has_worked(self, server: Incarnation) -> bool:
+        """Whether its process has used a processor since the last call, a moment ago."""
 
 
 class Pasts(Protocol):
@@ -89,7 +92,7 @@ class ClusterHost:
         self._sound = sound
         self._servers = servers
         self._pasts = pasts
-        self._liveness: Liveness | None = None
+        self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
         self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: they hear of each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
         self.told_first: Callable[[Incarnation], Message[None] | None] = lambda _server: None  # to one that was greeted
@@ -100,7 +103,7 @@ class ClusterHost:
         self._repair: asyncio.Future[None] | None = None  # the writer waits for it: the disk refused a write
         self._tasks: set[asyncio.Task[Any]] = set()
         self._wake: asyncio.TimerHandle | None = None
-        self._looks: list[asyncio.TimerHandle] = []
+        self._loads_timer: asyncio.TimerHandle | None = None
         self.requests = ClusterRequests(self)
         self._rated: set[Incarnation] = set()  # asked for their rates, and not answered yet
         self._happened: asyncio.Future[None] | None = None  # resolved by the next event: for those who wait for a state
@@ -182,7 +185,8 @@ class ClusterHost:
         self.is_over = True
         if self._repair is not None:
             self._repair.cancel()
-        for timer in (*self._looks, self._wake):
+        self.watch.stop()
+        for timer in (self._loads_timer, self._wake):
             if timer is not None:
                 timer.cancel()
 
@@ -199,27 +203,11 @@ class ClusterHost:
     # --- servers -------------------------------------------------------------------------------------
 
     def joined(self, server: Incarnation) -> None:
-        now_ms = self.now_ms()
-        if self._liveness is None:
-            self._liveness = Liveness(now_ms)
-            self._look_who_lives()
-        self._liveness.joined(server, now_ms)
-        self.event(self.state.joined(server, now_ms))
+        self.watch.joined(server)
+        self.event(self.state.joined(server, self.now_ms()))
 
     def heard(self, server: Incarnation, iterations: int) -> None:
-        if self._liveness is not None:
-            self._liveness.heard(server, iterations, self.now_ms())
-
-    def _look_who_lives(self) -> None:
-        assert self._liveness is not None, "somebody joined"
-        now_ms = self.now_ms()
-        verdict = self._liveness.look(now_ms)
-        for remark in verdict.remarks:
-            _log.warning("%s", remark)
-        for server, why in verdict.kill:
-            self._silence(server, why)
-        after_s = (verdict.wake_at_ms - now_ms) / 1000
-        self._looks[:1] = [asyncio.get_running_loop().call_later(after_s, self._look_who_lives)]
+        self.watch.heard(server, iterations)
 
     def _silence(self, server: Incarnation, why: str) -> None:
         _log.warning("server %s is killed: %s", server, why)
@@ -257,8 +245,7 @@ class ClusterHost:
         self._ended.add(server)
         self.fenced += not asked
         self.greeted.pop(server, None)
-        if self._liveness is not None:
-            self._liveness.left(server)
+        self.watch.left(server)
         if self.is_over:
             return
         self.spawn(self._bury(server, why, asked))
@@ -474,7 +461,7 @@ class ClusterHost:
     def _look_at_loads(self) -> None:
         if self.is_over:
             return
-        self._looks[1:] = [asyncio.get_running_loop().call_later(LOADS_S, self._look_at_loads)]
+        self._loads_timer = asyncio.get_running_loop().call_later(LOADS_S, self._look_at_loads)
         try:
             self.state.current.free_bytes = self._pasts.free_bytes()
         except OSError as error:  # splits go on by what was free before

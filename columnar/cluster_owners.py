@@ -3,7 +3,7 @@
     to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
                          Undelivered, Loads, LogReach, PublishViews, ShownRegions
     to the region's      MiddleRow, CopyRegion, GiveBackSpace, and the steps of a split or merge
-    to any               PrepareRegions, CheckFunction
+    to any               PrepareRegions, CheckFunction, CheckSource
 
 Answered when every server has answered; a server that dies meanwhile counts as done when it is fenced, for the one in
 its place begins with what the master knows by then.  A server that begins while deliveries are held is told to hold its
@@ -51,6 +51,7 @@ class ClusterOwners:
             messages.Withdraw: self._withdraw,
             messages.PrepareRegions: self._of_any,
             messages.CheckFunction: self._check_function,
+            messages.CheckSource: self._check_function,
             messages.Undelivered: self._undelivered,
             messages.LogReach: self._log_reach,
             messages.Loads: self._loads,
@@ -125,7 +126,7 @@ class ClusterOwners:
     async def _log_reach(self, asked: messages.LogReach) -> int:
         return max(await self._of_all(asked), default=0)
 
-    async def _check_function(self, asked: messages.CheckFunction) -> str | None:
+    async def _check_function(self, asked: messages.CheckFunction | messages.CheckSource) -> str | None:
         """By the first server that lives to answer."""
         for server in list(self._host.greeted):
             answers = await self._of_all(asked, [server])

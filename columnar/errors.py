@@ -88,6 +88,23 @@ class IncompatibleFilter(CallerError):
         super().__init__("Cannot set batch on a scan using a filter that returns true for filter.hasFilterRow")
 
 
+class FilterTooExpensive(CallerError):
+    """A filter that takes more time for one row than others can wait; ``why`` says which part of it."""
+
+    def __init__(self, row: bytes, filter_text: bytes, why: str) -> None:
+        super().__init__(f"row '{shown(row)}' cannot be filtered by {shown(filter_text)}: {why}")
+        self.row = row
+
+
+class ServersEnded(CallerError):
+    """Work under which two owners of its row ended: it is not sent to the next one."""
+
+    def __init__(self, table: str, row: bytes, server: str) -> None:
+        text = f"two servers ended while they worked for this call on row '{shown(row)}' of table {table}"
+        super().__init__(f"{text}, the last one {server}; it is not repeated, as it may be what ends them")
+        self.row = row
+
+
 class _AboutTable(CallerError):
     wording: ClassVar[str] = "{}"
 

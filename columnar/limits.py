@@ -15,6 +15,8 @@ MIB: Final = 1024 * KIB
 ROW_KEY_BYTES: Final = 32_767  # HConstants.MAX_ROW_LENGTH
 TABLE_NAME_BYTES: Final = 255  # what file systems take, which is HBase's own limit
 FAMILY_NAME_BYTES: Final = 127  # as HBase 2.6 answers
+INERT_ATTRIBUTES: Final = 100  # of a table, a family or a namespace: what HBase's clients give and nothing here reads
+INERT_TEXT_BYTES: Final = 4 * KIB  # of the name or the value of one: all of them are read at each start
 FAMILIES: Final = 256  # of one table: each costs every region a file or more, and 1 ms of its opening
 HTTP_LOOK_BYTES: Final = 4_096  # of an answer in which a command looks for HTTP, at a wrong port
 CELL_BYTES: Final = 10 * MIB  # column and value; hbase.client.keyvalue.maxsize
@@ -26,6 +28,9 @@ ROW_OPERATIONS: Final = 20_000  # of one row as one step, which cannot be cut: i
 APPENDED_BYTES: Final = 32 * MIB  # what the cells of one row have after one call's appends: they are its reply
 FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind
 SHORT_FILTER_BYTES: Final = 2 * KIB  # a longer string is parsed over several turns
+PATTERN_S: Final = 0.1  # all searches of one step by patterns, which Java does not bound: others wait meanwhile
+PATTERN_S_PER_MIB: Final = 0.05  # more for a long value: a pattern that is no trouble reads some 50 MiB/s
+FILTER_RANGES: Final = 256  # of rows that an AND or OR tells apart; more are merged, and rows between them are read
 FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's recursion limit
 
 # --- what is typed at columnar shell ---------------------------------------------------------------
@@ -94,4 +99,5 @@ STEP_CELLS: Final = 2_500  # a read gives way to others after so many cells (abo
 STEP_BYTES: Final = 4 * MIB
 STEP_S: Final = 0.0005  # a step through a filter ends with the row that passes it
 
+CLIENT_LINES_PER_SECOND: Final = 10  # log lines of one level that malformed requests and broken connections cause
 SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost

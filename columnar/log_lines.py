@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from columnar.log_rate import ClientLineRate
+
 
 class OneLine(logging.Formatter):
     """Time, level, who, what: one line each, a traceback within it."""
@@ -19,4 +21,5 @@ class OneLine(logging.Formatter):
 def log_to_stderr(level: str, process: str = "") -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine(process))
+    handler.addFilter(ClientLineRate())
     logging.basicConfig(level=level, handlers=[handler])

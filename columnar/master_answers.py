@@ -51,6 +51,11 @@ class MasterAnswers:
             CannotOpen: cannot_open,
         }
 
+    @property
+    def kinds(self) -> frozenset[type[Any]]:
+        """The classes of messages that have an answer."""
+        return frozenset(self._answers)
+
     def called(self, link: PeerLink, frame: Frame) -> None:
         assert self._calls is not None, "led before"
         self._calls.called(link, frame)

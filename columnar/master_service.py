@@ -42,6 +42,7 @@ LOOKS: Final = frozenset(
     [
         "columnarListNamespaces",
         "columnarListNamespaceTables",
+        "columnarDescribeNamespace",
         "listNamespaces",
         "listNamespaceDescriptors",
         "getNamespaceDescriptor",

@@ -46,6 +46,7 @@ class RegionOwner:
             messages.PrepareRegions: lambda asked: server.hosting.prepare(asked.table, list(asked.regions)),
             messages.PublishTriggers: lambda asked: keeper.follow(asked.triggers),
             messages.CheckFunction: lambda asked: keeper.check(asked.function),
+            messages.CheckSource: lambda asked: keeper.check_source(asked.functions),
             messages.ReloadFunctions: lambda _asked: keeper.reload(),
             messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
             messages.LogReach: lambda asked: keeper.reach(asked.table),

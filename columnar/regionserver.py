@@ -27,6 +27,7 @@ from typing import Final, TypeVar, cast
 from columnar.at_master import AtMaster
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.beat import Beat
+from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
@@ -39,7 +40,7 @@ from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
 from columnar.routing import view_asks
-from columnar.routing.asks import OwnFigures, TriggerLooks, ViewLooks
+from columnar.routing.asks import FlowLooks, OwnFigures, TriggerLooks, ViewLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
@@ -123,6 +124,8 @@ class ClusterServer:
             undo.push_async_callback(self.doors.close)
             await self._join_the_others()
             undo.push_async_callback(self.peers.close)
+            undo.push_async_callback(self._listening.close)
+            self._listening.begin()
             private = await self.doors.listen()
             self._doorbell = ServerDoorbell(doorbell, self.doors, self.serving.scanners, self._doorbell_ended)
             self._answer_the_master(config)
@@ -149,7 +152,9 @@ class ClusterServer:
             doors.wires[service].ahead = way_out.ahead
         self._ask_the_others()
         path = self._path_of(self.here)
+        self._listening = ListeningPath(path, lambda: self.peers.listen(path))
         try:
+            make_private(self._config.run_folder)
             await self.peers.listen(path)
         except OSError as error:
             raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
@@ -230,21 +235,21 @@ class ClusterServer:
         )
         self.asks.on_routes = self._routes_changed
         self.doors.address_of = self._address_of
-        self._answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
+        self.answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
         for kind, answer in self.asks.answers.items():
-            self._answering.register(kind, answer)
+            self.answering.register(kind, answer)
         committer = self.stores.committer
         looks = self.asked_triggers.looks
         measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
-        self._answering.register(Measures, measures.measures)
-        self._answering.register(TriggerLooks, looks)
-        self._answering.register(ViewLooks, self._view_looks)
-        self._answering.register(HandOver, self._hand_over)
-        self._answering.register(GiveBack, self._give_back)
+        self.answering.register(Measures, measures.measures)
+        self.answering.register(TriggerLooks, looks)
+        self.answering.register(FlowLooks, self.asked_triggers.flow_looks)
+        self.answering.register(HandOver, self._hand_over)
+        self.answering.register(GiveBack, self._give_back)
 
     async def _linked(self, control: socket.socket) -> PeerLink:
         def made() -> PeerLink:
-            return PeerLink(self._hello, self._obstacle, self._answering, self._link_ended)
+            return PeerLink(self._hello, self._obstacle, self.answering, self._link_ended)
 
         factory = cast(Callable[[], asyncio.Protocol], made)
         _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=control)
@@ -322,8 +327,9 @@ class ClusterServer:
             self._doorbell.close()
         await self.doors.close_thrift2()
         await self.doors.close()
-        await self._answering.close()
+        await self.answering.close()
         await self.peer_server.close()
+        await self._listening.close()
         await self.peers.close()
         self.owning.stop()
         await self.serving.close()

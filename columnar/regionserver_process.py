@@ -10,7 +10,8 @@
     stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
 
     starting --linked with the master--> serving --SIGTERM--> stopping --> exit 0
-    a second SIGTERM while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
+    a second SIGTERM: nothing; a service manager signals every process of a store, and so does the supervisor, which
+                      kills a server that does not end in time
     the master has gone: exit at once, ORPHANED.  On Linux the kernel sees to it, too: SIGKILL at its death
     SIGINT: nothing; a terminal sends it to all processes, and the supervisor stops its servers in order
     SIGHUP, where the ports speak TLS: the certificate is read again
@@ -144,12 +145,7 @@ def _socket(descriptor: int) -> socket.socket:
 def _stop_on_signals() -> asyncio.Event:
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
-    def asked() -> None:
-        if stopping.is_set():
-            os._exit(128 + signal.SIGTERM)
-        stopping.set()
-
-    loop.add_signal_handler(signal.SIGTERM, asked)
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
     loop.add_signal_handler(signal.SIGINT, lambda: None)  # a worker that is started later must not ignore it
     return stopping
 

@@ -10,8 +10,8 @@ The supervisor starts one process ahead (``keep_spare``): it has imported all th
 of the next server that dies.  A server that a person starts again is always a new process: the program may have been
 replaced since.
 
-A server that ended is replaced at once, after the third death within 5 minutes 1, 2, 4, 8 s later.  Each start is an
-incarnation of its own, whose number was never given before.
+A server that ended is replaced (``server_deaths``).  Each start is an incarnation of its own, whose number was never
+given before.
 
 Knows nothing of regions; ``Events`` is the master that does.  Owned by the loop.
 """
@@ -38,13 +38,11 @@ from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.peers import LinkEnds
+from columnar.server_deaths import PAUSES_S, Death, ServerDeaths, ending
 
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-DEATHS_WITHIN_S: Final = 300.0
-DEATHS_AT_ONCE: Final = 3  # so many are replaced without a pause
-PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 STOP_S: Final = 30.0  # what a server has for its stopping, before it is killed
 ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
 OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
@@ -78,13 +76,6 @@ class Server:
     is_stopping: bool = False
 
 
-def pause_s(deaths: Sequence[float], now_s: float) -> float:
-    """How long the replacement of a server waits that died at these times, the last one just now."""
-    recent = sum(now_s - at < DEATHS_WITHIN_S for at in deaths)
-    over = recent - DEATHS_AT_ONCE
-    return 0.0 if over <= 0 else PAUSES_S[min(over, len(PAUSES_S)) - 1]
-
-
 class ServerProcesses:
     def __init__(
         self,
@@ -104,7 +95,7 @@ class ServerProcesses:
         self.is_stopping = False
         self._stopped: set[str] = set()  # by a person: they are not started by themselves
         self._turns: dict[str, asyncio.Lock] = {}  # by name: a server starts, or is stopped; never two of one name
-        self._deaths: dict[str, list[float]] = {}
+        self.deaths = ServerDeaths()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
         self._children: set[Child] = set()  # started, and not reaped
@@ -222,7 +213,9 @@ class ServerProcesses:
         else:
             server.child.control.close()
         del self.living[server.incarnation]
-        why = _ending(status)
+        why = ending(status)
+        if not server.is_stopping:
+            self.deaths.add(server.incarnation.name, Death(asyncio.get_running_loop().time(), status))
         log = _log.info if server.is_stopping else _log.warning
         log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)
         self._events.ended(server.incarnation, why, asked=server.is_stopping)
@@ -231,14 +224,12 @@ class ServerProcesses:
             await self._replace(server)
 
     async def _replace(self, server: Server) -> None:
-        name, now_s = server.incarnation.name, asyncio.get_running_loop().time()
-        if not server.is_stopping:
-            deaths = [at for at in self._deaths.get(name, []) if now_s - at < DEATHS_WITHIN_S]
-            self._deaths[name] = [*deaths, now_s]
-            pause = pause_s(self._deaths[name], now_s)
-            if pause:
-                _log.error("server %s died %d times within 5 minutes: next in %g s", name, len(deaths) + 1, pause)
-                await asyncio.sleep(pause)
+        name = server.incarnation.name
+        pause_s = 0.0 if server.is_stopping else self.deaths.pause_s(name)
+        if pause_s:
+            text = "server %s died %d times within 5 minutes: next in %g s"
+            _log.error(text, name, self.deaths.number(name), pause_s)
+            await asyncio.sleep(pause_s)
         while not self.is_stopping and name not in self._stopped:
             try:
                 async with self._turn(name):
@@ -275,6 +266,11 @@ class ServerProcesses:
         if found is None or found.link is None:
             raise NotSent
         return await found.link.ask(message)
+
+    def has_worked(self, server: Incarnation) -> bool:
+        """As ``Child.has_worked``."""
+        found = self.living.get(server)
+        return found is not None and found.child.has_worked()
 
     async def fence(self, server: Incarnation) -> None:
         """Return when it answers nothing any more and was reported as ended."""
@@ -335,11 +331,16 @@ class ServerProcesses:
 
     # --- the end -------------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """Every server stops in order, side by side; one that does not within STOP_S is killed."""
+    def begin_stop(self) -> None:
+        """Count every end of a server as asked for, and start none in its place."""
         self.is_stopping = True
         for server in self.living.values():
             server.is_stopping = True
+
+    async def stop(self) -> None:
+        """Every server stops in order, side by side; one that does not within STOP_S is killed."""
+        self.begin_stop()
+        for server in self.living.values():
             server.child.ask_to_stop()
         ends = [asyncio.ensure_future(self.gone(server)) for server in self.living]
         if ends:
@@ -372,9 +373,3 @@ class ServerProcesses:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             _log.error("the care of a server failed", exc_info=task.exception())
-
-
-def _ending(status: int) -> str:
-    if status < 0:
-        return f"by {signal.Signals(-status).name}" if -status in list(signal.Signals) else f"by signal {-status}"
-    return f"with status {status}"

@@ -73,13 +73,13 @@ class ServersAsked:
 
     async def _measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, Measures())
-        return {server.name: families for server, families in found.items()}, [one.name for one in silent]
+        return {server.name: families for server, families in found.items()}, [one.server.name for one in silent]
 
     async def _flows(self) -> tuple[list[FlowLook], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, FlowLooks())
         looks = flow_look.merged(look for looks in found.values() for look in looks)
-        return looks, [one.name for one in silent]
+        return looks, [one.by_name for one in silent]
 
     async def _triggers(self) -> tuple[list[TriggerLook], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, TriggerLooks())
-        return merged(look for looks in found.values() for look in looks), [one.name for one in silent]
+        return merged(look for looks in found.values() for look in looks), [one.by_name for one in silent]

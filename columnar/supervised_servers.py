@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from columnar.cluster_host import ClusterHost
+from columnar.coordination.socket_folder import ListeningPath, SocketFolder
 from columnar.errors import HostError
 from columnar.master.cluster_looks import ServerFacts
 from columnar.master.cluster_state import ClusterState
@@ -65,7 +66,9 @@ class SupervisedServers:
         if process is None:
             return ServerFacts()
         where = f"{address.host}:{address.port}" if address is not None else ""
-        return ServerFacts(VERSION, where, process.child.pid, self._connections(server))
+        return ServerFacts(
+            VERSION, where, process.child.pid, self._connections(server), self._host.watch.busy_ms(server)
+        )
 
     async def fence(self, server: Incarnation, why: str) -> None:
         self._host.event(self.state.silent(server, why, self.now_ms()))
@@ -85,14 +88,21 @@ class SupervisedServers:
 class ControlDoor:
     """The private socket of a supervisor."""
 
-    def __init__(self, wire: WireServer, folder: DataFolder, run_folder: str) -> None:
-        """``run_folder``: nobody but the store's user may enter it."""
+    def __init__(self, wire: WireServer, folder: DataFolder, run_folder: SocketFolder) -> None:
         self._wire = wire
         self._folder = folder
-        self._path = os.path.join(run_folder, CONTROL)
+        self._run_folder = run_folder
+        self._path = os.path.join(run_folder.path, CONTROL)
+        self._listening = ListeningPath(self._path, self._listen)
 
     async def open(self) -> None:
         """HostError: the socket or its file cannot be made."""
+        await self._listen()
+        run_file.write(self._folder.path, run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path))
+        self._listening.begin()
+
+    async def _listen(self) -> None:
+        self._run_folder.lock()
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.bind(self._path)
@@ -102,8 +112,8 @@ class ControlDoor:
             listening.close()
             raise HostError(f"cannot listen on {self._path}: {error.strerror}; set TMPDIR") from error
         await self._wire.serve_privately(listening)
-        run_file.write(self._folder.path, run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path))
 
     async def close(self) -> None:
         run_file.remove(self._folder.path)
+        await self._listening.close()
         await self._wire.close(_GRACE_S)

@@ -12,10 +12,8 @@ import asyncio
 import logging
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -30,6 +28,7 @@ from columnar.cluster_owners import ClusterOwners
 from columnar.config import StandaloneConfig
 from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child
+from columnar.coordination.socket_folder import SocketFolder
 from columnar.doors import DOOR_1, DOOR_2, read_tls
 from columnar.errors import HostError
 from columnar.evening_out import EveningOut
@@ -108,8 +107,8 @@ class Supervisor:
         """HostError, DamagedData: no process is left then."""
         self.fault = asyncio.get_running_loop().create_future()
         async with AsyncExitStack() as undo:
-            self._run_folder = tempfile.mkdtemp(prefix="columnar-")  # 0700; paths of sockets must be short
-            undo.callback(shutil.rmtree, self._run_folder, ignore_errors=True)
+            self._run_folder = SocketFolder.made()
+            undo.callback(self._run_folder.remove)
             undo.callback(self._close_ports)
             self._bind_ports()
             self.answers = MasterAnswers()
@@ -185,7 +184,7 @@ class Supervisor:
             "data": config["data"],
             "cluster_id": self.folder.cluster_id,
             "leader_epoch": self._epoch,
-            "run_folder": self._run_folder,
+            "run_folder": self._run_folder.path,
             "servers": self._count,
             "log_level": self._log_level,
             "config": config,
@@ -232,7 +231,7 @@ class Supervisor:
         self.handing_on.open.ended(server)
         if self._addresses.pop(server, None) is not None:
             self._tell_addresses()
-        if not self._is_open and not self.fault.done():
+        if not self._is_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
             self.fault.exception()  # looked at once the start waits for it
@@ -333,6 +332,10 @@ class Supervisor:
 
     # --- stop ------------------------------------------------------------------------------------------
 
+    def begin_stop(self) -> None:
+        """Replace no server from now on: a service manager may have signalled all processes at once."""
+        self.processes.begin_stop()
+
     async def stop(self) -> None:
         if self._web is not None:
             await self._web.stop()
@@ -348,7 +351,7 @@ class Supervisor:
         await self._close_catalogue()
         self.stores.close()
         await asyncio.get_running_loop().shutdown_default_executor()
-        shutil.rmtree(self._run_folder, ignore_errors=True)
+        self._run_folder.remove()
         self.folder.close()
 
     async def _close_catalogue(self) -> None:

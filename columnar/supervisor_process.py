@@ -64,6 +64,7 @@ async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
     calm_collector()
     giving_back = asyncio.create_task(give_back_memory())
     await stopping.wait()
+    store.begin_stop()
     _log.info("stopping; a second signal stops at once")
     giving_back.cancel()
     await compiling.stop()

@@ -4,11 +4,14 @@
 where the triggers lag, so that the change log does not grow without need.  Two groups in flight must
 not hold parts of the same page; ``drain`` between them.
 
-What is stored already is found and left alone (``import_plan``): saving the same again changes nothing.
+What is stored already is found and left alone (``import_plan``): saving the same again changes nothing.  With
+``merges``, revisions that belong between those that are there are put there (``history_merge``); without, a page that
+has other revisions than those stays as it is.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +21,16 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import history, schema
-from wikka_port.import_plan import ImportedRevision, PagePart, plan
+from wikka_port.history_merge import HistoryMerge, Merged, Staged, places
+from wikka_port.import_plan import MOVED_MS, ImportedRevision, Origin, PagePart, plan
+from wikka_port.limits import MERGED_LEFT
 from wikka_port.markup.formats import WIKKA
+from wikka_port.moving.refusals import Busy
 from wikka_port.names import page_key
 from wikka_port.next_revision import draft_after
-from wikka_port.page_rows import Cells, Draft, head_of, is_stale, page_cells, time_of
+from wikka_port.page_rows import Cells, Draft, head_of, is_stale, page_cells, revision_cells, stamp_of, time_of
 from wikka_port.pages import Conflict, PageTooBig, Wiki, fresh_cells
+from wikka_port.schema import Head
 
 WORKERS: Final = 12
 IN_FLIGHT: Final = 24  # groups
@@ -32,6 +39,8 @@ LAG_HIGH: Final = 4_000  # changes: above it the writer waits
 LAG_LOW: Final = 1_000  # until it is below this
 LAG_LOOK_S: Final = 1.0
 LAG_PAUSE_S: Final = 0.1
+_MERGES: Final = 6  # attempts, where people save meanwhile
+_SETTLE_S: Final = 20.0  # for the triggers, one try
 
 
 @dataclass(slots=True)
@@ -40,13 +49,19 @@ class Stored:
 
     revisions: int = 0
     already: int = 0  # revisions that were there
-    kept: set[str] = field(default_factory=set)  # pages that were written here, and stay as they are
-    too_big: list[str] = field(default_factory=list)
+    kept: set[str] = field(default_factory=set)  # pages whose newest text was written here, and stays the newest
+    covered: set[str] = field(default_factory=set)  # a text that was written here has a newer one above it now
+    deleted: set[str] = field(default_factory=set)  # pages that were deleted here, and are not brought back
+    busy: set[str] = field(default_factory=set)  # pages that were being moved or saved again and again
+    too_big: list[str] = field(default_factory=list)  # revisions
 
     def add(self, other: Stored) -> None:
         self.revisions += other.revisions
         self.already += other.already
         self.kept |= other.kept
+        self.covered |= other.covered
+        self.deleted |= other.deleted
+        self.busy |= other.busy
         self.too_big += other.too_big
 
 
@@ -56,7 +71,14 @@ _Step = tuple[Draft, Cells]  # a revision, and the page's row before it
 class BulkSaver:
     """A context: leaving it waits for what runs and drops what waits."""
 
-    def __init__(self, wiki: Wiki, done: Callable[[int], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        wiki: Wiki,
+        done: Callable[[int], None],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        merges: bool = False,
+    ) -> None:
         """``done(mark)`` is called once all groups up to the one handed over with ``mark`` are stored."""
         self.stored = Stored()
         self.waited_s = 0.0  # for triggers
@@ -67,6 +89,10 @@ class BulkSaver:
         self._watch_lag = wiki.indexes == "triggers" and wiki.store.is_columnar
         self._pending: deque[tuple[int, Future[Stored]]] = deque()
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="bulk-save")
+        self._merges = merges
+        self._open: dict[str, HistoryMerge] = {}  # of pages of several parts, which come one after another
+        self._left: list[tuple[bytes, ...]] = []  # rows of chains of before, for when the triggers are there
+        self._left_lock = threading.Lock()
 
     def __enter__(self) -> BulkSaver:
         return self
@@ -83,6 +109,16 @@ class BulkSaver:
     def drain(self) -> None:
         """Wait until all is stored."""
         self._collect(most=0)
+
+    def clear(self) -> None:
+        """Remove what merges have left, behind ``drain``: the triggers look at it until they have seen the merge."""
+        with self._left_lock:
+            left, self._left = self._left, []
+        if left and self._wiki.settle("", _SETTLE_S):
+            for rows in left:
+                self._wiki.remove_rows(rows)
+        else:
+            self._left += left
 
     def _collect(self, *, most: int) -> None:
         mark = None
@@ -107,32 +143,103 @@ class BulkSaver:
         return stored
 
     def _steps_of(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> list[_Step]:
-        """The revisions of the part that are new, in order."""
+        """The revisions of the part that are new, in order; none where they were merged."""
         newest = head_of(row)
-        if newest.mark or (newest.token and not newest.number):
-            stored.kept.add(part.name)  # it is being moved, or was deleted here: it is not brought back
+        if newest.token and not newest.number and not newest.mark:
+            stored.deleted.add(part.name)
             return []
-        times: dict[int, int] = {}
+        if newest.mark and not self._merges:
+            stored.busy.add(part.name)
+            return []
+        if newest.mark or part.name in self._open:
+            self._merge(part, key, stored)
+            return []
+        known = _Known({}, {})
         if newest.number:
-            row, times = self._wiki.store.run(lambda c: _stored_before(c, key, row, part))
-        planned = plan(part, newest.number, times)
-        if planned.kept:
-            stored.kept.add(part.name)
+            row, known = self._wiki.store.run(lambda c: _stored_before(c, key, row, part))
+        planned = plan(part, newest.number, known.times)
+        is_other = planned.kept or not known.agrees(part)
+        if is_other or (planned.new and newest.number and planned.new[0][1].time_ms <= stamp_of(row) - MOVED_MS):
+            if self._merges:
+                self._merge(part, key, stored)
+            else:
+                stored.kept.add(part.name)
             return []
         stored.already += len(part.revisions) - len(planned.new)
+        if self._merges and newest.number and not planned.new and not row.get(schema.ATTRIBUTION):
+            stored.kept.add(part.name)
         steps: list[_Step] = []
         for _, revision in planned.new:
             try:
                 draft = _draft(part, revision, row)
             except PageTooBig as big:
                 stored.too_big.append(f"{part.name}: {big}")
-                break
+                continue
             steps.append((draft, row))
             row = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
         return steps
 
+    # --- merging -----------------------------------------------------------------------------------
+
+    def _merge(self, part: PagePart, key: bytes, stored: Stored) -> None:
+        """Put the revisions of the part between those that are there; on the chain with the last part of the page."""
+        merge = self._open.pop(part.name, None)
+        try:
+            if merge is not None and not merge.takes(part.revisions):
+                self._end(merge, part.name, stored)
+                merge = None
+            if merge is None:
+                self._merge_anew(part, key, stored)
+                return
+            merge.add(part.revisions)
+            if part.is_last:
+                self._end(merge, part.name, stored)
+            else:
+                self._open[part.name] = merge
+        except (Busy, Conflict):
+            stored.busy.add(part.name)
+
+    def _merge_anew(self, part: PagePart, key: bytes, stored: Stored) -> None:
+        """Raises Busy.  Where somebody saves meanwhile, all that this part brings is placed again."""
+        for _ in range(_MERGES):
+            row = self._wiki.mover.free((schema.PAGES, key))
+            newest = head_of(row)
+            if not newest.number:
+                stored.deleted.add(part.name)
+                return
+            there = self._wiki.store.run(lambda c, n=newest: places(c, key, n))  # type: ignore[misc]
+            merge = HistoryMerge(self._wiki, part.name, key, row, there, _drawer(part, row))
+            merge.add(part.revisions)
+            if not part.is_last:
+                self._open[part.name] = merge
+                return
+            try:
+                self._end(merge, part.name, stored)
+            except Conflict:
+                continue
+            return
+        raise Busy(part.name)
+
+    def _end(self, merge: HistoryMerge, name: str, stored: Stored) -> None:
+        """Raises Conflict."""
+        merged: Merged = merge.finish()
+        stored.revisions += merged.new
+        stored.already += merged.already
+        stored.too_big += merged.too_big
+        if merged.covers:
+            stored.covered.add(name)
+        if merged.stays:
+            stored.kept.add(name)
+        if merged.stale:
+            with self._left_lock:
+                self._left.append(merged.stale)
+                is_much = sum(map(len, self._left)) > MERGED_LEFT
+            if is_much:
+                self.clear()
+
     def _commit(self, group: Sequence[PagePart], steps: list[list[_Step]], stored: Stored) -> None:
         """The first revision of each part that has one, then the second ones: a page's revisions follow each other."""
+        again: list[PagePart] = []
         left = {number: deque(of_part) for number, of_part in enumerate(steps) if of_part}
         while left:
             heads = [(number, of_part.popleft()) for number, of_part in left.items()]
@@ -142,11 +249,16 @@ class BulkSaver:
                     if not isinstance(outcome, Conflict):
                         stored.revisions += 1
                         continue
-                    stored.kept.add(group[number].name)  # it has removed its own staged row
+                    if self._merges:
+                        again.append(group[number])
+                    else:
+                        stored.kept.add(group[number].name)  # it has removed its own staged row
                     if left[number]:
                         self._wiki.unstage([draft for draft, _ in left[number]])
                         left[number].clear()
             left = {number: of_part for number, of_part in left.items() if of_part}
+        for part in again:
+            self._merge(part, page_key(part.name), stored)
 
     # --- triggers ----------------------------------------------------------------------------------
 
@@ -184,7 +296,7 @@ def _in_calls(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
         yield together
 
 
-def _draft(part: PagePart, revision: ImportedRevision, before: Cells) -> Draft:
+def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Head | None = None) -> Draft:
     """PageTooBig."""
     return draft_after(
         before,
@@ -194,23 +306,64 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells) -> Draft:
         note=revision.note,
         time_ms=revision.time_ms,
         autolink=False,
-        attribution=part.attribution,
+        attribution=part.attribution if revision.attribution is None else revision.attribution,
         language=part.language or None,
         markup=WIKKA,  # what an import makes, even of a page that is in Markdown by now
+        minor=revision.minor,
+        source=revision.source,
+        origin=revision.origin.pack() if revision.origin is not None else b"",
+        begin=begin,
     )
 
 
-def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, dict[int, int]]:
-    """The page's cells of its newest revision, and the times that ``plan`` asks for, by number."""
+def _drawer(part: PagePart, row: Cells) -> Callable[[ImportedRevision, Cells, Head | None], Staged]:
+    """Makes revisions of ``part``, whose page has ``row``: it keeps its owner, whosoever's revision is the newest."""
+    owner = row.get(schema.OWNER, b"")
+
+    def draw(revision: ImportedRevision, before: Cells, begin: Head | None) -> Staged:
+        draft = _draft(part, revision, before, begin)
+        return Staged(draft.head, {**revision_cells(draft), schema.OWNER: owner})
+
+    return draw
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is stored of the numbers of a part, and of the one before."""
+
+    times: dict[int, int]
+    origins: dict[int, Origin | None]
+
+    def agrees(self, part: PagePart) -> bool:
+        """Whether no revision that is there came from another one than that of its number."""
+        for number, revision in enumerate(part.revisions, part.first):
+            held = self.origins.get(number)
+            if held is not None and revision.origin is not None and not held.is_of(revision.origin):
+                return False
+        return True
+
+
+def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, _Known]:
+    """The page's cells of its newest revision, and what ``plan`` asks for, by number."""
     newest = head_of(row)
     if is_stale(row):
         row = {**row, **fresh_cells(connection, key, row)}
     first = max(part.first - 1, 1)
-    if newest.number == first:
-        return row, {first: time_of(row)}
-    times: dict[int, int] = {}
-    for head, cells in history.chain(connection, key, newest, part.last, bodies=False, expected=part.last - first + 1):
+    if newest.number == first and part.first > 1:
+        return row, _Known({first: time_of(row)}, {})
+    known = _Known({}, {})
+    found = history.chain(
+        connection,
+        key,
+        newest,
+        part.last,
+        bodies=False,
+        expected=part.last - first + 1,
+        further=(schema.ORIGIN,),
+    )
+    for head, cells in found:
         if head.number < first:
             break
-        times[head.number] = time_of(cells)
-    return row, times
+        known.times[head.number] = time_of(cells)
+        known.origins[head.number] = Origin.parse(cells.get(schema.ORIGIN))
+    return row, known

@@ -198,7 +198,7 @@ class _Look:
     def _as_newest(
         self, connection: Connection, key: bytes, newest: Head, page: Cells, found: list[Difference]
     ) -> Cells:
-        row = connection.table(schema.REVISIONS).row(schema.revision_row(key, newest))
+        row = connection.table(schema.REVISIONS).row(schema.revision_row(key, newest), columns=list(schema.SHOWN))
         if not row:
             return page  # told by the chain
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}

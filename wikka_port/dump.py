@@ -11,21 +11,25 @@ Invariants:
     I1. An iteration ends without an exception only where ``</mediawiki>`` was read.
     I2. Every PageStart is followed by its PageEnd or by an exception.
     I3. A document type declaration is refused before any entity of it could be used.
+    I4. What a schema of MediaWiki's (export-0.1 to 0.11) calls optional may be missing: ids, the site, namespaces by
+        number (before 0.6 they follow from the titles), models of content (before 0.8, too).
 
-Knows nothing of markup and of our tables.
+Knows nothing of markup, but for the names that MediaWiki itself has for namespaces, and nothing of our tables.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import BinaryIO, Final, NoReturn
 from xml.parsers import expat
 
 from wikka_port.dump_bytes import DamagedDump, DumpBytes, DumpError, NotADump
+from wikka_port.dump_models import model_of_title
+from wikka_port.markup.mediawiki_titles import CANONICAL
 
 __all__ = [
     "DamagedDump",
@@ -53,20 +57,22 @@ class DumpSite:
     language: str
     capitalised: bool  # whether the first letter of a title is always upper case
     namespaces: Mapping[str, int]  # name in the site's language -> number; "" is 0
+    aliases: Mapping[str, int] = field(default_factory=dict)  # other names of namespaces
+    cases: Mapping[int, bool] = field(default_factory=dict)  # ``capitalised`` of single namespaces, where it is said
 
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
     title: str  # with the namespace's name before it
     namespace: int
-    page_id: int
-    redirect_target: str | None
+    page_id: int | None
+    redirect_target: str | None  # "": it is a redirect, and the dump does not say whither
     ordinal: int  # the first page of the file is 0; pages skipped count
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    revision_id: int
+    revision_id: int | None
     timestamp_ms: int  # UTC
     contributor: str | None  # user name or address; None if the site hid it
     anonymous: bool  # the contributor is an address
@@ -75,15 +81,18 @@ class Revision:
     sha1: str | None  # as the dump has it (base 36 of the text's SHA-1)
     minor: bool
     model: str  # "wikitext", "Scribunto", "css", ...
+    size_bytes: int | None = None  # of the text, as the dump has it
+    slots: int = 0  # texts beside the page's own, which are passed over
 
 
 @dataclass(frozen=True, slots=True)
 class PageEnd:
-    page_id: int
+    page_id: int | None
     revisions: int
 
 
 DumpEvent = DumpSite | PageStart | Revision | PageEnd
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _Damage = Callable[[str], DamagedDump]
 
 # Elements whose character data we keep, by the element they stand in.
@@ -91,6 +100,7 @@ _KEPT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "siteinfo": frozenset({"sitename", "base", "case"}),
         "namespaces": frozenset({"namespace"}),
+        "namespacealiases": frozenset({"namespace", "namespacealias"}),
         "page": frozenset({"title", "ns", "id"}),
         "revision": frozenset({"id", "timestamp", "comment", "text", "sha1", "model"}),
         "contributor": frozenset({"username", "ip"}),
@@ -137,6 +147,8 @@ class DumpReader:
         for piece in self._bytes:
             yield from self._parse(piece, final=False)
         yield from self._parse(b"", final=True)
+        if self._document.is_log:
+            raise NotADump("it is a dump of logs, which has no pages: take pages-articles or pages-meta-history")
 
     def _parse(self, piece: bytes, *, final: bool) -> Iterator[DumpEvent]:
         """The events of one piece.  What came whole before some damage is delivered before it is told."""
@@ -193,12 +205,18 @@ class _Document:
         self._fields: dict[str, str] = {}  # of the siteinfo, or of the page's head
         self._revision: dict[str, str] = {}
         self._namespaces: dict[str, int] = {}
-        self._namespace_key = ""
+        self._aliases: dict[str, int] = {}
+        self._cases: dict[int, bool] = {}
+        self._numbers: dict[str, int] = {}  # of namespaces, by any of their names in lower case
+        self._namespace: Mapping[str, str] = {}  # attributes of the one that is open
+        self._has_site = False
+        self._log_items = 0
         self._language = ""
         self._redirect: str | None = None
         self._started = False  # PageStart of the page was decided on
         self._passing = False  # this page is passed over
         self._revisions = 0
+        self._title, self._title_namespace = "", 0
         self.parser = self._make_parser()
 
     def _make_parser(self) -> expat.XMLParserType:
@@ -213,6 +231,10 @@ class _Document:
 
     def _doctype(self, *_: object) -> NoReturn:
         raise NotADump("it has a document type declaration, which exports never have and bombs need")
+
+    @property
+    def is_log(self) -> bool:
+        return self.pages == 0 and self._log_items > 0
 
     # -- elements -------------------------------------------------------------------
 
@@ -234,17 +256,30 @@ class _Document:
             return
         elif name == "revision" and parent == "page":
             self._begin_revision()
+        elif parent == "revision":
+            self._start_of_revision(name, attributes)
         elif name == "redirect" and parent == "page":
-            self._redirect = attributes.get("title")
-        elif name == "minor" and parent == "revision":
-            self._revision["minor"] = "1"
-        elif name == "namespace":
-            self._namespace_key = attributes.get("key", "")
+            self._redirect = attributes.get("title", "")
+        elif parent in ("namespaces", "namespacealiases"):
+            self._namespace = attributes
+        elif name == "logitem":
+            self._log_items += 1
         if not self._passing and name in _KEPT.get(parent, ()):
             if "deleted" not in attributes:
                 self._chars, self._size = [], 0
         else:
             self._chars = None
+
+    def _start_of_revision(self, name: str, attributes: dict[str, str]) -> None:
+        fields = self._revision
+        if name == "minor":
+            fields["minor"] = "1"
+        elif name == "content":
+            fields["slots"] = str(int(fields.get("slots", "0")) + 1)
+        elif name == "text" and "deleted" not in attributes:
+            fields["bytes"], fields["text sha1"] = attributes.get("bytes", ""), attributes.get("sha1", "")
+            if "id" in attributes or "location" in attributes:
+                fields["elsewhere"] = "1"
 
     def _data(self, data: str) -> None:
         self.said += 1
@@ -272,17 +307,29 @@ class _Document:
         self._chars = None
 
     def _keep(self, parent: str, name: str, value: str) -> None:
-        if parent == "namespaces":
-            self._namespaces[value] = self._integer(self._namespace_key, "key of a namespace")
+        if parent in ("namespaces", "namespacealiases"):
+            self._keep_namespace(parent, value)
         elif parent in ("revision", "contributor"):
             self._revision[name] = value
         else:
             self._fields[name] = value
 
+    def _keep_namespace(self, parent: str, name: str) -> None:
+        key = self._namespace.get("key", "")
+        if parent == "namespacealiases" and not key:
+            return
+        number = self._integer(key, "key of a namespace")
+        (self._namespaces if parent == "namespaces" else self._aliases)[name] = number
+        if parent == "namespaces" and "case" in self._namespace:
+            self._cases[number] = self._namespace["case"] == "first-letter"
+
     # -- what the elements mean -----------------------------------------------------
 
     def _end_site(self) -> None:
         fields, self._fields = self._fields, {}
+        self._has_site = True
+        named = (*CANONICAL.items(), *self._aliases.items(), *self._namespaces.items())
+        self._numbers = {name.lower(): number for name, number in named if name}
         self.events.append(
             DumpSite(
                 name=fields.get("sitename", ""),
@@ -290,10 +337,14 @@ class _Document:
                 language=self._language,
                 capitalised=fields.get("case", "first-letter") == "first-letter",
                 namespaces=MappingProxyType(self._namespaces),
+                aliases=MappingProxyType(self._aliases),
+                cases=MappingProxyType(self._cases),
             )
         )
 
     def _begin_page(self) -> None:
+        if not self._has_site:
+            self._end_site()  # the element is optional, and missing before 0.3
         self.pages += 1
         self._fields, self._redirect, self._started, self._revisions = {}, None, False, 0
         self._passing = self.pages <= self._skip_pages
@@ -304,20 +355,31 @@ class _Document:
         title = self._fields.get("title", "")
         if not title:
             raise self._damaged("a page has no title")
-        page_id = self._integer(self._fields.get("id", ""), f"id of page {title!r}")
+        page_id = self._optional("id", f"id of page {title!r}")
         if self._after_page_id is not None:
             self._passing = True
             if page_id == self._after_page_id:
                 self._after_page_id = None
             return
-        namespace = self._integer(self._fields.get("ns", "0"), f"namespace of page {title!r}")
+        namespace = self._optional("ns", f"namespace of page {title!r}")
+        if namespace is None:
+            namespace = self._namespace_of(title)
+        self._title, self._title_namespace = title, namespace
         self.events.append(PageStart(title, namespace, page_id, self._redirect, self.pages - 1))
+
+    def _namespace_of(self, title: str) -> int:
+        """By the name before the colon: dumps before 0.6 say it nowhere else."""
+        prefix, colon, rest = title.partition(":")
+        return self._numbers.get(prefix.strip().replace("_", " ").lower(), 0) if colon and rest.strip() else 0
+
+    def _optional(self, name: str, what: str) -> int | None:
+        return self._integer(self._fields[name], what) if self._fields.get(name, "").strip() else None
 
     def _end_page(self) -> None:
         if not self._started and not self._passing:
             self._start_page()
         if not self._passing:
-            self.events.append(PageEnd(int(self._fields["id"]), self._revisions))
+            self.events.append(PageEnd(self._optional("id", "id of a page"), self._revisions))
         self._passing, self._chars = False, None
 
     def _begin_revision(self) -> None:
@@ -328,17 +390,27 @@ class _Document:
     def _end_revision(self) -> None:
         fields, self._revision = self._revision, {}
         self._revisions += 1
+        size = self._integer(fields["bytes"], "size of a text") if fields.get("bytes") else None
+        text = fields.get("text")
+        if text == "" and size != 0 and "elsewhere" in fields:
+            raise NotADump(
+                f"it is a stub, which has no texts (page {self._title!r} is the first): "
+                "take the dump with the texts, pages-articles or pages-meta-history"
+            )
         self.events.append(
             Revision(
-                revision_id=self._integer(fields.get("id", ""), "id of a revision"),
+                revision_id=self._integer(fields["id"], "id of a revision") if fields.get("id", "").strip() else None,
                 timestamp_ms=self._instant(fields.get("timestamp", "")),
                 contributor=fields.get("username") or fields.get("ip") or None,
                 anonymous="username" not in fields and "ip" in fields,
                 comment=fields.get("comment", ""),
-                text=fields.get("text"),
-                sha1=fields.get("sha1") or None,
+                text=text,
+                # The revision's own is that of all its texts together, where there are several.
+                sha1=fields.get("text sha1") or (fields.get("sha1") if "slots" not in fields else None) or None,
                 minor="minor" in fields,
-                model=fields.get("model", "wikitext"),
+                model=fields.get("model") or model_of_title(self._title, self._title_namespace),
+                size_bytes=size,
+                slots=int(fields.get("slots", "0")),
             )
         )
 
@@ -350,8 +422,10 @@ class _Document:
         return int(digits)
 
     def _instant(self, text: str) -> int:
+        """An xsd:dateTime: it may have a fraction, another zone, or none, which is UTC here."""
         try:
-            instant = datetime.strptime(text.strip(), "%Y-%m-%dT%H:%M:%S%z")
+            instant = datetime.fromisoformat(text.strip())
         except ValueError:
             raise self._damaged(f"the time of a revision is {text[:40]!r}") from None
-        return round(instant.timestamp() * 1000)
+        since = (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)) - _EPOCH
+        return since // timedelta(milliseconds=1)

@@ -19,6 +19,14 @@ PIECE_BYTES: Final = 256 * 1024  # decompressed at most per piece: a compression
 _BZ2_MAGIC: Final = b"BZh"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
+# Archives that are refused by name, with the command that unpacks them to a pipe.
+_ARCHIVES: Final = (
+    (b"7z\xbc\xaf\x27\x1c", "7z archive", "7z x -so FILE"),
+    (b"PK\x03\x04", "zip archive", "unzip -p FILE"),
+    (b"\xfd7zXZ\x00", "xz file", "xz -dc FILE"),
+    (b"\x28\xb5\x2f\xfd", "zstd file", "zstd -dc FILE"),
+)
+_HEAD_BYTES: Final = max(len(magic) for magic, _, _ in _ARCHIVES)
 
 
 class DumpError(Exception):
@@ -57,8 +65,11 @@ class DumpBytes:
 
     def __iter__(self) -> Iterator[bytes]:
         head = self._read()
-        while 0 < len(head) < len(_BZ2_MAGIC) and (more := self._read()):
+        while 0 < len(head) < _HEAD_BYTES and (more := self._read()):
             head += more  # a pipe may hand out single bytes
+        for magic, kind, command in _ARCHIVES:
+            if head.startswith(magic):
+                raise NotADump(f"it is a {kind}; unpack it first: {command} | wikka import -")
         if head.startswith(_BZ2_MAGIC):
             yield from self._bzip2(head)
         elif head.startswith(_GZIP_MAGIC):

@@ -13,6 +13,8 @@ paragraph here; a further table or cell that it passes over does not.
         a fourth part is the move that holds a page (``schema``).  ``backlinks`` and ``wanted`` have the pages that
         others include.
     2   A page may have a language (``page_languages``), by whose rules its words stand in ``terms``.
+    3   Imported revisions have their text as it came beside them, in the family ``source`` (``schema``), which is no
+        cell of a page.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from columnar.client import Connection
 from wikka_port.accounts.tables import SITE
 from wikka_port.schema import TableSpec
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 INCLUDES_LISTED: Final = 1  # the first with included pages in ``backlinks``
 ROW: Final = b"format"
 NUMBER: Final = b"secret:number"

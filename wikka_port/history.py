@@ -51,13 +51,21 @@ def revision_at(
 
 
 def chain(
-    connection: Connection, key: bytes, newest: Head, start: int, *, bodies: bool, expected: int = _BATCH_META
+    connection: Connection,
+    key: bytes,
+    newest: Head,
+    start: int,
+    *,
+    bodies: bool,
+    expected: int = _BATCH_META,
+    further: Collection[bytes] = (),
 ) -> Iterator[tuple[Head, Cells]]:
-    """Which revision and its cells, from number ``start`` (or the newest) down."""
+    """Which revision and its cells, from number ``start`` (or the newest) down; ``further``: columns beside them."""
     first = min(start, newest.number)
     # One more above tells which of several rows of number ``first`` is the one.
     for begin in (min(first + 1, newest.number), newest.number):
-        rows = groupby(_rows(connection, newest.place(key), begin, bodies, expected), lambda row: row[0].number)
+        found = _rows(connection, newest.place(key), begin, bodies, expected, further)
+        rows = groupby(found, lambda row: row[0].number)
         group = next(rows, None)
         if group is None:
             return
@@ -80,13 +88,13 @@ def chain(
 
 
 def _rows(
-    connection: Connection, place: bytes, begin: int, bodies: bool, expected: int
+    connection: Connection, place: bytes, begin: int, bodies: bool, expected: int, further: Collection[bytes]
 ) -> Iterator[tuple[Head, dict[bytes, bytes]]]:
     batch = min(expected + 2, _BATCH_BODIES if bodies else _BATCH_META)
     found = connection.table(schema.REVISIONS).scan(
         row_start=schema.revisions_from(place, begin),
         row_stop=schema.revisions_end(place),
-        columns=None if bodies else [b"meta"],
+        columns=[*(schema.SHOWN if bodies else (b"meta",)), *further],
         batch_size=max(batch, 2),
     )
     for row, cells in found:
@@ -96,8 +104,15 @@ def _rows(
 def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
     """The page's cells of its newest revision, where the row still has those of another."""
     head = head_of(row)
-    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head))
+    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head), columns=list(schema.SHOWN))
     if not found:
         return row
     name = row.get(schema.NAME, found.get(schema.NAME, b""))  # a renamed page has another name than its revisions
     return {**row, **page_cells_of_revision(head, found), schema.NAME: name}
+
+
+def source_of(connection: Connection, key: bytes, head: Head) -> str | None:
+    """The text of that revision as an import brought it; None: it was written here, or came before that was kept."""
+    row = schema.revision_row(key, head)
+    value = connection.table(schema.REVISIONS).row(row, columns=[schema.SOURCE]).get(schema.SOURCE)
+    return None if value is None else value.decode(errors="replace")

@@ -1,8 +1,11 @@
 """A MediaWiki dump as parts of pages in our markup, in constant memory.
 
-One part holds the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS``
-allow; within a part they are put in the order of their times.  Counts what was converted and what
-could not be.  Knows nothing of the store.
+One part holds the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS`` allow.  The
+revisions of a page are put in the order of their times before the first part is given on (``revision_spool``), in
+whatever order the dump has them.  A page of more than SPOOLED_CHARS is given on in several such runs, each in order;
+the store then merges them.  Counts what was converted and what could not be, and compares sizes and checksums.
+
+Knows nothing of the store.
 """
 
 from __future__ import annotations
@@ -10,21 +13,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha1
 from typing import Final
 
 from wikka_port.dump import DumpReader, DumpSite, PageEnd, PageStart, Revision
-from wikka_port.import_plan import ImportedRevision, PagePart, attribution
+from wikka_port.dump_models import WIKITEXT
+from wikka_port.import_plan import ImportedRevision, PagePart, attribution, files_address
+from wikka_port.limits import NAMED_MISMATCHES, SPOOLED_CHARS, SPOOLED_REVISIONS
 from wikka_port.look_alikes import look_alike
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
 from wikka_port.markup.mediawiki_titles import CATEGORY
 from wikka_port.names import InvalidName, normalise
+from wikka_port.next_revision import BODY_BYTES_MAX
 from wikka_port.page_languages import known
+from wikka_port.revision_spool import RevisionSpool
 
 PART_REVISIONS: Final = 64
 PART_CHARS: Final = 4_000_000
-WIKITEXT: Final = "wikitext"
-_FILES: Final = "/Special:FilePath/"  # every MediaWiki leads from there to the file, also to one of a shared site
 _MEMBERS: Final = "{{category}}"
 
 
@@ -40,6 +47,8 @@ class Counts:
     refused: list[str] = field(default_factory=list)  # titles that cannot be names here
     cut: list[str] = field(default_factory=list)  # pages over a bound: kept whole, shown and indexed up to it
     look_alikes: list[str] = field(default_factory=list)  # names that nobody could give a page here: kept
+    mismatches: int = 0  # texts whose size or checksum is not what the dump says
+    mismatched: list[str] = field(default_factory=list)  # the first of them, by name
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
@@ -67,6 +76,10 @@ class PartReader:
         self._dialect = Dialect.of({})
 
     def __iter__(self) -> Iterator[PagePart]:
+        with RevisionSpool(PART_REVISIONS, PART_CHARS) as spool:
+            yield from self._parts(spool)
+
+    def _parts(self, spool: RevisionSpool) -> Iterator[PagePart]:
         open_page: _OpenPage | None = None
         for event in self._reader:
             if isinstance(event, DumpSite):
@@ -79,20 +92,31 @@ class PartReader:
             elif open_page is None:
                 continue
             elif isinstance(event, Revision):
-                if open_page.is_full:
+                if spool.chars >= SPOOLED_CHARS or len(spool) >= SPOOLED_REVISIONS:
+                    yield from self._run(open_page, spool)
                     yield open_page.take(is_last=False)
-                open_page.add(self._converted(open_page, event))
+                spool.add(event)
             elif isinstance(event, PageEnd):
+                yield from self._run(open_page, spool)
                 yield self._end(open_page)
                 open_page = None
 
+    def _run(self, page: _OpenPage, spool: RevisionSpool) -> Iterator[PagePart]:
+        """The parts of what is in ``spool`` but for the last one, which stays open."""
+        for revision in spool.in_order():
+            if page.is_full:
+                yield page.take(is_last=False)
+            page.add(self._converted(page, revision))
+
     def _dialect_of(self, site: DumpSite) -> Dialect:
-        there = site.base.rpartition("/")[0] + _FILES if site.base.startswith(("http://", "https://")) else ""
+        there = files_address(site.base)
         return Dialect.of(
             site.namespaces,
             capitalised=site.capitalised,
             pictures=self._pictures.rstrip("/") + "/" if self._pictures else there,
             shows_pictures=bool(self._pictures),
+            aliases=site.aliases,
+            cases=site.cases,
         )
 
     def _begin(self, page: PageStart) -> _OpenPage | None:
@@ -120,23 +144,52 @@ class PartReader:
         if text is None:
             counts.unconverted["text hidden by the site"] += 1
             text = ""
+        else:
+            self._compare(page, revision, text)
+        if revision.slots:
+            counts.unconverted["text of a further slot"] += revision.slots
         if revision.model == WIKITEXT:
             hint = page.start.redirect_target
             result = convert(text, namespaces=self._dialect, title=page.start.title, redirect_hint=hint)
+            if len(result.text) > BODY_BYTES_MAX // 4 and len(result.text.encode()) > BODY_BYTES_MAX:
+                counts.unconverted["text that grows over the bound: shown as its source"] += 1
+                result = convert_source(text, model=revision.model)
         else:
             result = convert_source(text, model=revision.model)
         is_category = page.start.namespace == CATEGORY and result.redirect is None
         body = f"{result.text}\n\n{_MEMBERS}".lstrip("\n") if is_category else result.text
         counts.converted.update(result.converted)
         counts.unconverted.update(result.unconverted)
+        time_ms = max(revision.timestamp_ms, 1)
         return ImportedRevision(
-            time_ms=max(revision.timestamp_ms, 0),
+            time_ms=time_ms,
             author=revision.contributor or "(hidden)",
             note=revision.comment,
             body=body,
             links=len({*result.links, *result.categories}),
             is_redirect=result.redirect is not None,
+            minor=revision.minor,
+            source=text,
+            revision_id=revision.revision_id,
+            attribution=page.attribution(time_ms),
         )
+
+    def _compare(self, page: _OpenPage, revision: Revision, text: str) -> None:
+        """The size and the checksum with what the dump says of them.  The text is taken as it is."""
+        if revision.size_bytes is None and revision.sha1 is None:
+            return
+        data = text.encode(errors="replace")
+        said = []
+        if revision.size_bytes is not None and revision.size_bytes != len(data):
+            said.append(f"{len(data):,} bytes instead of {revision.size_bytes:,}")
+        if revision.sha1 is not None and revision.sha1.lstrip("0") != _sha1_base_36(data):
+            said.append("another SHA-1 than the dump says")
+        if said:
+            self.counts.mismatches += 1
+            if len(self.counts.mismatched) < NAMED_MISMATCHES:
+                at = f"{datetime.fromtimestamp(revision.timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+                which = f"revision {revision.revision_id}" if revision.revision_id is not None else "the revision"
+                self.counts.mismatched.append(f"{page.start.title}: {which} of {at} has {' and '.join(said)}")
 
     def _end(self, page: _OpenPage) -> PagePart:
         part = page.take(is_last=True)
@@ -147,6 +200,17 @@ class PartReader:
             self.counts.links += part.revisions[-1].links
             self.counts.redirects += part.revisions[-1].is_redirect
         return part
+
+
+def _sha1_base_36(data: bytes) -> str:
+    """As MediaWiki writes it, without zeros at its begin."""
+    digest = sha1(data, usedforsecurity=False).digest()
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    number, out = int.from_bytes(digest, "big"), ""
+    while number:
+        number, digit = divmod(number, 36)
+        out = digits[digit] + out
+    return out
 
 
 class _OpenPage:
@@ -167,12 +231,14 @@ class _OpenPage:
 
     def add(self, revision: ImportedRevision) -> None:
         self._revisions.append(revision)
-        self._chars += len(revision.body)
+        self._chars += len(revision.body) + len(revision.source or "")
+
+    def attribution(self, time_ms: int) -> str:
+        return attribution(self._site.name, self._site.base, self.start.title, time_ms, self._licence)
 
     def take(self, *, is_last: bool) -> PagePart:
-        revisions = tuple(sorted(self._revisions, key=lambda revision: revision.time_ms))
-        newest_ms = revisions[-1].time_ms if revisions else 0
-        line = attribution(self._site.name, self._site.base, self.start.title, newest_ms, self._licence)
+        revisions = tuple(self._revisions)
+        line = revisions[-1].attribution or "" if revisions else ""
         part = PagePart(
             self.name, self.start.ordinal, self._first, revisions, line, is_last, known(self._site.language)
         )

@@ -7,19 +7,24 @@ that the same dump always gives the same times.
     stored: none                        all revisions are new
     stored: the first n, at their times the others are new (an import goes on, or a later dump)
     stored: all, and maybe more         nothing to do
-    stored: something else              the page was written here: it is kept as it is
+    stored: something else              the page was written here too, or another dump has brought revisions that lie
+                                        among these: ``history_merge`` puts them in their places
 
 Knows nothing of the store and of dumps.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
+from functools import cached_property
+from hashlib import sha1
+from typing import Final
+from urllib.parse import SplitResult, quote, urlsplit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ImportedRevision:
     time_ms: int
     author: str
@@ -27,6 +32,43 @@ class ImportedRevision:
     body: str
     links: int
     is_redirect: bool
+    minor: bool = False
+    source: str | None = None  # the text as it came; None: there was none
+    revision_id: int | None = None  # there
+    attribution: str | None = None  # None: that of its page
+
+    @cached_property
+    def origin(self) -> Origin | None:
+        """What tells the revision from all others of its page; None where it has no source."""
+        if self.source is None:
+            return None
+        digest = sha1(self.source.encode(errors="replace"), usedforsecurity=False).hexdigest()
+        return Origin(self.time_ms, self.revision_id or 0, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whence an imported revision came: it is the same in every dump that has it, as MediaWiki compares revisions."""
+
+    time_ms: int  # there; here it may be some ms later, since times rise
+    revision_id: int  # there; 0: the dump does not say it
+    sha1: str  # of the text as it came, hexadecimal
+
+    def pack(self) -> bytes:
+        return f"{self.time_ms} {self.revision_id} {self.sha1}".encode()
+
+    @classmethod
+    def parse(cls, value: bytes | None) -> Origin | None:
+        """None for what is no such value."""
+        found = _ORIGIN.fullmatch(value or b"")
+        return cls(int(found[1]), int(found[2]), found[3].decode()) if found is not None else None
+
+    def is_of(self, other: Origin) -> bool:
+        """The same revision: another site, or an import there, gives it another id."""
+        return self.time_ms == other.time_ms and self.sha1 == other.sha1
+
+
+_ORIGIN: Final = re.compile(rb"([0-9]{1,15}) ([0-9]{1,19}) ([0-9a-f]{40})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +86,9 @@ class PagePart:
     @property
     def last(self) -> int:
         return self.first + len(self.revisions) - 1
+
+
+MOVED_MS: Final = 1_000  # a time rises by less, behind others of the same second
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +113,8 @@ def plan(part: PagePart, newest: int, stored: Mapping[int, int]) -> PagePlan:
     ``stored`` must reach from one before the part's first revision up to its last, as far as there are any.
     """
     times = rising(part.revisions, stored.get(part.first - 1, -1))
+    if newest and any(at - revision.time_ms >= MOVED_MS for revision, at in zip(part.revisions, times, strict=True)):
+        return PagePlan((), kept=True)  # later ones are there
     numbered = list(zip(range(part.first, part.last + 1), part.revisions, times, strict=True))
     if newest < part.first - 1:
         return PagePlan((), kept=True)  # what the part goes on from is not there
@@ -82,14 +129,54 @@ _CC_4_SINCE_MS = 1_686_096_000_000  # 7 June 2023: Wikimedia's texts went from C
 
 def attribution(site: str, base: str, title: str, time_ms: int, licence: str | None) -> str:
     """The line that an imported page shows: whence it is, by whom, under what licence."""
-    address = base.rpartition("/")[0] + "/" + quote(title.replace(" ", "_"), safe="/:@!$*(),;~-._")
-    text = f"From {site or 'another wiki'}, {address}, by its contributors there"
+    address = page_address(base, quote(title.replace(" ", "_"), safe="/:@!$*(),;~-._"))
+    text = f"From {site or 'another wiki'}, {address or title}, by its contributors there"
     licence = licence or _known_licence(base, time_ms)
     return f"{text}; {licence}." if licence else f"{text}; under the licence of that site."
 
 
+_ARTICLE_FOLDERS: Final = ("/index.php/", "/wiki/")
+_TITLE_IN_QUERY: Final = re.compile(r"([?&]title=)[^&#]*")
+
+
+def page_address(base: str, written: str) -> str:
+    """The address of a page at the site whose first page is ``base``; ``written``: its title, quoted.  "": no base.
+
+    A site without short addresses names its pages in the query: ``index.php?title=Main_Page``.
+    """
+    if not base:
+        return ""
+    query = _TITLE_IN_QUERY.search(base)
+    if query is not None:
+        return f"{base[: query.end(1)]}{written}{base[query.end() :]}"
+    parts = _split(base)
+    folder = next((parts.path.partition(mark)[0] + mark for mark in _ARTICLE_FOLDERS if mark in parts.path), "")
+    folder = folder or parts.path.rpartition("/")[0] + "/"  # the name of the first page may have strokes: it is rare
+    scheme = f"{parts.scheme}:" if parts.scheme else ""
+    site = f"{scheme}//{parts.netloc}" if parts.netloc else ""
+    return f"{site}{folder}{written}"
+
+
+def files_address(base: str) -> str:
+    """The address that the name of a file is put behind; "": nobody knows it.
+
+    Every MediaWiki leads from there to the file, also to one of a shared site.
+    """
+    if not base.startswith(("http://", "https://")):
+        return ""
+    query = _TITLE_IN_QUERY.search(base)
+    return page_address(base if query is None else base[: query.end()], "Special:FilePath/")
+
+
+def _split(base: str) -> SplitResult:
+    try:
+        return urlsplit(base)
+    except ValueError:  # brackets that are no address of IPv6
+        return urlsplit("")
+
+
 def _known_licence(base: str, time_ms: int) -> str:
-    host = base.partition("//")[2].partition("/")[0]
+    host = _split(base).netloc
     if not host.endswith(_WIKIMEDIA):
         return ""
     return "CC BY-SA 3.0 and GFDL" if time_ms < _CC_4_SINCE_MS else "CC BY-SA 4.0"

@@ -73,12 +73,13 @@ class Importer:
 
     def run(self) -> ImportSummary:
         """Raises DumpError, StoreAway; what was stored until then stays, and the next import goes on."""
-        with BulkSaver(self._wiki, self._note) as saver:
+        with BulkSaver(self._wiki, self._note, merges=True) as saver:
             for group in self._groups():
                 saver.put(group, group[-1].ordinal + (1 if group[-1].is_last else 0))
                 if not group[-1].is_last or group[0].first > 1:
                     saver.drain()  # the next part of the page builds on this one
             saver.drain()
+            saver.clear()
         self._wiki.store.run(lambda c: c.table(schema.IMPORTS).delete(self._row))
         return ImportSummary(self._parts.counts, saver.stored, self.begun_behind, saver.waited_s)
 

@@ -62,6 +62,16 @@ MINOR_STEPS: Final = 10  # pages of a list of changes that are looked at for edi
 
 ROWS_PER_CALL: Final = 500  # of the indexes, written or looked at in one call of the store
 
+# --- imports --------------------------------------------------------------------------------------
+
+# Of one page, put in the order of their times on disk before they are stored; more are stored in several runs.
+SPOOLED_CHARS: Final = 4_000_000_000
+SPOOLED_REVISIONS: Final = 1_000_000
+MERGED_ROWS: Final = 64  # revisions of one call, where new ones come between those that are there
+MERGED_CHARS: Final = 1_000_000
+MERGED_LEFT: Final = 100_000  # rows that merges have left; with more the triggers are waited for, and they are removed
+NAMED_MISMATCHES: Final = 100  # texts of another size than the dump says, by name; all are counted
+
 # --- drafts and previews of one network ------------------------------------------------------------
 # A class behind one address writes at once.
 

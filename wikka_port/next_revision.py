@@ -38,18 +38,24 @@ def draft_after(
     markup: str | None = None,
     minor: bool = False,
     language: str | None = None,
+    source: str | None = None,
+    origin: bytes = b"",
+    begin: Head | None = None,
 ) -> Draft:
-    """The revision that follows the one in ``row`` (the page's cells; empty for a new page)."""
+    """The revision that follows the one in ``row`` (the page's cells; empty for a new page).
+
+    ``begin``: number and history of a first revision, where another one than 1 of the page's own.
+    """
     size = len(body.encode(errors="replace"))
     if size > BODY_BYTES_MAX:
         raise PageTooBig(size)
     old = head_of(row)
     page = page_of(old, row) if old.number else None
-    begin = max(page.time_ms if page else 0, number_in(row, schema.STAMP)) + 1
-    at = min(max(time_ms, begin), schema.TIME_MAX_MS)
+    earliest = max(page.time_ms if page else 0, number_in(row, schema.STAMP)) + 1
+    at = min(max(time_ms, earliest), schema.TIME_MAX_MS)
     draft = Draft(
         name=name,
-        head=_next_head(name, row, old),
+        head=_next_head(name, row, old) if begin is None else replace(begin, token=b""),
         previous=old.token if page else b"",
         time_ms=at,
         author=_storable(author),
@@ -63,6 +69,8 @@ def draft_after(
         markup=_markup_after(row, markup),
         minor=minor if minor or schema.MINOR in row else None,
         language=_language_after(row, language),
+        source=source,
+        origin=origin,
     )
     token = revision_token(
         name,

@@ -86,6 +86,8 @@ class Draft:
     markup: str = ""  # "": no cell, as of pages that never had another than Wikka markup
     minor: bool | None = None  # None: no cell
     language: str = ""  # "": no cell
+    source: str | None = None  # as it came by an import; None: no cell
+    origin: bytes = b""  # of an import; b"": no cell
 
 
 def _shared(draft: Draft) -> dict[bytes, bytes]:
@@ -110,6 +112,8 @@ def revision_cells(draft: Draft) -> dict[bytes, bytes]:
         schema.REVISION_AUTHOR: draft.author.encode(),
         schema.REVISION_NOTE: draft.note.encode(),
         schema.REVISION_BODY: draft.body.encode(),
+        **({schema.SOURCE: draft.source.encode(errors="replace")} if draft.source is not None else {}),
+        **({schema.ORIGIN: draft.origin} if draft.origin else {}),
     }
 
 
@@ -131,7 +135,8 @@ def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
         schema.REVISION_NOTE: schema.NOTE,
         schema.REVISION_BODY: schema.BODY,
     }
-    of_revision = {moved.get(column, column): value for column, value in cells.items()}
+    beside = (schema.SOURCE, schema.ORIGIN)
+    of_revision = {moved.get(column, column): value for column, value in cells.items() if column not in beside}
     return {schema.HEAD: head.unmarked().pack(), **of_revision}
 
 

@@ -48,6 +48,7 @@ from wikka_port.editing.keeping import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.folder_format import Folder, looked_at
 from wikka_port.history import fresh_cells
+from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.moving.mover import Mover
 from wikka_port.moving.refusals import Busy
@@ -64,9 +65,11 @@ from wikka_port.page_rows import (
     is_revision,
     is_stale,
     is_there,
+    language_of,
     page_cells,
     page_of,
     revision_cells,
+    time_of,
 )
 from wikka_port.preparation import TABLES, prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
@@ -194,6 +197,25 @@ class Wiki(Listings):
 
         return self.store.run(work)
 
+    def head(self, name: str) -> Head:
+        """The word on the newest revision; NO_HEAD: there is no such page."""
+        return self.store.run(lambda c: _head(c, page_key(name))[0])
+
+    def source(self, name: str, number: int | None = None) -> str | None:
+        """The text of a revision as it came by an import; None: there is none.  Without ``number``: of the newest."""
+        key = page_key(name)
+
+        def work(connection: Connection) -> str | None:
+            newest, hidden = _head(connection, key)
+            start = newest.number if number is None else number
+            if not 0 < start <= newest.number or start in hidden:
+                return None
+            found = history.chain(connection, key, newest, start, bodies=False, expected=1)
+            head = next((head for head, _ in found), None)
+            return history.source_of(connection, key, head) if head is not None and head.number == start else None
+
+        return self.store.run(work)
+
     # --- writing -----------------------------------------------------------------------------------
 
     def save(
@@ -263,10 +285,14 @@ class Wiki(Listings):
         return row
 
     def stage(self, drafts: Collection[Draft]) -> None:
-        """Step 2, for several revisions; on Columnar in one call.  A language that no page had is listed before."""
-        self._list_languages({draft.language for draft in drafts} - {""})
-        stage = _stage_together if self.store.is_columnar else _stage_singly
-        self.store.run(lambda connection: stage(connection, drafts))
+        """Step 2, for several revisions; on Columnar in one call."""
+        self.stage_rows({_staged_row(draft): revision_cells(draft) for draft in drafts})
+
+    def stage_rows(self, rows: Mapping[bytes, Cells]) -> None:
+        """As ``stage``, of rows that are made already.  A language that no page had is listed before."""
+        self._list_languages({language_of(cells) for cells in rows.values()} - {""})
+        stage = _put_together if self.store.is_columnar else _put_singly
+        self.store.run(lambda connection: stage(connection, rows))
 
     def _list_languages(self, codes: Collection[str]) -> None:
         """List the languages that this process has not listed yet."""
@@ -277,10 +303,15 @@ class Wiki(Listings):
     def unstage(self, drafts: Collection[Draft]) -> None:
         """Remove what ``stage`` put; for revisions that will not be committed."""
 
+        self.remove_rows([_staged_row(draft) for draft in drafts])
+
+    def remove_rows(self, rows: Collection[bytes]) -> None:
+        """Remove rows of revisions that are on no chain."""
+
         def work(connection: Connection) -> None:
-            with connection.table(schema.REVISIONS).batch() as batch:
-                for draft in drafts:
-                    batch.delete(_staged_row(draft))
+            with connection.table(schema.REVISIONS).batch(batch_size=ROWS_PER_CALL) as batch:
+                for row in rows:
+                    batch.delete(row)
 
         self.store.run(work)
 
@@ -394,18 +425,15 @@ def _staged_row(draft: Draft) -> bytes:
     return schema.revision_row(page_key(draft.name), draft.head)
 
 
-def _stage_together(connection: Connection, drafts: Collection[Draft]) -> None:
+def _put_together(connection: Connection, rows: Mapping[bytes, Cells]) -> None:
     connection.table(schema.REVISIONS).mutate_rows(
-        {
-            _staged_row(draft): [Put(column, value, draft.time_ms) for column, value in revision_cells(draft).items()]
-            for draft in drafts
-        }
+        {row: [Put(column, value, time_of(cells)) for column, value in cells.items()] for row, cells in rows.items()}
     )
 
 
-def _stage_singly(connection: Connection, drafts: Collection[Draft]) -> None:
-    for draft in drafts:
-        connection.table(schema.REVISIONS).put(_staged_row(draft), revision_cells(draft), timestamp=draft.time_ms)
+def _put_singly(connection: Connection, rows: Mapping[bytes, Cells]) -> None:
+    for row, cells in rows.items():
+        connection.table(schema.REVISIONS).put(row, cells, timestamp=time_of(cells))
 
 
 def rights_in(row: Cells) -> PageRights:

@@ -3,7 +3,7 @@
     table      row                                          families   serves
     pages      md5; ``~acl`` (``rights.rules``) and         meta body user note acl   show a page; does it exist
                ``~languages`` (``page_languages``)
-    revisions  md5, inverted number (10), ":", token (16)   meta body  history newest first; one revision
+    revisions  md5, inverted number (10), ":", token (16)   meta body source   history newest first; one revision
     backlinks  md5                                          from to    who links here; what an index knows of a source
     names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
     changes    salt, inverted ms (13), md5, inverted number meta       recent changes newest first
@@ -30,6 +30,8 @@ Cells of a page row, all stamped with the time of the revision, or of the move t
 and, of times of their own, acl:read acl:write and others, which are nobody's revision (``rights.rules``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created meta:signed body:text
+and, where it was imported, source:text, the text as it came, and source:origin (``import_plan.Origin``), by which a
+    later import knows it again.  No cell of a page's row follows from these
 Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note meta:signed
 
 ``meta:format`` of a page row and of a revision row: "markdown" or "wikka" (``markup.formats``); absent: Wikka markup.
@@ -83,7 +85,7 @@ _DERIVED: Final[Mapping[str, str]] = {"DELETE_MARKERS": str(MARKERS_MS)}
 _DENSE: Final[Mapping[str, str]] = {"COMPRESSION": "ZSTD"}  # the index of words is a quarter smaller by it
 TABLES: Final = (
     TableSpec(PAGES, {"meta": _ONE, "body": _ONE, "user": _ONE, "note": _ONE, "acl": _ONE}, {}),
-    TableSpec(REVISIONS, {"meta": _ONE, "body": _ONE}, {}),
+    TableSpec(REVISIONS, {"meta": _ONE, "body": _ONE, "source": _ONE}, {}),
     TableSpec(BACKLINKS, {"from": _ONE, "to": _ONE}, _DERIVED),
     TableSpec(NAMES, {"meta": _ONE}, _DERIVED),
     TableSpec(CHANGES, {"meta": _ONE}, _DERIVED),
@@ -117,6 +119,9 @@ NOTE: Final = b"note:latest"
 REVISION_AUTHOR: Final = b"meta:author"
 REVISION_NOTE: Final = b"meta:note"
 REVISION_BODY: Final = b"body:text"
+SOURCE: Final = b"source:text"
+ORIGIN: Final = b"source:origin"
+SHOWN: Final = (b"meta", b"body")  # families of a revision without its source
 
 FROM: Final = b"from:"
 TO: Final = b"to:"

@@ -299,6 +299,34 @@ def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
         yield Put(schema.CHANGES, *change_entry(key, head, seen.revision, schema.USER, schema.NOTE))
         if seen.revision.get(schema.PREVIOUS) and (has_left or not before.number):
             yield from _entries(client, key, seen.revision[schema.NAME], head, hidden_in(put))
+        elif before.number and seen.revision.get(schema.PREVIOUS) != before.token and head.token != before.token:
+            yield from _merged_entries(client, change, before, head)
+
+
+def _merged_entries(client: Connection, change: Change, before: Head, newest: Head) -> Effects:
+    """An import put revisions into the history: entries of the chain of before go where its revisions went."""
+    key, put = change.row, _put_by(change)
+    name, hidden = put[schema.NAME], hidden_in({**change.before, **put})
+    was = history.chain(client, key, before, before.number, bodies=False)
+    old = next(was, None)
+    rows: set[bytes] = set()
+    stale: dict[bytes, None] = {}
+    for head, found in history.chain(client, key, newest, newest.number, bodies=False):
+        while old is not None and old[0].number > head.number:
+            stale[schema.change_row(key, time_of(old[1]), old[0].number)] = None
+            old = next(was, None)
+        if old is not None and (old[0].number, old[0].token) == (head.number, head.token):
+            break
+        if head.number not in hidden:
+            row, entry = entry_of_revision(key, name, head, found)
+            rows.add(row)
+            yield Put(schema.CHANGES, row, entry)
+        if old is not None and old[0].number == head.number:
+            stale[schema.change_row(key, time_of(old[1]), old[0].number)] = None
+            old = next(was, None)
+    for row in stale:
+        if row not in rows:
+            yield Delete(schema.CHANGES, row, ENTRY_COLUMNS)
 
 
 def _entries(client: Connection, key: bytes, name: bytes, newest: Head, hidden: Collection[int]) -> Effects:
@@ -358,6 +386,7 @@ ENTRY_COLUMNS: Final = (
     schema.REVISION_AUTHOR,
     schema.REVISION_NOTE,
     schema.SIGNED,
+    schema.MINOR,
 )
 
 # One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one look and one

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from waitress import wasyncore
-from waitress.parser import HTTPRequestParser
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import create_server
 from waitress.utilities import RequestEntityTooLarge
 
@@ -46,6 +46,18 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
 
     error: Any
     _surplus = 0  # bytes of such a body that are still to come
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Raises ParsingError where the length of the body is said in two ways (RFC 9112, 6.1).
+
+        A proxy that believes the other one would take the end of the body for the next request: it is refused, and the
+        connection is closed.
+        """
+        super().parse_header(header_plus)
+        if self.chunked and "CONTENT_LENGTH" in self.headers:
+            raise ParsingError("A request has either Content-Length or Transfer-Encoding, not both.")
+        if "TRANSFER_ENCODING" in self.headers:  # taken away where it is understood
+            raise ParsingError("Transfer-Encoding needs HTTP/1.1.")
 
     def received(self, data: bytes) -> int:
         if self._surplus:

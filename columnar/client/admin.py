@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from columnar.model.inert_attributes import attribute_name
 from columnar.wire.idl import columnar
 
 if TYPE_CHECKING:
@@ -138,17 +139,19 @@ class Admin:
         self._connection.call("disableTable", _bytes(table))
 
     def drop(self, table: Name, *, disable: bool = False) -> None:
-        """``disable``: first, where it is enabled; else an enabled table is refused, as in HBase."""
-        if disable and self.is_enabled(table):
-            self.disable(table)
-        self._connection.call("deleteTable", _bytes(table))
+        """``disable``: an enabled table too, in one step: if it is refused, the table stays enabled.
 
-    def truncate(self, table: Name, *, preserve_splits: bool = False) -> int:
+        Without it an enabled table is refused, as in HBase.
+        """
+        self._connection.call("columnarDropTable" if disable else "deleteTable", _bytes(table))
+
+    def truncate(self, table: Name, *, preserve_splits: bool = False, enable: bool = False) -> int:
         """Remove all rows at once; how many regions they were in.
 
+        ``enable``: a disabled table is enabled by the same step, as in HBase; else it stays disabled.
         Refused where somebody must hear of each row (a trigger, CHANGE_LOG, DELETE_MARKERS).
         """
-        return int(self._connection.call("columnarTruncateTable", _bytes(table), preserve_splits))
+        return int(self._connection.call("columnarTruncateTable", _bytes(table), preserve_splits, enable))
 
     def delete_rows(
         self,
@@ -206,8 +209,15 @@ class Admin:
 
     # --- namespaces --------------------------------------------------------------------------------
 
-    def create_namespace(self, name: Name) -> None:
-        self._connection.call("columnarCreateNamespace", _bytes(name))
+    def create_namespace(self, name: Name, configuration: Attributes | None = None) -> None:
+        self._connection.call("columnarCreateNamespace", _bytes(name), _configuration(configuration or {}))
+
+    def alter_namespace(self, name: Name, change: Attributes) -> None:
+        """Touch only the keys that are named; None as a value takes a key away."""
+        self._connection.call("columnarAlterNamespace", _bytes(name), _configuration(change))
+
+    def namespace_configuration(self, name: Name) -> dict[str, str]:
+        return _read_texts(self._connection.call("columnarDescribeNamespace", _bytes(name)))
 
     def drop_namespace(self, name: Name) -> None:
         """Only an empty one."""
@@ -230,16 +240,19 @@ def _text(value: Any) -> str:
 
 def _texts(given: Attributes) -> dict[str, str]:
     """Attributes as the wire has them: text, empty for the default."""
-    found = {}
-    for name, value in given.items():
-        if value is None:
-            text = ""
-        elif isinstance(value, bool):
-            text = "true" if value else "false"
-        else:
-            text = _text(value)
-        found[_HAPPYBASE_NAMES.get(name, name.upper())] = text
-    return found
+    return {_HAPPYBASE_NAMES.get(name, attribute_name(name)): _sent(value) for name, value in given.items()}
+
+
+def _configuration(given: Attributes) -> dict[str, str]:
+    return {name: _sent(value) for name, value in given.items()}
+
+
+def _sent(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _text(value)
 
 
 def _read_texts(found: Mapping[Any, Any]) -> dict[str, str]:

@@ -15,20 +15,28 @@ from columnar.wire.idl import columnar
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
 
-_OPS = {"<": 0, "<=": 1, "=": 2, "!=": 3, ">=": 4, ">": 5, "exists": 6, "absent": 7}
+_OPS = {"<": 0, "<=": 1, "=": 2, "!=": 3, ">=": 4, ">": 5, "exists": 6, "absent": 7, "absent or empty": 8}
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """``column op value``; with ``absent`` a cell that is not there or empty also matches."""
+    """``column op value``.
+
+    An empty cell exists: ``absent`` holds where ``exists`` does not.  ``absent or empty`` is what HBase's checkAndPut
+    expects without a value.
+    """
 
     column: bytes
     value: bytes | None = None
-    op: Literal["<", "<=", "=", "!=", ">=", ">", "exists", "absent"] = "="
+    op: Literal["<", "<=", "=", "!=", ">=", ">", "exists", "absent", "absent or empty"] = "="
 
     @staticmethod
     def absent(column: bytes) -> Expect:
         return Expect(column, None, "absent")
+
+    @staticmethod
+    def absent_or_empty(column: bytes) -> Expect:
+        return Expect(column, None, "absent or empty")
 
     @staticmethod
     def exists(column: bytes) -> Expect:

@@ -27,7 +27,7 @@ class TriggerStatus:
     parked_rows: int
     dead_letters: int
     last_error: str
-    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers
+    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers, with the cause
     registration: Registration | None = None  # None: of an older server, or of a trigger that cannot be read
 
 

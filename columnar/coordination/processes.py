@@ -31,6 +31,7 @@ from typing import Final
 
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of
 from columnar.coordination.doorbell import Handed, pair, ring
+from columnar.coordination.processor_time import ProcessorWatch
 
 _BEATS_READ: Final = 512  # at a time; older ones say nothing that the last does not
 
@@ -46,6 +47,7 @@ class Child:
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its status: reaped
         self._process = process
         self._beats = -1  # the pipe's read end; -1: closed
+        self._processor = ProcessorWatch(process.pid)
 
     def settings(self, line: bytes) -> None:
         """Give the child its settings; a child that has died meanwhile takes none."""
@@ -77,6 +79,10 @@ class Child:
     def ring(self, handed: Handed) -> bool:
         """As ``doorbell.ring``: hand a connection over.  False: the child takes none now."""
         return ring(self.doorbell, handed)
+
+    def has_worked(self) -> bool:
+        """Whether it has used a processor since the last call, a moment ago: it lives, though it says nothing."""
+        return not self.is_over and self._processor.has_worked(asyncio.get_running_loop().time())
 
     # --- watching ------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ STEP_OPERATIONS: Final = 64  # some 0.5 ms, but for a mutation of more
 STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch, but for a mutation of more: large ones count as several operations
 WAITING_BYTES: Final = 64 * 1024 * 1024
 PATIENCE_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
+QUIET_TRIES: Final = 3  # as many fail, within a second, while a region opens
 
 Told = Callable[[ColumnarError | None], None]
 
@@ -56,7 +57,9 @@ Told = Callable[[ColumnarError | None], None]
 class Job:
     """The effects of one slice of one call: queued, then perhaps aside, then over."""
 
-    __slots__ = ("at", "extra", "is_aside", "is_over", "keeper", "name", "size_bytes", "tell", "waits", "writes")
+    __slots__ = (
+        "at", "extra", "is_aside", "is_over", "keeper", "name", "obstacle", "size_bytes", "tell", "waits", "writes",
+    )  # fmt: skip
 
     def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: Told, keeper: str = "") -> None:
         """``keeper``: the view that writes its table; empty: a trigger, which writes none of those."""
@@ -71,6 +74,7 @@ class Job:
         self.waits: list[asyncio.Future[None]] = []  # distinct fsyncs
         self.is_aside = False
         self.is_over = False  # told, or given up
+        self.obstacle = ""  # why it is aside for long
 
     def has_gone(self) -> bool:
         return self.is_over
@@ -278,6 +282,7 @@ class Applier:
                 if isinstance(error, CallerError) or loop.time() >= ends_s:
                     self._tell(job, error)
                     return
+                job.obstacle = error.wire_message if tries > QUIET_TRIES else ""
                 _log.info("effects are written again in %.1f s: %s", pause_s(tries), error.text)
                 await asyncio.sleep(pause_s(tries))
             else:

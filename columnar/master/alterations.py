@@ -16,6 +16,7 @@ Triggers and logs bound what is allowed (promise 6: a derived table equals what 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import nullcontext
 
 from columnar.errors import (
@@ -30,6 +31,7 @@ from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
 from columnar.master.schema_changes import SchemaChanges, check_not_kept, ranges_from
 from columnar.model import region_messages as messages
 from columnar.model.alteration import TableChange, altered, expiry_changes
+from columnar.model.namespace_configuration import checked_configuration
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table, checked_namespace, namespace_of, table_name_text
 
@@ -91,8 +93,11 @@ class Alterations:
                     f"that vanish; drop the view first (columnar view drop {view.name}), alter, add it again"
                 )
 
-    async def truncate(self, name: bytes, preserve_splits: bool) -> int:
-        """All rows go as one atomic step; how many regions they were in."""
+    async def truncate(self, name: bytes, preserve_splits: bool, *, enable: bool = False) -> int:
+        """All rows go as one atomic step; how many regions they were in.
+
+        ``enable``: the same step enables a disabled table, as HBase's truncation does.
+        """
         async with self._triggers.lock, self._lock:
             entry = self._of_user(name, "truncated")
             self._check_unheard(entry.schema)
@@ -102,7 +107,7 @@ class Alterations:
                 await self._owner.ask(messages.PrepareRegions(table, tuple(regions)))
             # Rows written until the new ones serve count as written before: they go too.
             async with self._changes.losing(table.name):
-                old = await self._catalogue.adopt(table, regions)
+                old = await self._catalogue.adopt(table, regions, enable=enable)
             await self._changes.publish(self._catalogue.tables[table.name])
             await self._changes.close_dropped(old)
         _log.info("table %s truncated: %d regions in place of %d", table.name, len(starts), len(old))
@@ -139,12 +144,25 @@ class Alterations:
 
     # --- namespaces --------------------------------------------------------------------------------
 
-    async def create_namespace(self, name: bytes) -> None:
-        text = checked_namespace(name)
+    async def create_namespace(self, name: bytes, configuration: Mapping[str, str] | None = None) -> None:
+        text, checked = checked_namespace(name), checked_configuration(configuration or {})
         async with self._lock:
             if text in self._catalogue.namespaces:
                 raise NamespaceExists(f"{text}; there is nothing to make")
-            await self._catalogue.create_namespace(text)
+            await self._catalogue.create_namespace(text, checked)
+
+    async def alter_namespace(self, name: bytes, change: Mapping[str, str], *, replace: bool = False) -> None:
+        """Change the configuration: an empty text takes a key away.  ``replace``: also every key that is not named."""
+        async with self._lock:
+            text = self._known(name)
+            held = {} if replace else self._catalogue.configurations.get(text, {})
+            checked = checked_configuration({key: value for key, value in {**held, **change}.items() if value})
+            if checked != self._catalogue.configurations.get(text, {}):
+                await self._catalogue.configure_namespace(text, checked)
+
+    def configuration_of(self, name: bytes) -> dict[str, str]:
+        """NamespaceNotFound."""
+        return dict(self._catalogue.configurations.get(self._known(name), {}))
 
     async def drop_namespace(self, name: bytes) -> None:
         """Only an empty one."""

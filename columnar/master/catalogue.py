@@ -5,7 +5,8 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
                                info:owner = JSON of its owner (``model.owner``); none in a standalone
     row ``d/ENCODED``          info:region = a region that was dropped, split or merged, or is not yet a table's: its
                                folder is removed at the next start
-    row ``ns/NAME``           info:state = enabled: a namespace; ``default`` and the system's namespace have no row
+    row ``ns/NAME``           info:state = enabled: a namespace; info:configuration = JSON of its configuration, if any;
+                               ``default`` and the system's namespace have a row only with a configuration
     row ``n``                  info:next = the next region id, eight bytes
     rows ``s/...``, ``w/...``  logs of dead incarnations, and wishes (``owner_rows``)
     rows ``tr/...``           triggers (``trigger_rows``)
@@ -22,8 +23,9 @@ Pure except for a function that it is given, which applies mutations and returns
 from __future__ import annotations
 
 import asyncio
+import json
 from bisect import bisect_left, insort
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -78,6 +80,7 @@ class Catalogue:
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
         self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
+        self.configurations: dict[str, Mapping[str, str]] = {}  # of namespaces that have one
         self.owners: dict[int, Owner] = {}  # by region id; a region without an entry has had no owner
         self.sealed: dict[Incarnation, Segments] = {}
         self._sealed_by_older: set[Incarnation] = set()  # programs, at lengths of files
@@ -105,7 +108,10 @@ class Catalogue:
             elif row.startswith(b"d/"):
                 self.dropped.append(region_info.from_json(cells[b"info:region"]))
             elif row.startswith(b"ns/"):
-                self.namespaces.add(row[3:].decode())
+                name = row[3:].decode()
+                self.namespaces.add(name)
+                if b"info:configuration" in cells:
+                    self.configurations[name] = json.loads(cells[b"info:configuration"])
             elif row.startswith(trigger_rows.PREFIX):
                 triggers.append((row, cells))
             elif row.startswith((view_rows.PREFIX, view_rows.ALIAS)):
@@ -198,13 +204,26 @@ class Catalogue:
         entry.schema = table
         return entry
 
-    async def create_namespace(self, name: str) -> None:
-        await self._write([put(namespace_row(name), state=b"enabled")])
+    async def create_namespace(self, name: str, configuration: Mapping[str, str] | None = None) -> None:
+        await self.configure_namespace(name, configuration or {})
+
+    async def configure_namespace(self, name: str, configuration: Mapping[str, str]) -> None:
+        """Give the namespace this configuration, and no other."""
+        held = {} if name not in self.namespaces else self._namespace_cells(name)
+        wanted = _namespace_cells(configuration)
+        await self._write([RowMutation(namespace_row(name), (*deletes(held, wanted), *puts(wanted)))])
         self.namespaces.add(name)
+        self.configurations.pop(name, None)
+        if configuration:
+            self.configurations[name] = configuration
 
     async def drop_namespace(self, name: str) -> None:
         await self._write([erase(namespace_row(name))])
         self.namespaces.discard(name)
+        self.configurations.pop(name, None)
+
+    def _namespace_cells(self, name: str) -> dict[bytes, bytes]:
+        return _namespace_cells(self.configurations.get(name, {}))
 
     async def set_enabled(self, name: str, enabled: bool) -> None:
         await self._write([put(table_row(name), state=b"enabled" if enabled else b"disabled")])
@@ -291,14 +310,17 @@ class Catalogue:
         mutations = [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
         await self._write([*mutations, self._next_id()])
 
-    async def adopt(self, table: Table, regions: list[RegionInfo], views: ViewSet | None = None) -> list[RegionInfo]:
+    async def adopt(
+        self, table: Table, regions: list[RegionInfo], views: ViewSet | None = None, *, enable: bool = False
+    ) -> list[RegionInfo]:
         """Give the table this schema and these reserved regions; its old regions are dropped and returned.
 
-        ``views``: the views from now on, written in the same batch, where they change.
+        ``views``: the views from now on, written in the same batch, where they change.  ``enable``: a disabled table
+        is enabled by the same write.
         """
         held = self.tables.get(table.name)
         old = held.regions if held is not None else []
-        enabled = held.enabled if held is not None else True
+        enabled = enable or held is None or held.enabled
         state = b"enabled" if enabled else b"disabled"
         mutations = [put(table_row(table.name), schema=schema.to_json(table), state=state)]
         mutations += [put(region_row(info), region=region_info.to_json(info)) for info in regions]
@@ -371,7 +393,8 @@ class Catalogue:
         rows |= {dropped_row(info): {b"info:region": region_info.to_json(info)} for info in self.dropped}
         if self.epoch:
             rows[b"e"] = {b"info:epoch": u64(self.epoch)}
-        rows |= {namespace_row(name): {b"info:state": b"enabled"} for name in self.namespaces - BUILT_IN_NAMESPACES}
+        written = (self.namespaces - BUILT_IN_NAMESPACES) | self.configurations.keys()
+        rows |= {namespace_row(name): self._namespace_cells(name) for name in written}
         for server, segments in self.sealed.items():
             cells = rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
             if server not in self._sealed_by_older:
@@ -392,6 +415,13 @@ def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes
     tables = {row[2:] for row, _ in held if row.startswith(b"t/")}
     stray = [row for row, _ in held if row.startswith(b"r/") and row[2:].partition(b"\x00")[0] not in tables]
     return stray, [pair for pair in held if pair[0] not in stray]
+
+
+def _namespace_cells(configuration: Mapping[str, str]) -> dict[bytes, bytes]:
+    cells = {b"info:state": b"enabled"}
+    if configuration:
+        cells[b"info:configuration"] = json.dumps(dict(configuration), sort_keys=True).encode()
+    return cells
 
 
 def _start(info: RegionInfo) -> bytes:

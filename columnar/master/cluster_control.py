@@ -3,8 +3,8 @@
 Each request is checked before anything is done, and answers a sentence; ``dry_run`` answers the sentence alone.  A
 request that is done returns when the cluster is as it was asked for.
 
-    restart   drain, stop, start, undrain; its regions come home
-    stop      drain, stop; the server stays down until a restart of it, or of the store
+    restart   empty, stop, start; its regions come home
+    stop      empty, stop; the server stays down until a restart of it, or of the store
     fence     end the process at once, as if it had died: another takes its place
 
 A server that stops answers the calls of its clients first.  Its stop or restart is therefore answered when it begins,
@@ -31,6 +31,7 @@ from columnar.master.instructions import (
     AssignRegion,
     BalanceNow,
     DrainServer,
+    EvacuateServer,
     MoveRegion,
     Plan,
     Prefer,
@@ -54,10 +55,9 @@ from columnar.model.cluster_look import (
     RowLook,
     TableLook,
     TransitionLook,
-    counted,
 )
 from columnar.model.owner import Incarnation
-from columnar.model.region_info import RegionInfo
+from columnar.model.region_info import RegionInfo, counted
 
 _log = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ class ClusterControl:
         return Change(text, remarks=tuple(self._state.remarks), left=left)
 
     def _check_others(self, server: str) -> None:
-        drained = self._state.desired.wishes.drained
+        drained = self._state.desired.drained
         others = [one.name for one in self._state.current.servers.values() if one.state is ServerState.UP]
         if not set(others) - drained - {server}:
             raise NotAllowed(f"no other server is up to take the regions of {server}; 'columnar servers' shows them")
@@ -373,11 +373,10 @@ class ClusterControl:
 
     async def _emptied_and_stopped(self, server: Server) -> int:
         """Without a failed request: nobody is served by it when it stops."""
-        was_drained = server.name in self._state.desired.wishes.drained
         incarnation = server.incarnation
         assert incarnation is not None, "it is up"
         try:
-            await self._host.request(DrainServer(server.name))
+            await self._host.request(EvacuateServer(server.name, on=True))
             if not await self._within(EMPTIED_S, lambda: not looks.left_on(self._state, server)):
                 left = counted(looks.left_on(self._state, server))
                 raise NotAllowed(
@@ -386,16 +385,8 @@ class ClusterControl:
                 )
             await self._processes.stop_server(incarnation)
         finally:
-            if not was_drained:
-                await self._undrained(server.name)
+            await self._host.request(EvacuateServer(server.name, on=False))
         return 0
-
-    async def _undrained(self, name: str) -> None:
-        """The drain was no wish of a person: it ends, also where the catalogue could not be written meanwhile."""
-        while name in self._state.desired.wishes.drained:
-            await self._host.until(lambda: self._state.current.catalogue.is_sound)
-            with suppress(CallerError):  # the write failed: once more when there is a disk
-                await self._host.request(UndrainServer(name))
 
     def _alone(self, name: str, work: Coroutine[Any, Any, int]) -> Coroutine[Any, Any, int]:
         """Stop a single server at a time, or the last ones would have nobody to give their regions to."""

@@ -38,9 +38,9 @@ from columnar.model.cluster_look import (
     ServerLook,
     TableLook,
     TransitionLook,
-    counted,
 )
 from columnar.model.owner import Incarnation
+from columnar.model.region_info import counted, write_fault_text
 
 BUSY_LOAD: Final = 100.0  # of a server, beside what idle regions count: under it nobody waits for its load
 LARGE_SHARE: Final = 0.5  # of its server's load: a region that has more is the reason why the server is busy
@@ -63,6 +63,7 @@ class ServerFacts:
     address: str = ""  # of its own port
     pid: int = 0
     connections: int = 0
+    busy_ms: int = 0  # it has been in one step, and its clients wait
 
 
 FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
@@ -74,6 +75,7 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLook:
     current, wishes = state.current, state.desired.wishes
     servers = [server_look(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
+    faults = (*_failed(len(current.failed)), *_write_faults(current.places[region] for region in current.unwritable))
     return ClusterLook(
         servers=tuple(servers),
         regions=len(current.places),
@@ -82,8 +84,15 @@ def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLoo
         is_balancing=wishes.balancer,
         is_splitting=wishes.auto_split,
         is_writable=current.catalogue.is_sound,
-        remarks=(*_unwritable(state, now_ms), *state.remarks, *_failed(len(current.failed))),
+        remarks=(*_unwritable(state, now_ms), *state.remarks, *faults, *_busy_remarks(servers)),
+        faults=faults,
     )
+
+
+def _write_faults(places: Iterable[Place]) -> Iterable[str]:
+    found = list(places)
+    if found:
+        yield write_fault_text(len(found), found[0].info, found[0].write_fault)
 
 
 def _unwritable(state: ClusterState, now_ms: int) -> Iterable[str]:
@@ -95,6 +104,17 @@ def _failed(regions: int) -> Iterable[str]:
     if regions:
         what = f"{counted(regions)} could not be opened"
         yield f"{what}; 'columnar transitions' says why, 'columnar assign --all' tries again"
+
+
+def _busy_remarks(servers: Iterable[ServerLook]) -> Iterable[str]:
+    for server in servers:
+        if server.busy_ms:
+            yield words.busy_remark(server)
+
+
+def _busy_note(found: ServerFacts) -> Iterable[str]:
+    if found.busy_ms:
+        yield words.busy_words(found.busy_ms)
 
 
 def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int) -> ServerLook:
@@ -114,7 +134,8 @@ def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int
         address=found.address,
         pid=found.pid,
         connections=found.connections,
-        notes=tuple(_notes(state, server, now_ms)),
+        notes=(*_busy_note(found), *_notes(state, server, now_ms)),
+        busy_ms=found.busy_ms,
     )
 
 
@@ -122,11 +143,16 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
     if server.name in state.desired.wishes.drained:
         left = left_on(state, server)
         yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
+    if server.name in state.desired.leaving:
+        yield f"it is to stop, {counted(left_on(state, server))} left on it"
     if server.shunned_until_ms > now_ms:
         seconds = (server.shunned_until_ms - now_ms + 999) // 1_000
         yield f"for {seconds} s it gets no region, {server.why_shunned(now_ms)}"
     if server.opening:
         yield f"on the way to it: {counted(len(server.opening))}"
+    unwritable = sum(bool(state.current.places[region].write_fault) for region in server.regions)
+    if unwritable:
+        yield f"{counted(unwritable)} cannot be written"
     astray = len(state.current.astray.get(server.name, ()))
     if astray:
         yield f"elsewhere, though at home here: {counted(astray)}"
@@ -190,6 +216,8 @@ def _why(place: Place) -> str:
     if place.phase is Phase.HOMELESS:
         waits = "no server may take it as yet"
         return waits if place.owner is None else f"{place.owner.server} had it last, and {waits}"
+    if place.write_fault:
+        return f"it cannot be written: {place.write_fault}"
     return place.why or "it was there when the master started, or a split or merge made it there"
 
 
@@ -247,10 +275,11 @@ def row_look(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms
     place = place_of(table_places(state, table), row)
     server = state.current.servers.get(place.server) if place.server is not None else None
     told = decision_looks(state, now_ms, place.info.region_id)
+    found = server_look(state, server, facts, now_ms) if server is not None else None
     return RowLook(
         region=region_look(place, facts, now_ms),
-        server=server_look(state, server, facts, now_ms) if server is not None else None,
-        remarks=tuple(_obstacles(state, place, server, now_ms)),
+        server=found,
+        remarks=(*_busy_remarks([found] if found is not None else []), *_obstacles(state, place, server, now_ms)),
         decisions=tuple(told),
     )
 
@@ -286,6 +315,10 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
         yield from _crowd(state, place, server)
         if server.name in state.desired.wishes.drained:
             yield f"{server.name} is drained: the region leaves it"
+        elif server.name in state.desired.leaving:
+            yield f"{server.name} is to stop: the region leaves it"
+    if place.write_fault:
+        yield f"it cannot be written: {place.write_fault}"
     if place.info.table in state.current.held_tables:
         yield "the table is being copied: none of its regions moves, splits or merges meanwhile"
     if place.limit_bytes and place.size_bytes > place.limit_bytes:

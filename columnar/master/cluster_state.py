@@ -248,6 +248,7 @@ class ClusterState:
             place.reads_per_s, place.writes_per_s = one.reads_per_s, one.writes_per_s
             place.deliveries_per_s = one.deliveries_per_s
             place.size_bytes, place.limit_bytes = one.size_bytes, one.limit_bytes
+            current.set_write_fault(place, one.write_fault)
             if is_large(place, share):
                 current.large[one.region] = None
             else:

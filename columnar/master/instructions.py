@@ -236,9 +236,17 @@ class BalanceNow:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class EvacuateServer:
+    """Empty a server that is to stop, or no longer.  A master that starts knows nothing of it."""
+
+    server: str
+    on: bool
+
+
 RegionRequest: TypeAlias = MoveRegion | AssignRegion | UnassignRegion | SplitRegion | MergeRegions
 WishRequest: TypeAlias = DrainServer | UndrainServer | SwitchBalancer | SwitchSplits
-Request: TypeAlias = RegionRequest | WishRequest | BalanceNow
+Request: TypeAlias = RegionRequest | WishRequest | BalanceNow | EvacuateServer
 
 
 # --- what a plan is made from, and what it is ----------------------------------------------------------

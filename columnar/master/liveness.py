@@ -2,9 +2,14 @@
 
 A child's control thread reports every 0.5 s how often its loop has iterated.
 
-    silent   no report for 3 s: the process is stopped, or its threads are
-    stuck    reports, but no loop iteration for 10 s
+    silent   no report for 3 s, and no work: the process is stopped, or its threads are
+    stuck    reports, but no loop iteration for 10 s, and no work
+    busy     as one of these, but it works (``works``): a step keeps the loop, or the whole interpreter.  It lives, and
+             its clients wait.  A step that takes BUSY_MS is one that does not end
     late     no report within 30 s of its start
+
+Waiting for a busy server is safe for data: it is the owner of its regions until it is fenced.  Killing it is not safe
+for the others: its clients go on at the next owner, and the request that keeps this one busy with them.
 
 False alarms:
     * The master itself was stopped, or busy, if ``look`` was not called for 1 s.  Reports may wait to be read, so that
@@ -17,6 +22,7 @@ A child is named once; whoever kills it reports ``left``.  Time is an argument; 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +30,8 @@ from columnar.model.owner import Incarnation
 
 SILENT_MS: Final = 3_000
 STUCK_MS: Final = 10_000
+BUSY_MS: Final = 120_000
+QUIET_MS: Final = 1_000  # without a report or an iteration: from then on it is looked at whether it works
 LATE_MS: Final = 30_000
 LOOK_MS: Final = 250
 PAUSED_MS: Final = 1_000
@@ -35,19 +43,32 @@ class Verdict:
     kill: tuple[tuple[Incarnation, str], ...]  # and why
     remarks: tuple[str, ...]
     wake_at_ms: int
+    busy: tuple[tuple[Incarnation, int], ...] = ()  # and since when its loop has not iterated
 
 
 @dataclass(slots=True)
 class _Child:
     heard_ms: int
     iterated_ms: int
+    worked_ms: int = 0  # while it was quiet
     iterations: int = -1
     has_reported: bool = False
-    is_named: bool = False
+    is_named: bool = False  # to be killed
+    is_busy: bool = False  # and it was said
+
+
+def idles(_server: Incarnation) -> bool:
+    """``Works`` of a machine that does not tell."""
+    return False
+
+
+Works = Callable[[Incarnation], bool]  # whether it has used a processor since it was asked last
 
 
 class Liveness:
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, works: Works = idles) -> None:
+        """``works``: asked for a server that is quiet."""
+        self._works = works
         self._children: dict[Incarnation, _Child] = {}
         self._looked_ms = now_ms
         self._patient_until_ms: int | None = None  # many are silent at once
@@ -76,9 +97,13 @@ class Liveness:
             for child in self._children.values():
                 child.heard_ms = min(now_ms, child.heard_ms + paused_ms)
                 child.iterated_ms = min(now_ms, child.iterated_ms + paused_ms)
+                child.worked_ms = min(now_ms, child.worked_ms + paused_ms)
             if self._patient_until_ms is not None:
                 self._patient_until_ms += paused_ms
             remarks.append(f"the master did not run for {paused_ms / 1000:.1f} s; servers have as much more time")
+        for server, child in self._children.items():
+            if _is_quiet(child, now_ms) and self._works(server):
+                child.worked_ms = now_ms
         found = [(server, why) for server, child in self._children.items() if (why := _wrong(child, now_ms))]
         if self._is_suspicious(len(found)):
             if self._patient_until_ms is None:
@@ -91,22 +116,51 @@ class Liveness:
             self._patient_until_ms = None
         for server, _ in found:
             self._children[server].is_named = True
+        busy = [(server, child) for server, child in self._children.items() if _is_busy(child, now_ms)]
+        remarks += self._said_busy(now_ms)
         ends_ms = [child.heard_ms + SILENT_MS for child in self._children.values()]
         wake_at_ms = min([now_ms + LOOK_MS, *(one for one in ends_ms if one > now_ms)])
-        return Verdict(tuple(found), tuple(remarks), wake_at_ms)
+        return Verdict(tuple(found), tuple(remarks), wake_at_ms, tuple((one, child.iterated_ms) for one, child in busy))
+
+    def _said_busy(self, now_ms: int) -> list[str]:
+        """Remarks on servers that became busy, or are no longer."""
+        remarks = []
+        for server, child in self._children.items():
+            is_busy = _is_busy(child, now_ms)
+            if is_busy and not child.is_busy:
+                took_s, end_s = (now_ms - child.iterated_ms) / 1000, BUSY_MS / 1000
+                text = f"server {server} is busy in one step for {took_s:.1f} s, and its clients wait"
+                remarks.append(f"{text}; it is killed if the step takes {end_s:g} s")
+            elif child.is_busy and not is_busy and not child.is_named:
+                remarks.append(f"server {server} goes on after a step that kept it busy")
+            child.is_busy = is_busy
+        return remarks
 
     def _is_suspicious(self, silent: int) -> bool:
         return silent >= 2 and silent * SUSPICIOUS_SHARE > len(self._children)
 
 
+def _is_quiet(child: _Child, now_ms: int) -> bool:
+    return child.has_reported and not child.is_named and now_ms - min(child.heard_ms, child.iterated_ms) >= QUIET_MS
+
+
+def _is_busy(child: _Child, now_ms: int) -> bool:
+    """It would be named if it did not work."""
+    if not _is_quiet(child, now_ms) or now_ms - child.worked_ms >= SILENT_MS:
+        return False
+    return now_ms - child.heard_ms >= SILENT_MS or now_ms - child.iterated_ms >= STUCK_MS
+
+
 def _wrong(child: _Child, now_ms: int) -> str | None:
     if child.is_named:
         return None
-    silent_ms, stuck_ms = now_ms - child.heard_ms, now_ms - child.iterated_ms
+    silent_ms, stuck_ms, idle_ms = now_ms - child.heard_ms, now_ms - child.iterated_ms, now_ms - child.worked_ms
     if not child.has_reported:
         return f"it has not reported in {silent_ms / 1000:.1f} s since its start" if silent_ms >= LATE_MS else None
-    if silent_ms >= SILENT_MS:
-        return f"it has said nothing for {silent_ms / 1000:.1f} s"
-    if stuck_ms >= STUCK_MS:
-        return f"its loop has not iterated for {stuck_ms / 1000:.1f} s"
+    if stuck_ms >= BUSY_MS:
+        return f"it has been busy in one step for {stuck_ms / 1000:.1f} s, which is taken for one that does not end"
+    if min(silent_ms, idle_ms) >= SILENT_MS:
+        return f"it has said nothing for {silent_ms / 1000:.1f} s, and does not work"
+    if min(stuck_ms, idle_ms) >= STUCK_MS:
+        return f"its loop has not iterated for {stuck_ms / 1000:.1f} s, and it does not work"
     return None

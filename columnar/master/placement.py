@@ -20,8 +20,8 @@ a server updates the indexes, so a plan costs what is out of place, not what the
 Invariants (``Current.check``):
     P1. A region counts for the server of its owner row, unless it has no living owner.  Load, number of regions and
         regions of a table of a server are the sums over its regions.
-    P2. ``homeless`` and ``failed`` are the regions in those phases, ``astray`` those that are not at their ideal
-        server.
+    P2. ``homeless`` and ``failed`` are the regions in those phases, ``unwritable`` those with a fault, ``astray`` those
+        that are not at their ideal server.
     P3. ``moves`` are transitions from a living owner; each server counts those that leave or reach it.
 
 Knows nothing of rows being written nor of what is asked of owners (``cluster_state``), nor of what should be done
@@ -111,6 +111,7 @@ class Place:
     reads_per_s: float = 0.0  # as of that report, whose object is not kept: the collector would go through them all
     writes_per_s: float = 0.0
     deliveries_per_s: float = 0.0
+    write_fault: str = ""  # why it cannot be written, as of that report
     unsplit_bytes: int = 0  # its size when it could not be split
     partner: int | None = None  # CHANGING: the region that it is merged with; None: it is split
 
@@ -178,6 +179,12 @@ class Desired:
     wishes: Wishes = field(default_factory=Wishes)
     throttles: Throttles = field(default_factory=Throttles)
     asked: dict[int, Request] = field(default_factory=dict)  # by number of the request; oldest first
+    leaving: set[str] = field(default_factory=set)  # servers that are emptied as they are to stop; kept nowhere
+
+    @property
+    def drained(self) -> frozenset[str]:
+        """Names of servers that get no region and lose those they have."""
+        return self.wishes.drained | self.leaving
 
 
 class Current:
@@ -186,6 +193,7 @@ class Current:
         self.places: dict[int, Place] = {}
         self.homeless: dict[int, None] = {}
         self.failed: dict[int, None] = {}
+        self.unwritable: dict[int, None] = {}  # they cannot be written, as their owner reported last
         self.under_way: dict[int, None] = {}
         self.closing: dict[int, None] = {}  # their source was told to close them
         self.held_tables: set[str] = set()  # copied now: none of their regions begins a transition
@@ -237,6 +245,7 @@ class Current:
         self.set_server(place, None)
         self.set_ideal(place, None, "")
         self.large.pop(region, None)
+        self.unwritable.pop(region, None)
         self.suspects.pop(region, None)
         del self.places[region]
 
@@ -253,6 +262,7 @@ class Current:
             if not old.tables[table]:
                 del old.tables[table]
         place.server = name
+        self.set_write_fault(place, "")
         if name is not None:
             new = self.server(name)
             new.regions[region] = None
@@ -281,6 +291,13 @@ class Current:
             if held is None:
                 held = index[place.ideal] = {}
             held[place.info.region_id] = None
+
+    def set_write_fault(self, place: Place, why: str) -> None:
+        place.write_fault = why
+        if why:
+            self.unwritable[place.info.region_id] = None
+        else:
+            self.unwritable.pop(place.info.region_id, None)
 
     def set_load(self, place: Place, load: float) -> None:
         if place.server is not None:
@@ -360,6 +377,7 @@ class Current:
             assert place.server is None or region in self.servers[place.server].regions, "P1"
             assert (region in self.homeless) == (place.phase is Phase.HOMELESS), "P2"
             assert (region in self.failed) == (place.phase is Phase.FAILED_OPEN), "P2"
+            assert (region in self.unwritable) == bool(place.write_fault), "P2"
             assert (region in self.under_way) == (place.phase in UNDER_WAY), "P2"
             assert (region in self.closing) == (place.phase is Phase.CLOSING), "P2"
             if place.phase is Phase.HOMELESS:

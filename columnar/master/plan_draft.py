@@ -59,7 +59,7 @@ class Draft:
     def eligible(self) -> list[str]:
         """Names of servers that may be given regions."""
         if self._eligible is None:
-            drained = self.desired.wishes.drained
+            drained = self.desired.drained
             up = [server for server in self.current.servers.values() if server.state is ServerState.UP]
             kept = [server for server in up if server.name not in drained]
             sound = [server for server in kept if server.shunned_until_ms <= self.now_ms]
@@ -69,7 +69,7 @@ class Draft:
     @cached_property
     def _has_sound(self) -> bool:
         """Whether some server is up, not drained and not shunned; the first one found is enough."""
-        drained, servers = self.desired.wishes.drained, self.current.servers.values()
+        drained, servers = self.desired.drained, self.current.servers.values()
         return any(
             one.state is ServerState.UP and one.name not in drained and one.shunned_until_ms <= self.now_ms
             for one in servers
@@ -80,7 +80,7 @@ class Draft:
         server = self.current.servers.get(name)
         if server is None or server.state is not ServerState.UP:
             return False
-        if name in self.desired.wishes.drained or server.shunned_until_ms > self.now_ms:
+        if name in self.desired.drained or server.shunned_until_ms > self.now_ms:
             return not self._has_sound and name in self.eligible
         return True
 

@@ -59,7 +59,7 @@ def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
             _split(draft, request)
         elif isinstance(request, MergeRegions):
             _merge(draft, request)
-    if desired.wishes.drained:
+    if desired.drained:
         _empty_drained(draft)
     if current.astray:
         _send_home(draft)
@@ -162,7 +162,7 @@ def _merge(draft: Draft, request: MergeRegions) -> None:
 
 def _empty_drained(draft: Draft) -> None:
     current, most = draft.current, draft.desired.throttles.moves_per_drained
-    for name in sorted(draft.desired.wishes.drained):
+    for name in sorted(draft.desired.drained):
         server = current.servers.get(name)
         if server is None or not current.is_up(name) or not server.regions or draft.may_take(name):
             continue
@@ -174,7 +174,8 @@ def _empty_drained(draft: Draft) -> None:
                 target = draft.choose(place, apart_from=(name,), with_slot=True)
                 if target is None:
                     break
-                draft.move(place, target, f"{name} is drained", Reason.DRAIN)
+                why = "is to stop" if name in draft.desired.leaving else "is drained"
+                draft.move(place, target, f"{name} {why}", Reason.DRAIN)
 
 
 def _send_home(draft: Draft) -> None:

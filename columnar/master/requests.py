@@ -19,6 +19,7 @@ from columnar.master.instructions import (
     AssignRegion,
     BalanceNow,
     DrainServer,
+    EvacuateServer,
     Give,
     MergeRegions,
     MoveRegion,
@@ -48,9 +49,11 @@ def regions_of(request: Request) -> tuple[int, ...]:
 
 def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -> str | None:
     """Why it is refused; None: it is not."""
+    if isinstance(request, EvacuateServer) and not request.on:
+        return None
     if not current.catalogue.is_sound:
         return f"nothing was done: {current.catalogue.remark(now_ms)}"
-    if isinstance(request, DrainServer | UndrainServer):
+    if isinstance(request, DrainServer | UndrainServer | EvacuateServer):
         return None if request.server in current.servers else f"there is no server {request.server}"
     if any(region not in current.places for region in regions_of(request)):
         return GONE
@@ -92,6 +95,8 @@ def _misdirected(request: MoveRegion, desired: Desired, current: Current, now_ms
         return f"server {request.server} is not up"
     if request.server in desired.wishes.drained:
         return f"server {request.server} is drained; undrain it first"
+    if request.server in desired.leaving:
+        return f"server {request.server} is being stopped or restarted; wait for it"
     return None
 
 
@@ -117,6 +122,8 @@ def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
         return f"is {server.state.name.lower()}"
     if server.name in desired.wishes.drained:
         return f"is drained ('columnar undrain {server.name}' ends that)"
+    if server.name in desired.leaving:
+        return "is being stopped or restarted"
     if server.shunned_until_ms > now_ms:
         seconds = (server.shunned_until_ms - now_ms + 999) // 1_000
         return (
@@ -214,6 +221,9 @@ class Requests:
             self._outputs.append(Answer(number, why))
         elif isinstance(request, BalanceNow):
             self._current.balanced_ms = self._current.changed_ms = NEVER_MS
+            self._outputs.append(Answer(number, None))
+        elif isinstance(request, EvacuateServer):
+            (self._desired.leaving.add if request.on else self._desired.leaving.discard)(request.server)
             self._outputs.append(Answer(number, None))
         else:
             self._wish(request, now_ms)

@@ -33,6 +33,7 @@ from columnar.limits import ROW_KEY_BYTES
 from columnar.master.catalogue import Catalogue, TableEntry
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
+from columnar.model.namespace_configuration import MOST_TABLES, most_tables
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
 from columnar.model.schema import (
@@ -107,10 +108,23 @@ class SchemaChanges:
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
     def check_free(self, text: str, *, system: bool = False) -> None:
-        """TableExists, also where readers of a view see another table by the name; NamespaceNotFound."""
+        """TableExists, also where readers of a view see another table by the name; NamespaceNotFound, NotAllowed."""
         self.check_namespace(namespace_of(text), system=system)
         if text in self._catalogue.tables or self._catalogue.views.swap_of(text) is not None:
             raise TableExists(text)
+        self._check_room(namespace_of(text))
+
+    def _check_room(self, namespace: str) -> None:
+        """NotAllowed: the namespace has as many tables as its configuration allows."""
+        most = most_tables(self._catalogue.configurations.get(namespace, {}))
+        if most is None:
+            return
+        count = sum(namespace_of(table) == namespace for table in self._catalogue.tables)
+        if count >= most:
+            raise NotAllowed(
+                f"namespace {namespace} has {count} tables, and takes {most} ({MOST_TABLES}): drop one, or raise it "
+                f"with columnar namespace alter {namespace} {MOST_TABLES}={most + 1}"
+            )
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
         """NamespaceNotFound, where no table of a user (or of the system) may be."""
@@ -142,12 +156,15 @@ class SchemaChanges:
             await self.publish(entry)
             await self._owner.ask(messages.CloseTable(text))
 
-    async def drop(self, name: bytes) -> None:
-        """Its triggers go with it."""
+    async def drop(self, name: bytes, *, disable: bool = False) -> None:
+        """Its triggers go with it.  With ``disable`` an enabled table goes too, and a refused one stays enabled."""
         async with self.triggers.lock, self._one_at_a_time:
             text = self._known(name)
-            check_not_kept(self._catalogue.tables[text].schema, "dropped")
-            if self._catalogue.tables[text].enabled:
+            entry = self._catalogue.tables[text]
+            check_not_kept(entry.schema, "dropped")
+            if disable and entry.schema.is_system:
+                raise IllegalArgument(f"{text} is a table of the system and stays")
+            if entry.enabled and not disable:
                 raise TableNotDisabled(text)
             self.check_no_reader(text)
             await self.forget(text)

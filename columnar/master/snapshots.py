@@ -252,7 +252,10 @@ class Snapshots:
                     "them again from the beginning"
                 )
             self._check_views(table)
-            self._changes.check_namespace(namespace_of(table))
+            if table in self._catalogue.tables:
+                self._changes.check_namespace(namespace_of(table))
+            else:
+                self._changes.check_free(table)  # a dropped table comes back as one more of its namespace
             await self._adopt(self._path(name), manifest, replace(manifest.table, kept_by=""))
         _log.info("table %s restored from snapshot %s", table, name)
 

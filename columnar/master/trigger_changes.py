@@ -108,22 +108,31 @@ class TriggerChanges:
             declared = [with_places(one, self._catalogue.tables) for one in wanted]
             plan = plan_of([one.registration for one in self.triggers.all if not one.rests], declared, removed)
             fresh = [*plan.added, *(change.wanted for change in plan.changed)]
-            await self._owner.ask(messages.ReloadFunctions())
-            await self._check_all(fresh, {*plan.removed, *(one.name for one in fresh)})
+            replaced = {*plan.removed, *(one.name for one in fresh)}
+            self._check_all(fresh, replaced)
             for one in plan.added:
                 await self._check_start(one)
+            if declared:
+                await self._take_up_source([*declared, *self._of_others(declared, replaced)])
             if not plan.is_empty:
                 await self._carry_out(plan)
 
-    async def _check_all(self, fresh: list[Registration], replaced: set[str]) -> None:
+    def _of_others(self, declared: Sequence[Registration], replaced: set[str]) -> list[Registration]:
+        """The triggers of other modules, which must not lose the source that they run.
+
+        Triggers of the same module that were added by hand do not hinder its author.
+        """
+        modules = {one.module for one in declared}
+        stay = [one.registration for one in self.triggers.in_use() if one.name not in replaced]
+        return [one for one in stay if one.module not in modules]
+
+    def _check_all(self, fresh: list[Registration], replaced: set[str]) -> None:
         flows = [flow_of(one.registration) for one in self.triggers.all if not one.rests and one.name not in replaced]
         for one in fresh:
             self._check_table(one)
             others = [flow_of(other) for other in fresh if other.name != one.name]
             check_no_cycle(one, Graph([*flows, *others, *self.other_flows()]))
         self._check_processes(*fresh)
-        for function in sorted({one.function for one in fresh}):
-            await self._check_function(function)
 
     async def _carry_out(self, plan: Plan) -> None:
         wanted = self.triggers.without(plan.removed)
@@ -216,11 +225,30 @@ class TriggerChanges:
             await self._call_off()
 
     async def reload(self) -> None:
-        """Workers run the source of all functions as it is now, from the next call on."""
+        """Workers run the source of all functions as it is now, from the next call on.
+
+        TriggerError: some function could not be had from it; all go on as they are.
+        """
         async with self.lock:
-            await self._owner.ask(messages.ReloadFunctions())
-            for function in sorted({one.registration.function for one in self.triggers.in_use()}):
-                await self._check_function(function)
+            await self._take_up_source([one.registration for one in self.triggers.in_use()])
+
+    async def _take_up_source(self, users: Sequence[Registration]) -> None:
+        """``users``: the triggers that go by it; TriggerError: the function of one is not there, and nothing is taken.
+
+        Source may be wrong in a way that ends its process, so a process of its own tries it.
+        """
+        functions = tuple(sorted({one.function for one in users}))
+        if not functions:
+            return
+        problem = await self._owner.ask(messages.CheckSource(functions))
+        if problem is not None:
+            names = ", ".join(sorted(one.name for one in users if problem.startswith(f"{one.function} ")))
+            of = f" (trigger {names})" if names else ""
+            raise TriggerError(
+                f"{problem}{of}; nothing was taken up, and functions run as before: correct the source, or remove the "
+                "trigger, and try again"
+            )
+        await self._owner.ask(messages.ReloadFunctions())
 
     async def remove(self, name: str) -> None:
         async with self.lock:

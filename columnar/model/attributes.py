@@ -1,7 +1,8 @@
 """(pure) Attributes of a column family by HBase's names, as text: what a person gives and is shown.
 
 Each attribute is one line of ``FAMILY_ATTRIBUTES``: how its text becomes the field of ``Family`` and
-back.  An empty text means the default.
+back.  An empty text means the default.  Attributes of HBase that change nothing are kept as text, as
+``inert_attributes`` says.
 
 Knows nothing of what an attribute does: that stands where it is done, and in docs/administration.md.
 """
@@ -13,15 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument
+from columnar.model.inert_attributes import FAMILY_INERT, attribute_name, check_count, is_inert, kept
 from columnar.model.schema import (
     BLOOM_FILTERS,
     COMPRESSIONS,
     DURABILITIES,
     FOR_EVER,
     Family,
+    check_attribute_name,
     checked_attributes,
     checked_family,
 )
+from columnar.model.written_amounts import bytes_written, seconds_written
 
 OWN_COMPRESSION: Final = "LZ4"  # where our own administration is told nothing; HBase's Thrift says NONE
 
@@ -52,7 +56,7 @@ def _number(text: str) -> int:
 def _seconds(text: str) -> int | None:
     if text.upper() == "FOREVER":
         return None
-    seconds = _number(text)
+    seconds = seconds_written(text)
     if seconds <= 0:
         raise IllegalArgument(f"is a positive number of seconds or FOREVER, not '{text}'")
     return None if seconds >= FOR_EVER else seconds
@@ -84,7 +88,7 @@ FAMILY_ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
     "BLOOMFILTER": _Attribute("bloom_filter", _one_of(BLOOM_FILTERS), str, ", ".join(BLOOM_FILTERS)),
     "IN_MEMORY": _Attribute("in_memory", _truth, _shown_truth, "true: a cache that other families cannot use up"),
     "BLOCKCACHE": _Attribute("block_cache", _truth, _shown_truth, "false: blocks are not kept in memory"),
-    "BLOCKSIZE": _Attribute("block_size", _number, _shown_number, "bytes read from disk at a time"),
+    "BLOCKSIZE": _Attribute("block_size", bytes_written, _shown_number, "bytes read from disk at a time"),
     "DURABILITY": _Attribute("durability", _one_of(DURABILITIES), str, "USE_DEFAULT: as the table's"),
 }
 OWN_DEFAULT: Final = Family("", compression=OWN_COMPRESSION)
@@ -93,35 +97,51 @@ OWN_DEFAULT: Final = Family("", compression=OWN_COMPRESSION)
 def with_attributes(family: Family, given: Mapping[str, str]) -> Family:
     """``family`` with these attributes; what is not named stays.  IllegalArgument names what is wrong."""
     changes: dict[str, Any] = {}
-    for name, text in given.items():
-        attribute = FAMILY_ATTRIBUTES.get(name.upper())
-        if attribute is None:
-            raise IllegalArgument(f"family attribute {name} is none of {', '.join(FAMILY_ATTRIBUTES)}")
+    inert = dict(family.inert)
+    for said, text in given.items():
+        name = attribute_name(said)
+        attribute = FAMILY_ATTRIBUTES.get(name)
+        if attribute is None and not is_inert(FAMILY_INERT, name):
+            raise IllegalArgument(
+                f"family attribute {said} is none of {', '.join((*FAMILY_ATTRIBUTES, *FAMILY_INERT))}"
+            )
         try:
-            changes[attribute.field] = attribute.parse(text) if text else getattr(OWN_DEFAULT, attribute.field)
+            if attribute is None:
+                inert[name] = kept(FAMILY_INERT, name, text)
+            else:
+                changes[attribute.field] = attribute.parse(text) if text else getattr(OWN_DEFAULT, attribute.field)
         except IllegalArgument as error:
-            raise IllegalArgument(f"family {family.name}: {name.upper()} {error.text}") from None
-    said = {name.upper() for name in given}
-    return checked_family(replace(family, **changes, unsaid=tuple(one for one in family.unsaid if one not in said)))
+            raise IllegalArgument(
+                f"family {family.name}: {'' if attribute is None else name + ' '}{error.text}"
+            ) from None
+    spoken = {name.upper() for name in given}
+    unsaid = tuple(one for one in family.unsaid if one not in spoken)
+    remembered = tuple(sorted((name, text) for name, text in inert.items() if text))
+    check_count(len(remembered), f"family {family.name}")
+    return checked_family(replace(family, **changes, unsaid=unsaid, inert=remembered))
+
+
+def whole(family: Family, held: Family) -> dict[str, str]:
+    """The change that makes ``held`` into ``family``: every attribute, also those that have their default."""
+    settings = (name for name, _ in held.inert)
+    return {**dict.fromkeys((*FAMILY_ATTRIBUTES, *FAMILY_INERT, *settings), ""), **attributes_of(family)}
 
 
 def attributes_of(family: Family) -> dict[str, str]:
-    """Every attribute as text, as it acts; one that the engine chooses is left out."""
+    """Every attribute as text, as it acts; without those that the engine chooses, and inert ones at their default."""
     acting = replace(
         family,
         block_cache=family.uses_block_cache,
         bloom_filter=family.bloom_filter if not family.uses_bloom_filter or family.bloom_filter != "NONE" else "ROW",
     )
     shown = {name: one.show(getattr(acting, one.field)) for name, one in FAMILY_ATTRIBUTES.items()}
-    return {name: text for name, text in shown.items() if text}
-
-
-_NO_NUMBERS: Final = frozenset({"READONLY", "DURABILITY", "THROTTLE"})  # attributes of tables
+    return {name: text for name, text in (*shown.items(), *family.inert) if text}
 
 
 def merged_attributes(held: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Table attributes after a change; an empty text takes one away."""
-    gone = {name for name, text in given.items() if not text}
-    checked_attributes(dict.fromkeys(gone - _NO_NUMBERS, "0"))  # of unknown names it complains
+    """Table attributes after a change; an empty text, or the default of an inert one, takes one away."""
+    for name in given:
+        check_attribute_name(attribute_name(name))
     changed = checked_attributes({name: text for name, text in given.items() if text})
-    return {name: text for name, text in {**held, **changed}.items() if name not in gone}
+    touched = {attribute_name(name) for name in given}
+    return {name: text for name, text in held.items() if name not in touched} | changed

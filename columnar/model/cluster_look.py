@@ -50,6 +50,7 @@ class ServerLook:
     pid: int = 0
     connections: int = 0
     notes: tuple[str, ...] = ()  # what is out of the ordinary
+    busy_ms: int = 0  # it has been in one step, and answers nothing meanwhile; 0: it is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class ClusterLook:
     is_splitting: bool = True  # the wish
     is_writable: bool = True  # the catalogue
     remarks: tuple[str, ...] = ()  # what cannot be done
+    faults: tuple[str, ...] = ()  # remarks among them about regions whose requests fail: the store is not healthy
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,16 @@ class Change:
     left: int = 0  # regions that a drained server still has
 
 
-def counted(regions: int) -> str:
-    """``1 region``, ``2 regions``."""
-    return f"{regions} region" if regions == 1 else f"{regions} regions"
-
-
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of ``HOST:PORT``; of an empty one none, and 0."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port or 0)
+
+
+def busy_words(busy_ms: int) -> str:
+    """The words about a server that is in one step."""
+    return f"busy in one step for {busy_ms // 1_000} s: its requests wait, and it is killed if the step does not end"
+
+
+def busy_remark(server: ServerLook) -> str:
+    return f"server {server.name}.{server.incarnation} is {busy_words(server.busy_ms)}"

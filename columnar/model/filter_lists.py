@@ -16,6 +16,7 @@ from typing import Final, Self
 
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter, ReturnCode
+from columnar.model.row_ranges import RowRanges, intersection, union
 
 _HINT: Final = ReturnCode.SEEK_NEXT_USING_HINT
 _CODES: Final = {(code.included, code.step): code for code in ReturnCode}
@@ -55,6 +56,7 @@ class FilterList(Filter):
         self.has_filter_row = any(f.has_filter_row for f in self.filters)
         self.ends_at_cells = any(f.ends_at_cells for f in self.filters)
         self.tests = any(f.tests_values for f in self.filters)
+        self.is_range = all(f.is_row_range for f in self.filters)
         self.hides = False
 
     def reset(self) -> None:
@@ -73,6 +75,16 @@ class FilterList(Filter):
     @property
     def hides_values(self) -> bool:
         return self.hides
+
+    @property
+    def is_row_range(self) -> bool:
+        return self.is_range
+
+    def _ranges(self) -> list[RowRanges]:
+        found: list[RowRanges] = []
+        for f in self.filters:  # a loop, as in ``clone``
+            found.append(f.row_ranges)
+        return found
 
     def set_reversed(self, backwards: bool) -> None:
         self.reversed = backwards
@@ -156,16 +168,8 @@ class AndList(FilterList):
         return any(f.filter_row() for f in self.filters)
 
     @property
-    def row_prefix(self) -> bytes:
-        """The longest one; if two contradict each other no row passes, whichever is taken."""
-        longest = b""
-        if self.ends_at_cells:  # WHILE may end the scan before the prefix begins
-            return longest
-        for f in self.filters:
-            prefix = f.row_prefix
-            if len(prefix) > len(longest):
-                longest = prefix
-        return longest
+    def row_ranges(self) -> RowRanges:
+        return intersection(self._ranges())
 
     @property
     def row_complete(self) -> bool:
@@ -244,6 +248,10 @@ class OrList(FilterList):
 
     def filter_row(self) -> bool:
         return all(f.filter_row() for f in self.filters)
+
+    @property
+    def row_ranges(self) -> RowRanges:
+        return union(self._ranges())
 
 
 class _Wrapper(Filter):
@@ -341,5 +349,5 @@ class WhileMatchFilter(_Wrapper):
         return dropped
 
     @property
-    def row_prefix(self) -> bytes:
-        return b""  # it must see the row at which it ends
+    def row_ranges(self) -> RowRanges:
+        return self.inner.row_ranges

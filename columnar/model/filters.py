@@ -19,6 +19,9 @@ Invariants:
     I2. A code speaks of one family: NEXT_ROW ends the cells of that family, and the next family is asked
         again, as HBase reads each family by a scanner of its own.
     I3. Of the accepted cells of one column at most ``max_versions`` are returned, the newest first.
+    I4. A row that is dropped by its key leaves nothing behind in the filter but this: a prefix or a stop is past, which
+        drops all later rows anyway.  So the row need not be read.  Only a filter that ``ends_at_cells`` learns from
+        such a row; it needs all rows up to the last that may pass.
 
 Knows nothing of strings (``columnar.model.filter_language``), of storage, or of which rows a scan visits.
 """
@@ -31,8 +34,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from columnar.model.bounded_search import begin_row
 from columnar.model.cell import Cell
 from columnar.model.comparators import Comparator, Operator
+from columnar.model.row_ranges import EVERY_ROW, RowRanges
 
 
 class ReturnCode(enum.Enum):
@@ -97,9 +102,22 @@ class Filter:
 
     # --- hints: what a region may leave unread ---------------------------------------------------
     @property
-    def row_prefix(self) -> bytes:
-        """No row without this prefix can pass."""
-        return b""
+    def row_ranges(self) -> RowRanges:
+        """``filter_row_key`` drops every row outside these ranges, whatever the filter has seen."""
+        return EVERY_ROW
+
+    @property
+    def is_row_range(self) -> bool:
+        """Whether each row passes whole that lies in ``row_ranges``, if these are exact."""
+        return False
+
+    @property
+    def scan_ranges(self) -> RowRanges:
+        """A scan that reads no row outside these ranges has the same answer (I4); call after ``set_reversed``."""
+        found = self.row_ranges
+        if self.ends_at_cells:
+            return found.from_first() if self.reversed else found.before_last()
+        return found
 
     @property
     def tests_values(self) -> bool:
@@ -162,11 +180,12 @@ def written(value: object) -> bytes:
 
 
 def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1) -> RowAnswer:
-    """Run ``flt`` over one row and leave it ready for the next.
+    """Run ``flt`` over one row and leave it ready for the next.  PatternTimeout: the row takes too long.
 
     ``cells`` may be lazy: nothing is taken from it where the row's key decides, and no more than is
     needed elsewhere.  Rows without cells must not be handed in.
     """
+    begin_row()
     if flt.filter_all_remaining():
         return RowAnswer([], True)
     if flt.filter_row_key(row):

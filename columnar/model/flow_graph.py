@@ -159,20 +159,6 @@ class Graph:
         by_name = {_name(flow): flow for flow in self.flows}
         return tuple(by_name[name] for name in reversed(done))
 
-    def downstream(self, flow: Flow) -> tuple[Flow, ...]:
-        """Flows that its writes lead to, at once or through others, in order; itself among them in a cycle."""
-        found: set[tuple[str, str]] = set()
-        waiting = [flow]
-        while waiting:
-            for other in self.fed_by(waiting.pop()):
-                if _name(other) not in found:
-                    found.add(_name(other))
-                    waiting.append(other)
-        return tuple(one for one in self.in_order() if _name(one) in found)
-
-    def writers_of(self, table: str) -> tuple[Flow, ...]:
-        return tuple(one for one in self.flows if any(place.table == table for place in one.all_writes))
-
     # --- drawing -----------------------------------------------------------------------------------
 
     def drawing(self, measures: Mapping[tuple[str, str], Measure] | None = None) -> str:

@@ -11,7 +11,7 @@ What Python cannot do is refused by name: \\p of Unicode properties, \\G, \\X, \
 lookbehind without a fixed width.  As in Java, letters without regard to case, \\w, \\d, \\s and \\b are ASCII.
 With (?m), ``$`` knows the newline alone as a line end.
 
-Knows nothing of filters.
+Knows nothing of filters; ``bounded_search`` has the searches, which take a bounded time, as Java's do not.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ import re
 from functools import lru_cache
 from typing import Final, NoReturn
 
+from columnar.model.bounded_search import BoundedPattern, PatternProblem, PatternTimeout, begin_row
 from columnar.model.character_sets import ClassProblem, escape_set, read_class, written_class
 
 PATTERN_CHARACTERS: Final = 8_192  # longer ones take the compiler more than some milliseconds
 PATTERN_GROUPS_DEEP: Final = 40  # the compiler of Python is recursive
+PATTERN_ITEMS: Final = 100_000  # with repeated groups written out, as the engine does: some 0.1 s of compiling
 REPEATS: Final = 65_535
 
 _LINE_END: Final = "(?:\\r\\n|[\\n\\r\\x85\\u2028\\u2029])"
@@ -34,27 +36,25 @@ _NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 _PLAIN_GROUPS: Final = ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!")
 _SIMPLE_ESCAPES: Final = "bBA"  # the same in both languages
 
-
-class PatternProblem(ValueError):
-    """Reads on after "the pattern '...'"."""
+__all__ = ["BoundedPattern", "PatternProblem", "PatternTimeout", "begin_row", "compiled"]
 
 
 @lru_cache(maxsize=128)  # the parser compiles to check, the filter to search
-def compiled(java: str, *, ignore_case: bool = False) -> re.Pattern[str]:
+def compiled(java: str, *, ignore_case: bool = False) -> BoundedPattern:
     """The pattern with DOTALL; PatternProblem where Java or Python refuses it."""
     if len(java) > PATTERN_CHARACTERS:
         raise PatternProblem(f"is longer than {PATTERN_CHARACTERS} characters")
-    flags = re.DOTALL | re.ASCII | (re.IGNORECASE if ignore_case else 0)
-    python = _Translation(java).run()
-    try:
-        return re.compile(python, flags)
-    except (re.error, OverflowError, RecursionError) as error:
-        reason = getattr(error, "msg", None) or str(error)
-        raise PatternProblem(f"cannot be used: {reason}") from error
+    translation = _Translation(java)
+    python = translation.run()
+    return BoundedPattern(java, python, ignore_case=ignore_case, is_plain=translation.is_plain)
 
 
 class _Translation:
-    """One pass over the pattern.  ``levels`` holds, per open group, the flag groups opened within it."""
+    """One pass over the pattern.
+
+    ``levels`` holds, per open group, the flag groups opened within it; ``items`` how much the group has so far, written
+    out: an engine may write a repeated group as often as it must match, and once more.
+    """
 
     def __init__(self, java: str) -> None:
         self.java: Final = java
@@ -62,6 +62,32 @@ class _Translation:
         self.out: list[str] = []
         self.levels: list[list[str]] = [[]]
         self.multiline = False
+        self.items: list[int] = [0]
+        self.last_items = 1  # of what a repetition that comes now repeats
+        self.closes_group = False  # a repetition that comes now repeats a group
+        self.repetitions = 0
+        self.repeats_groups = False
+        self.has_branches = False  # anywhere
+        self.has_inner_branches = False  # within a group
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a search takes at most the text's length squared, or times that of the pattern."""
+        if self.repetitions:
+            return self.repetitions == 1 and not self.repeats_groups and not self.has_branches
+        return not self.has_inner_branches
+
+    def _repeat(self, least: int) -> None:
+        """What came last is repeated, ``least`` times or more."""
+        self.repetitions += 1
+        if not self.closes_group:
+            return
+        self.repeats_groups = True
+        more = self.last_items * max(least, 1)
+        self.items[-1] += more
+        self.last_items += more
+        if self.items[-1] > PATTERN_ITEMS:
+            self.refuse(f"repeated groups within each other come to more than {PATTERN_ITEMS} items")
 
     def refuse(self, why: str) -> NoReturn:
         raise PatternProblem(f"cannot be used: {why} at character {self.at}")
@@ -78,6 +104,15 @@ class _Translation:
         self.at += width
 
     def step(self, c: str) -> None:
+        if c in "*+?":
+            self._repeat(0)
+            self.emit(c)
+            return
+        if c == "{":
+            self.count()
+            return
+        self.items[-1] += 1
+        self.closes_group, self.last_items = False, 1
         if c == "\\":
             self.escape()
         elif c == "[":
@@ -87,13 +122,16 @@ class _Translation:
         elif c == ")":
             if len(self.levels) == 1:
                 self.refuse("')' closes nothing")
+            self.last_items = self.items.pop()
+            self.items[-1] += self.last_items
+            self.closes_group = True
             self.emit(")" * (len(self.levels.pop()) + 1))
         elif c == "|":
             # A flag holds to the end of its group, over every alternative.
             flags = self.levels[-1]
+            self.has_branches = True
+            self.has_inner_branches = self.has_inner_branches or len(self.levels) > 1
             self.emit(")" * len(flags) + "|" + "".join(flags))
-        elif c == "{":
-            self.count()
         elif c == "$":
             self.emit("$" if self.multiline else _AT_END)
         else:
@@ -105,6 +143,7 @@ class _Translation:
             self.refuse("'{' begins no repetition")
         if any(int(number) > REPEATS for number in found.groups() if number):
             self.refuse(f"more than {REPEATS} repetitions")
+        self._repeat(int(found[1]))
         self.emit(found[0], len(found[0]))
 
     def character_class(self) -> None:
@@ -130,6 +169,7 @@ class _Translation:
 
     def open(self, text: str, width: int) -> None:
         self.levels.append([])
+        self.items.append(0)
         if len(self.levels) > PATTERN_GROUPS_DEEP:
             self.refuse(f"groups nested deeper than {PATTERN_GROUPS_DEEP}")
         self.emit(text, width)

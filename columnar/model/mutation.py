@@ -169,7 +169,7 @@ Operation = Put | Delete | Increment | Append | Contribute
 
 
 class CompareOp(IntEnum):
-    """Numbers as in HBase's Thrift 2 TCompareOperator; the last two are ours."""
+    """Numbers as in HBase's Thrift 2 TCompareOperator; the last three are ours."""
 
     LESS = 0
     LESS_OR_EQUAL = 1
@@ -179,11 +179,16 @@ class CompareOp(IntEnum):
     GREATER = 5
     EXISTS = 6
     ABSENT = 7
+    ABSENT_OR_EMPTY = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``stored value OP value``; with ABSENT a cell that is not there or empty also matches (observed row 23)."""
+    """``stored value OP value``.
+
+    An empty cell exists, as in HBase's reads and as an empty string of SQL is not NULL: ABSENT holds where EXISTS does
+    not.  ABSENT_OR_EMPTY is what HBase's ``checkAndPut`` without a value expects (observed row 23).
+    """
 
     family: bytes
     qualifier: bytes
@@ -194,6 +199,8 @@ class Condition:
         if self.op is CompareOp.EXISTS:
             return stored is not None
         if self.op is CompareOp.ABSENT:
+            return stored is None
+        if self.op is CompareOp.ABSENT_OR_EMPTY:
             return not stored
         if stored is None:
             return self.op is CompareOp.NOT_EQUAL

@@ -73,6 +73,7 @@ class RegionRates:
     deliveries_per_s: float
     size_bytes: int
     limit_bytes: int  # of its table: over it the region is split
+    write_fault: str = ""  # why it cannot be written
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,6 @@ class Projection:
 
     families: tuple[tuple[bytes, tuple[bytes, ...] | None], ...]
 
-    def narrowed(self, keep: frozenset[bytes]) -> Projection:
-        return Projection(tuple((name, wanted) for name, wanted in self.families if name in keep))
-
 
 def projection(table: Table, columns: Sequence[bytes]) -> Projection:
     """No columns: everything.  NoSuchColumnFamily for what the table has not."""

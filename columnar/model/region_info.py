@@ -50,3 +50,13 @@ def to_json(info: RegionInfo) -> bytes:
 def from_json(data: bytes) -> RegionInfo:
     held: dict[str, Any] = json.loads(data)
     return RegionInfo(held["table"], held["region_id"], bytes.fromhex(held["start"]), bytes.fromhex(held["end"]))
+
+
+def counted(regions: int) -> str:
+    """``1 region``, ``2 regions``."""
+    return f"{regions} region" if regions == 1 else f"{regions} regions"
+
+
+def write_fault_text(regions: int, first: RegionInfo, why: str) -> str:
+    """Return one line for all regions that cannot be written; ``why`` is the first one's."""
+    return f"{counted(regions)} cannot be written; {first.encoded} of {first.table}: {why}"

@@ -5,7 +5,7 @@ they travel.  Each is answered by an error, too, and an error leaves things as t
 outcome is unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
-                       triggers   PublishTriggers, CheckFunction, ReloadFunctions, Undelivered, LogReach
+                       triggers   PublishTriggers, CheckFunction, CheckSource, ReloadFunctions, Undelivered, LogReach
                        views      PublishViews, ShownRegions
                        copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
@@ -108,6 +108,16 @@ class CheckFunction(Message[str | None]):
     """To one owner: have a worker import the function; what is wrong with it, None: it can be a trigger's."""
 
     function: str  # ``module:function``
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSource(Message[str | None]):
+    """To one owner: a process that ends afterwards imports functions as their source is on disk; as ``CheckFunction``.
+
+    Workers go on with what they have: ``ReloadFunctions`` follows if nothing is wrong.
+    """
+
+    functions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from columnar.model.cell import Cell
 from columnar.model.comparators import Comparator, Operator, predicate
 from columnar.model.filters import Filter, ReturnCode
+from columnar.model.row_ranges import EVERY_ROW, RowRange, RowRanges, below, of_prefix, of_row
 
 
 @dataclass(eq=False)
@@ -39,9 +40,26 @@ class RowFilter(Filter):
         return self._dropped
 
     @property
-    def row_prefix(self) -> bytes:
-        narrow = self.op is Operator.EQUAL and self.right.ordered
-        return self.right.operand if narrow else b""
+    def is_row_range(self) -> bool:
+        return self.right.ordered
+
+    @property
+    def row_ranges(self) -> RowRanges:
+        if not self.right.ordered:
+            return EVERY_ROW
+        operand = self.right.operand
+        equal = of_row(operand) if self.right.kind == b"binary" else of_prefix(operand)
+        greater = [] if equal.stop is None else [RowRange(equal.stop, None)]
+        return RowRanges.of(
+            {
+                Operator.LESS: [below(equal.start)],
+                Operator.LESS_OR_EQUAL: [below(equal.stop)],
+                Operator.EQUAL: [equal],
+                Operator.NOT_EQUAL: [below(equal.start), *greater],
+                Operator.GREATER_OR_EQUAL: [RowRange(equal.start, None)],
+                Operator.GREATER: greater,
+            }[self.op]
+        )
 
 
 @dataclass(eq=False)
@@ -71,8 +89,12 @@ class PrefixFilter(Filter):
         return self._dropped
 
     @property
-    def row_prefix(self) -> bytes:
-        return self.prefix
+    def is_row_range(self) -> bool:
+        return True
+
+    @property
+    def row_ranges(self) -> RowRanges:
+        return RowRanges.of([of_prefix(self.prefix)])
 
 
 @dataclass(eq=False)
@@ -91,6 +113,14 @@ class InclusiveStopFilter(Filter):
 
     def filter_cell(self, cell: Cell) -> ReturnCode:
         return ReturnCode.NEXT_ROW if self._done else ReturnCode.INCLUDE
+
+    @property
+    def is_row_range(self) -> bool:
+        return True
+
+    @property
+    def row_ranges(self) -> RowRanges:
+        return RowRanges.of([RowRange(self.stop, None) if self.reversed else below(self.stop + b"\0")])
 
 
 @dataclass(eq=False)

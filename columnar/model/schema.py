@@ -22,6 +22,8 @@ from typing import Any, Final
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, NotAllowed, shown
 from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, KEPT_LOG_BYTES, TABLE_NAME_BYTES
 from columnar.model import throttle_limits
+from columnar.model.inert_attributes import TABLE_INERT, attribute_name, check_count, is_inert, kept
+from columnar.model.written_amounts import bytes_written, seconds_written
 
 COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")  # the weakest first
 DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
@@ -52,6 +54,7 @@ class Family:
     durability: str = "USE_DEFAULT"  # the table's
     unsaid: tuple[str, ...] = ()  # BLOCKCACHE, BLOOMFILTER: off only because HBase's IDL says so unless told
     added: bool = False  # to a table that was there already
+    inert: tuple[tuple[str, str], ...] = ()  # attributes that change nothing, by name (``inert_attributes``)
 
     @property
     def bytes_name(self) -> bytes:
@@ -162,7 +165,7 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
     "MAX_FILESIZE": "bytes from which a region of the table is split",
     "THROTTLE": throttle_limits.FORM,
 }
-_WHOLE_NUMBERS: Final = frozenset({"DELETE_MARKERS", "CHANGE_LOG", "CHANGE_LOG_BYTES", "MAX_FILESIZE"})
+_AMOUNTS: Final = {"CHANGE_LOG": seconds_written, "CHANGE_LOG_BYTES": bytes_written, "MAX_FILESIZE": bytes_written}
 BLOCK_SIZES: Final = (1_024, 4 * 1_048_576)
 
 
@@ -253,24 +256,54 @@ def checked_family(family: Family) -> Family:
     return replace(family, compression=compression)
 
 
+def check_attribute_name(name: str) -> None:
+    """IllegalArgument: no attribute of a table has the name."""
+    if name.lower().startswith("coprocessor"):
+        raise IllegalArgument(
+            f"table attribute {name}: no code of HBase runs here; triggers do its work (docs/triggers.md)"
+        )
+    if name not in ATTRIBUTES and not is_inert(TABLE_INERT, name):
+        raise IllegalArgument(f"table attribute {name} is none of {', '.join((*ATTRIBUTES, *TABLE_INERT))}")
+
+
 def checked_attributes(given: Mapping[str, str]) -> dict[str, str]:
     """Table attributes as they are kept; IllegalArgument names the wrong one."""
     checked = {}
-    for key, text in given.items():
-        if key not in ATTRIBUTES:
-            raise IllegalArgument(f"table attribute {key} is none of {', '.join(ATTRIBUTES)}")
-        if key in _WHOLE_NUMBERS and not (text.isascii() and text.isdigit() and len(text) <= 18):
-            raise IllegalArgument(f"table attribute {key} takes a whole number ({ATTRIBUTES[key]}), not '{text}'")
-        if key == "DURABILITY" and text not in DURABILITIES:
-            raise IllegalArgument(f"table attribute DURABILITY is {ATTRIBUTES[key]}, not '{text}'")
-        if key == "READONLY":
-            text = text.lower()
-            if text not in ("true", "false"):
-                raise IllegalArgument(f"table attribute READONLY is true or false, not '{text}'")
-        if key == "THROTTLE":
-            text = throttle_limits.canonical(throttle_limits.limits_of(text))
-        checked[key] = text
+    inert = 0
+    for said, text in given.items():
+        key = attribute_name(said)
+        check_attribute_name(key)
+        if key in ATTRIBUTES:
+            checked[key] = _checked_attribute(key, text)
+        elif inert_text := _inert(key, text):
+            checked[key] = inert_text
+            inert += 1
+    check_count(inert, "a table")
     return checked
+
+
+def _inert(key: str, text: str) -> str:
+    try:
+        return kept(TABLE_INERT, key, text)
+    except IllegalArgument as error:
+        raise IllegalArgument(f"table attribute {error.text}") from None
+
+
+def _checked_attribute(key: str, text: str) -> str:
+    if key == "DELETE_MARKERS" and not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise IllegalArgument(f"table attribute {key} takes a whole number ({ATTRIBUTES[key]}), not '{text}'")
+    if key in _AMOUNTS:
+        try:
+            return str(_AMOUNTS[key](text))
+        except IllegalArgument as error:
+            raise IllegalArgument(f"table attribute {key} ({ATTRIBUTES[key]}) {error.text}") from None
+    if key == "DURABILITY" and text not in DURABILITIES:
+        raise IllegalArgument(f"table attribute DURABILITY is {ATTRIBUTES[key]}, not '{text}'")
+    if key == "READONLY" and text.lower() not in ("true", "false"):
+        raise IllegalArgument(f"table attribute READONLY is true or false, not '{text}'")
+    if key == "THROTTLE":
+        return throttle_limits.canonical(throttle_limits.limits_of(text))
+    return text.lower() if key == "READONLY" else text
 
 
 def checked_table(table: Table) -> Table:
@@ -331,5 +364,10 @@ def from_json(data: bytes) -> Table:
         raise DamagedData(
             f"table {held['name']} was changed by a newer version ({', '.join(sorted(strange))}): upgrade"
         )
-    families = tuple(Family(**{**family, "unsaid": tuple(family.get("unsaid", ()))}) for family in held["families"])
+    families = tuple(_family_from_json(family) for family in held["families"])
     return Table(held["name"], families, held["attributes"], held.get("next_number", 0), held.get("kept_by", ""))
+
+
+def _family_from_json(held: Mapping[str, Any]) -> Family:
+    inert = tuple((name, text) for name, text in held.get("inert", ()))
+    return Family(**{**held, "unsaid": tuple(held.get("unsaid", ())), "inert": inert})

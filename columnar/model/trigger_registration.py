@@ -59,6 +59,10 @@ class Registration:
     allow_cycle: bool = False  # it may follow its own changes, through others; ``model.trigger_flow.HOPS`` bounds that
 
     @property
+    def module(self) -> str:
+        return self.function.partition(":")[0]
+
+    @property
     def start_ms(self) -> int | None:
         """The time at which it starts; None: now, or at the beginning.  IllegalArgument."""
         return start_ms_of(self.from_where)
@@ -145,7 +149,7 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
     from columnar.model.trigger_scope import checked_scope  # as in ``scope``
 
     checked_scope(registration.families, registration.columns, registration.where, registration.look)
-    module = registration.function.partition(":")[0]
+    module = registration.module
     if module not in allowed_modules:
         allowed = ", ".join(allowed_modules) or "none"
         raise TriggerError(

@@ -13,6 +13,7 @@ import asyncio
 
 from columnar.errors import RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES
+from columnar.model.owner import Incarnation
 from columnar.model.read import ReadSpec
 from columnar.operations.access import Caller, TableAccess
 from columnar.operations.packing import reply_form
@@ -24,6 +25,8 @@ from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
 from columnar.routing.row_forms import ReplyForm
 from columnar.storage.stored_cells import PackedRows
 
+_Round = tuple[Incarnation, list[int], RowsFound | BaseException]  # the server, numbers of the rows, its answer
+
 
 class _Found:
     """The rows of a call, as far as they have come."""
@@ -34,13 +37,16 @@ class _Found:
         self.left = list(range(len(query.rows)))  # numbers of rows that have not come
         self.size_bytes = 0
 
-    def take(self, rounds: list[tuple[list[int], RowsFound | BaseException]]) -> bool:
-        """The answers of one round; True: some row has come.  RequestTooBig; the error of a server."""
+    def take(self, rounds: list[_Round], search: Search) -> bool:
+        """The answers of one round; True: some row has come.  RequestTooBig, ServersEnded; the error of a server."""
         before, left = len(self.left), list[int]()
-        for numbers, answer in rounds:
+        for server, numbers, answer in rounds:
             if isinstance(answer, RowsFound):
                 left += self._take_some(numbers, answer)
-            elif isinstance(answer, (*NOTHING_DONE, LinkBroke)):  # a read is asked for again
+            elif isinstance(answer, NOTHING_DONE):
+                left += numbers
+            elif isinstance(answer, LinkBroke):  # a read is asked for again, once
+                search.broke(server, [self.query.rows[number] for number in numbers])
                 left += numbers
             else:
                 raise answer
@@ -85,7 +91,7 @@ class ReadsApart:
             while found.left:
                 await gathering.turn(ticket, found.size_bytes)
                 self._access.again(served)
-                if found.take(await self._round(table, form, found, search)):
+                if found.take(await self._round(table, form, found, search), search):
                     search.succeeded()
                 else:
                     await search.again(query.rows[found.left[0]])
@@ -95,7 +101,7 @@ class ReadsApart:
 
     async def _round(
         self, table: str, form: ReplyForm, found: _Found, search: Search
-    ) -> list[tuple[list[int], RowsFound | BaseException]]:
+    ) -> list[_Round]:
         rows = found.query.rows
         search.look()
         cut = by_owner(self._servers.owners, table, ((number, rows[number]) for number in found.left), search.tries)
@@ -107,7 +113,7 @@ class ReadsApart:
             ),
             return_exceptions=True,
         )
-        return list(zip(cut.values(), answers, strict=True))
+        return [(server, numbers, answer) for (server, numbers), answer in zip(cut.items(), answers, strict=True)]
 
 
 def _groups(query: RowQuery, numbers: list[int]) -> tuple[RowGroup, ...]:

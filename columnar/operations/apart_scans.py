@@ -31,9 +31,9 @@ class _Asking:
         text = spec.filter_string or b""
         self.filters_here = row_filter is not None and (len(text) > SHORT_FILTER_BYTES or remembers(row_filter))
         self.as_cells = self.filters_here or bool(spec.batch)
-        self.spec: ScanSpec = replace(
-            spec, batch=0, limit=0, filter_string=None if self.filters_here else spec.filter_string
-        )
+        self.sends_filter = row_filter is not None and not self.filters_here  # else the owner is told of rows alone
+        filter_string = spec.filter_string if self.sends_filter else None
+        self.spec: ScanSpec = replace(spec, batch=0, limit=0, filter_string=filter_string)
         self.search: Search | None = None
         self.sought: Place | None = None  # for which ``search`` goes on
 
@@ -57,8 +57,10 @@ class ScansApart:
         if server != owners.here:  # else the caller's next step looks here
             try:
                 scanned = await self._servers.ask(server, _ask(scanner, asking, found, count), STEP_BYTES)
-            except (*NOTHING_DONE, LinkBroke):  # a read is asked for again
+            except NOTHING_DONE:
                 pass
+            except LinkBroke:  # a read is asked for again, once
+                search.broke(server, [scanner.place.row or info.start] if scanner.place is not None else [])
             else:
                 if not scanned.elsewhere:
                     _take(scanner, asking, found, count, scanned)
@@ -79,6 +81,8 @@ def _ask(scanner: Scanner, asking: _Asking, found: FoundRows, count: int) -> Sca
         STEP_BYTES,
         None if asking.as_cells else scanner.form,
         asking.filters_here,
+        None if asking.sends_filter else scanner.rows_ahead,
+        scanner.needs_values,
     )
 
 
@@ -88,5 +92,7 @@ def _take(scanner: Scanner, asking: _Asking, found: FoundRows, count: int, scann
         if not scanner.take_row(found, count, row, list(cells), filters=asking.filters_here):
             return  # rows behind it are asked for again
     scanner.place = scanned.place
+    if scanned.place is None and not asking.sends_filter:
+        scanner.place = scanner.place_past  # the owner was told of the rows of one range alone
     for block in scanned.blocks:
         scanner.take_packed(found, PackedRows(block.data, block.row_count, block.cell_count, block.last_row))

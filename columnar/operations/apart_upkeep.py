@@ -42,11 +42,14 @@ class UpkeepApart:
             route = owners.owner_of(region.table, region.start)
             if route is None or route.region != region:
                 return  # it was split, merged or dropped meanwhile
+            server = server_to_ask(route, search.tries)
             try:
-                if await self._servers.ask(server_to_ask(route, search.tries), Tend(region, work)):
+                if await self._servers.ask(server, Tend(region, work)):
                     return
-            except (*NOTHING_DONE, LinkBroke):  # done twice it is done as well
+            except NOTHING_DONE:
                 pass
+            except LinkBroke:  # done twice it is done as well
+                search.broke(server, [region.start])
             await search.again(region.start)
 
     def _server_of(self, region: RegionInfo) -> Incarnation:
@@ -61,8 +64,10 @@ class UpkeepApart:
             (server,) = by_owner(owners, table, [(0, start)], search.tries)
             try:
                 deleted = await self._servers.ask(server, DeleteRows(table, start, stop))
-            except (*NOTHING_DONE, LinkBroke):
+            except NOTHING_DONE:
                 pass
+            except LinkBroke:
+                search.broke(server, [start])
             else:
                 if not deleted.is_elsewhere or deleted.next_row != start:
                     return deleted

@@ -115,7 +115,11 @@ class AskedOperations:
         scanner = Scanner(self._access, asked.table.encode(), spec, row_filter)
         found = FoundRows(map_rows if is_map_of_binary(form) else None)
         bounds = asked.max_rows, asked.max_cells, asked.max_bytes
-        if not await scanner.steps_owned(asked.place, found, bounds, wants_versions=asked.versions):
+        if asked.versions:
+            scanner.read_for_filter(needs_values=asked.values)
+        if asked.rows is not None:
+            scanner.read_only(asked.rows)
+        if not await scanner.steps_owned(asked.place, found, bounds):
             return asks.Scanned(elsewhere=True)
         if form is not None:
             return asks.Scanned(blocks_of(found, form), (), scanner.place, scanner.cells_read)

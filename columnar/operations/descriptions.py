@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from columnar.errors import IllegalArgument, TableNotFound, shown
-from columnar.model.region_info import RegionInfo
+from columnar.model.region_info import RegionInfo, write_fault_text
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import RegionState
@@ -58,6 +58,18 @@ class Descriptions:
     def names_of_users(self) -> dict[bytes, bool]:
         """Names by which clients may ask for tables, aliases among them, and whether each is enabled."""
         return {name: served.enabled for name, served in self._tables.names() if not served.schema.is_system}
+
+    def faults(self) -> tuple[str, ...]:
+        """Return one line about the regions here that cannot be written."""
+        found = self._server.write_faults()
+        return (write_fault_text(len(found), found[0].info, found[0].why),) if found else ()
+
+    def unwritable_count(self) -> int:
+        return len(self._server.write_faults())
+
+    def write_fault(self, info: RegionInfo) -> str:
+        """Why a region here cannot be written; empty: it can."""
+        return next((fault.why for fault in self._server.write_faults() if fault.info == info), "")
 
     # --- regions -----------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, RegionAway, RegionElsewhere
+from columnar.errors import FilterTooExpensive, IllegalArgument, RegionAway, RegionElsewhere
 from columnar.limits import (
     REPLY_BYTES,
     ROWS_PER_REPLY,
@@ -22,11 +22,13 @@ from columnar.limits import (
     STEP_CELLS,
     STEP_S,
 )
+from columnar.model.bounded_search import PatternTimeout
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter
 from columnar.model.filters import apply as apply_filter
 from columnar.model.read import ScanSpec
 from columnar.model.region_info import RegionInfo
+from columnar.model.row_ranges import RowRange, RowRanges
 from columnar.operations.access import TableAccess
 from columnar.operations.reads import check_families
 from columnar.regions.family_view import FamilyView
@@ -40,6 +42,7 @@ from columnar.regions.row_reader import (
     RowCursor,
     WireCell,
     filter_cells,
+    valueless_cells,
     visible_cells,
     wants_newest,
 )
@@ -63,14 +66,20 @@ class Scanner:
         self._access = access
         self.table = table
         self.spec = spec
-        self._filter = row_filter
         self.place: Place | None = Place(_first_row(spec), False)
         self._only_row = bool(spec.start) and spec.start == spec.stop
+        self._ranges = ranges = _ranges_of(row_filter)
+        if row_filter is not None and row_filter.is_row_range and ranges is not None and ranges.is_exact:
+            row_filter = None  # it has nothing left to do
+        self._filter = row_filter
         self._plain_family = None if row_filter is not None else _plain_family(spec)
+        self._range: RowRange | None = None  # of ``_ranges``, the one that the next step reads
+        self._needs_values = row_filter is None or row_filter.needs_values
         self._rest: ScanRow | None = None  # of a row that batchSize has cut
         self._rows_left = spec.limit or -1
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
+        self.cells_read_before = 0  # the call under way, or the last one
         self.busy = False
         self.on_idle: Callable[[], None] = nobody  # called when a call that took several steps has ended
         self._failed = False
@@ -96,6 +105,7 @@ class Scanner:
         if self._failed:
             raise IllegalArgument("an earlier call of this scanner failed and its rows are lost; open a new one")
         found = FoundRows(pack)
+        self.cells_read_before = self.cells_read
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
         self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
@@ -150,16 +160,23 @@ class Scanner:
         """The row just read was cut by batchSize, or was the last."""
         return self._rest is not None or self.place is None
 
-    async def steps_owned(
-        self, place: Place, found: FoundRows, bounds: tuple[int, int, int], *, wants_versions: bool
-    ) -> bool:
+    def read_for_filter(self, *, needs_values: bool) -> None:
+        """Have ``steps_owned`` give all that a gateway's filter sees: rows without visible cells, older versions."""
+        self._wants_versions, self._needs_values = True, needs_values
+        self._plain_family = None
+
+    def read_only(self, rows: RowRange) -> None:
+        """Have ``steps_owned`` end where these rows end."""
+        self._ranges = RowRanges([rows])
+
+    async def steps_owned(self, place: Place, found: FoundRows, bounds: tuple[int, int, int]) -> bool:
         """Steps over regions of this server, for a gateway that keeps the place; False: the first is elsewhere.
 
         ``bounds``: of rows, of cells that are walked, and of bytes.  Ends soon after OWNED_S, so that a gateway whose
         client has gone asks no further.  ``place`` is the next one then.
         """
         max_rows, max_cells, max_bytes = bounds
-        self._begin_at(place, wants_versions)
+        self._begin_at(place)
         gathering, ends = self._access.gathering, perf_counter() + OWNED_S
         ticket = gathering.begin()
         try:
@@ -181,10 +198,8 @@ class Scanner:
         finally:
             gathering.end(ticket)
 
-    def _begin_at(self, place: Place, wants_versions: bool) -> None:
-        self.place, self._wants_versions = place, wants_versions
-        if wants_versions:
-            self._plain_family = None
+    def _begin_at(self, place: Place) -> None:
+        self.place = place
 
     def _step(self, found: FoundRows, count: int, max_bytes: int | None = None) -> bool:
         """Add rows until the step's budget is used up; True: the call is done."""
@@ -198,6 +213,8 @@ class Scanner:
                 return True
             if cells_left <= 0 or bytes_left <= 0:
                 return False
+            if self._ranges is not None and not self._enter_range(self._ranges):
+                return True
             region, low, high = self._seek(self.place)
             barrier = region.barrier_any()
             if barrier is not None:
@@ -255,18 +272,23 @@ class Scanner:
         self.place = None if self._only_row else Place(row, True)
         read = self.spec.read
         region.reads += 1
-        if self._wants_versions:
-            seen = filter_cells(region.store, row, raw_row, read, region.now_ms)
-            found.add(row, [(cell.column, cell.value, cell.timestamp) for cell in seen])
-        elif self._filter is None:
+        if self._filter is None and not self._wants_versions:
             self._hand_out_some(found, row, visible_cells(region.store, row, raw_row, read, region.now_ms))
         else:
-            self._filter_row(found, row, filter_cells(region.store, row, raw_row, read, region.now_ms))
+            seen_by_filter = filter_cells if self._needs_values else valueless_cells
+            seen = seen_by_filter(region.store, row, raw_row, read, region.now_ms)
+            if self._wants_versions:
+                found.add(row, [(cell.column, cell.value, cell.timestamp) for cell in seen])
+            else:
+                self._filter_row(found, row, seen)
         return sum(len(raw) for _, group in raw_row for _, raw in group)
 
     def _filter_row(self, found: FoundRows, row: bytes, seen: list[Cell]) -> None:
         assert self._filter is not None, "looked at by the caller"
-        kept, ended = apply_filter(self._filter, row, seen, self.spec.read.max_versions)
+        try:
+            kept, ended = apply_filter(self._filter, row, seen, self.spec.read.max_versions)
+        except PatternTimeout as timeout:
+            raise FilterTooExpensive(row, self._filter.text, str(timeout)) from None
         if ended:
             self.place = None
         self._hand_out_some(found, row, [(cell.column, cell.value, cell.timestamp) for cell in kept])
@@ -280,6 +302,26 @@ class Scanner:
     @property
     def filter(self) -> Filter | None:
         return self._filter
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether the scanner's filter looks at values or lets some through."""
+        return self._needs_values
+
+    @property
+    def rows_ahead(self) -> RowRange | None:
+        """The rows of the next steps, behind which it goes on with ``place_past``; None: all that are left."""
+        return self._range
+
+    @property
+    def place_past(self) -> Place | None:
+        """The place past ``rows_ahead``; None: the table's end."""
+        found = self._range
+        if found is None or self._only_row:
+            return None
+        if self.spec.reversed:
+            return Place(found.start, True) if found.start else None
+        return Place(found.stop, False) if found.stop is not None else None
 
     @property
     def rows_wanted(self) -> int:
@@ -327,6 +369,37 @@ class Scanner:
                 self.place = None
         found.add(row, cells)
 
+    def _enter_range(self, ranges: RowRanges) -> bool:
+        """Move the place to the next rows that the filter may let through.  False: there are none; the scan is over."""
+        place, moved = self.place, None
+        assert place is not None, "looked at by the caller"
+        row = place.row
+        if self.spec.reversed:
+            bound = None if row is None else row if place.past else row + b"\0"
+            self._range = found = ranges.last_below(bound)
+            if found is not None and found.stop is not None and (bound is None or found.stop < bound):
+                moved = Place(found.stop, True)
+        else:
+            assert row is not None, "a forward scan begins at a row"
+            self._range = found = ranges.next_from(row + b"\0" if place.past else row)
+            if found is not None and found.start > row:
+                moved = Place(found.start, False)
+        if found is None or (moved is not None and self._is_past_end(moved)):
+            self.place = None
+            return False
+        if moved is not None:
+            self.place = moved
+        return True
+
+    def _is_past_end(self, place: Place) -> bool:
+        """Whether a place other than the scan's first is past its last row."""
+        row, stop = place.row, self.spec.stop
+        if self._only_row:
+            return True
+        if not stop or row is None:
+            return False
+        return row <= stop if self.spec.reversed else row >= stop
+
     def _seek(self, place: Place) -> tuple[Region, bytes, bytes | None]:
         """The region that goes on, and which of its keys: from one, below the other."""
         served = self._access.table(self.table)
@@ -340,10 +413,9 @@ class Scanner:
             low = row_end(row) if place.past else range_start(row)
             high = row_end(spec.start) if self._only_row else range_start(spec.stop) if spec.stop else None
         region = self._access.open_region(served, info)
-        low = max(low, range_start(info.start))
-        if info.end:
-            end = range_start(info.end)
-            high = end if high is None else min(high, end)
+        low, high = _narrowed(low, high, info.start, info.end or None)
+        if self._range is not None:
+            low, high = _narrowed(low, high, *self._range)
         return region, low, high
 
     def _region_at(self, served: ServedTable, place: Place) -> RegionInfo:
@@ -360,11 +432,37 @@ class Scanner:
         info, stop = region.info, self.spec.stop
         if self._only_row:
             return None
+        past = self.place_past
+        if past is not None and _is_in(past, info):
+            return None if self._is_past_end(past) else past
         if self.spec.reversed:
             ended = not info.start or bool(stop and info.start <= stop)
             return None if ended else Place(info.start, True)
         ended = not info.end or bool(stop and info.end >= stop)
         return None if ended else Place(info.end, False)
+
+
+def _narrowed(low: bytes, high: bytes | None, start: bytes, stop: bytes | None) -> tuple[bytes, bytes | None]:
+    """Keys from ``low``, below ``high``, of rows from ``start``, below ``stop``."""
+    low = max(low, range_start(start))
+    if stop is not None:
+        end = range_start(stop)
+        high = end if high is None else min(high, end)
+    return low, high
+
+
+def _is_in(past: Place, info: RegionInfo) -> bool:
+    """Whether the region has rows at the place, in the scan's direction."""
+    row = past.row or b""
+    return row > info.start if past.past else not info.end or row < info.end
+
+
+def _ranges_of(row_filter: Filter | None) -> RowRanges | None:
+    """None: all rows."""
+    if row_filter is None:
+        return None
+    found = row_filter.scan_ranges
+    return None if found.is_everything else found
 
 
 def _first_row(spec: ScanSpec) -> bytes | None:

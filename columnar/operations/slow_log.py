@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from columnar.errors import ScannerNotFound, shown
+from columnar.errors import ScannerNotFound, printable, shown
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scanners import Scanner
@@ -22,6 +22,9 @@ from columnar.operations.scanners import Scanner
 _log = logging.getLogger("columnar.slow")
 
 LINES_PER_SECOND: Final = 8  # one slow fsync makes slow requests of all that wait for it
+FILTER_SHOWN_BYTES: Final = 200
+MUCH_READ: Final = 1_000  # cells in one call: a filter that reads more, and ten times what it returns, is named
+READ_RATIO: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Subject:
     row: bytes | None = None
     scanner_id: int | None = None
     answered: tuple[int, int, bytes] | None = None  # rows, cells, the last row; None: the answer holds no rows
+    filter_string: bytes | None = None  # of a scan without a scanner
     counts: tuple[tuple[str, int], ...] = ()  # elements of lists in the request, by their names
 
 
@@ -80,6 +84,7 @@ class SlowLog:
             words.append(f"rows={answered[0]} cells={answered[1]}")
         if scanned:
             words.append(f"cells_read={scanned.cells_read}")
+        words += _filter_words(subject, scanned)
         words += [f"{name}={count}" for name, count in subject.counts]
         return words
 
@@ -94,3 +99,15 @@ class SlowLog:
         if served is None or (row is None and len(served.regions) > 1):
             return []
         return [f"region={served.holding(row or b'').encoded}"]
+
+
+def _filter_words(subject: Subject, scanned: Scanner | None) -> list[str]:
+    """The filter, if it reads much and returns little."""
+    text, cells = subject.filter_string, subject.answered[1] if subject.answered else 0
+    if scanned is not None:
+        read = scanned.cells_read - scanned.cells_read_before
+        text = scanned.spec.filter_string if read >= MUCH_READ and read >= READ_RATIO * cells else None
+    if text is None:
+        return []
+    cut = "..." if len(text) > FILTER_SHOWN_BYTES else ""
+    return [f"filter={printable(text[:FILTER_SHOWN_BYTES])}{cut}"]

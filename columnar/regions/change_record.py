@@ -153,7 +153,7 @@ class ChangeRecord:
         self.timestamp = timestamp  # the highest of its entries: maybe a client's invention
         self.entries = entries
         self.before = before
-        self.only_for = only_for  # a backfill: the trigger that wants to see every row
+        self.only_for = only_for  # the trigger that wants to see every row, or a change of its dead letters again
         self.stamp = stamp  # rises with each record of the row: what is derived from it is written and deleted at it
         self.hops = hops  # how many changes led to this one
         self.after = after
@@ -166,6 +166,11 @@ class ChangeRecord:
     def touched_before(self) -> tuple[Entry, ...]:
         """What touched columns held before, of families for which somebody asked that."""
         return self.before if self.images is None else self.before[: self.touched]
+
+    @property
+    def stands_for_row(self) -> bool:
+        """It shows one trigger a row as it is when it is delivered, and is no change."""
+        return self.only_for is not None and not self.entries
 
     def but(self, **changes: Any) -> ChangeRecord:
         """With other values in these fields."""

@@ -25,7 +25,15 @@ from collections.abc import Callable
 from typing import Final
 
 from columnar.clock import Clock
-from columnar.errors import ColumnarError, DiskFails, HostError, NotServingRegion, RegionAway, RegionElsewhere
+from columnar.errors import (
+    ColumnarError,
+    DamagedData,
+    DiskFails,
+    HostError,
+    NotServingRegion,
+    RegionAway,
+    RegionElsewhere,
+)
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hosting_state import HAS_STORE, SERVING, WAITING, Do, Event, HostingState, State
@@ -48,6 +56,10 @@ _ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # it
 
 
 def _nobody(_region: Region) -> None:
+    pass
+
+
+def _nothing_follows() -> None:
     pass
 
 
@@ -74,6 +86,7 @@ class Hosting:
         self.on_unserved: Callable[[Region], None] = _nobody  # called first: requests are led to it no more
         self.on_closing: Callable[[Region], None] = _nobody  # called before its store closes: nothing may touch it then
         self.on_opened: Callable[[Region], None] = _nobody
+        self.on_write_fault: Callable[[], None] = _nothing_follows  # a region failed that requests need not open soon
         self.on_opening: Callable[[int], None] = _noted_by_nobody  # a region's store is opened from now on ...
         self.on_ended: Callable[[int], None] = _noted_by_nobody  # ... and has been, or could not be
         self.on_settled: Callable[[RegionInfo, Exception | None], None] = _settled_for_nobody  # an opening has ended
@@ -86,7 +99,7 @@ class Hosting:
         self._regions: dict[int, Region] = {}  # of every state but NONE and OPENING, closed ones too
         self._gates: dict[int, asyncio.Future[None]] = {}  # of those for which requests wait
         self._refusals: dict[int, str] = {}
-        self._read_only = ReadOnlyRegions(engine, committer, clock)
+        self.read_only = ReadOnlyRegions(engine, committer, clock)
         committer.on_broken = self._broken
 
     def state_of(self, region: Region) -> State:
@@ -169,13 +182,17 @@ class Hosting:
         path, ownership = self.folders.path(info.encoded), self.ownership(info)
         try:
             region = opened_again(self.engine, path, info, table, self._committer, self._clock, ownership)
-        except DiskFails:
+        except (DiskFails, DamagedData) as fault:
+            self.read_only.note(info, fault)
+            self.on_write_fault()
             raise
         except HostError as cause:
+            self.read_only.note(info, cause)
+            self.on_write_fault()
             if ownership.behind and not ownership.is_sole:
                 raise  # it is served only when all that is behind is on disk; another server may succeed
-            return self._read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
-        self._read_only.takes_writes(info)
+            return self.read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
+        self.read_only.takes_writes(info)
         return region, Event.OPENED
 
     def _serve(self, region: Region) -> None:
@@ -280,7 +297,9 @@ class Hosting:
     def _broken(self, store: Store, failure: ColumnarError) -> None:
         for region in [region for region in self._regions.values() if region.store is store and region.is_open]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
+            self.read_only.note(region.info, failure)
             self.tell(region, Event.FSYNC_FAILED)
+            self.on_write_fault()
 
     # --- closing -----------------------------------------------------------------------------------
 

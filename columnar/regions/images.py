@@ -9,7 +9,7 @@ Invariants:
         touched or not, and of no column else.  They do not depend on what other followers ask for.
     I2. ``images_of`` gives None, never a part, if the record does not cover a wanted column.  Such are records that
         were written before somebody asked for the column, and records that stand for no change (a backfill, a
-        retried dead letter).  Their reader takes the row as it is now.
+        dead letter that is retried as its row is now).  Their reader takes the row as it is now.
     I3. A table's policy has the images before a follower's cursor is marked (``flows.hub`` I1), so a follower finds
         images in each change from its beginning on.
 
@@ -35,7 +35,7 @@ class RowImages(NamedTuple):
 
 def images_of(record: ChangeRecord, wanted: Images) -> RowImages | None:
     """The images of the wanted columns; None: the record does not hold them (I2).  O(cells of the record)."""
-    if record.only_for is not None or not covers(record.images or {}, wanted):
+    if (record.only_for is not None and not record.entries) or not covers(record.images or {}, wanted):
         return None
     before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before if _holds(wanted, entry)}
     after = before

@@ -2,7 +2,8 @@
 
 A region that cannot be opened because the disk is full, mounted read-only or out of descriptors is opened for
 reading: that writes nothing and finds all that was acknowledged.  Writers hear why.  Every RETRY_S each such
-region is closed; the next request opens it, for writing if the disk takes writes by then.
+region is closed; the next request opens it, for writing if the disk takes writes by then.  The server opens one
+region without a request, so that a disk that takes writes again is noticed in any case.
 
 Refused as before is what a reader must not see: a region whose files are damaged, one in the middle of taking
 sorted files in (only an opening that writes can undo that), one whose last writes stand in the server's log only
@@ -15,10 +16,11 @@ Owned by the loop.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from columnar.clock import Clock
-from columnar.errors import ColumnarError, HostError
+from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.ingestion import INGESTING
@@ -35,6 +37,15 @@ _log = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class WriteFault:
+    """A region that cannot be written, since a write, an fsync or an opening of it failed."""
+
+    info: RegionInfo
+    why: str
+    passes: bool  # its disk may take writes again; False: its files are damaged
+
+
 class ReadOnlyRegions:
     """Opens them, and remembers which were opened so."""
 
@@ -42,6 +53,7 @@ class ReadOnlyRegions:
         self._engine = engine
         self._committer = committer
         self._clock = clock
+        self.faults: dict[int, WriteFault] = {}  # by region id, until the region takes writes again
         self._said: dict[int, str] = {}  # region id -> the cause that was logged, until it takes writes again
 
     def opened(self, path: str, info: RegionInfo, table: Table, cause: HostError, ownership: Ownership) -> Region:
@@ -65,7 +77,16 @@ class ReadOnlyRegions:
             _log.error("region %s of %s is read-only: %s", info.encoded, info.table, cause.text)
         return region
 
+    def note(self, info: RegionInfo, failure: ColumnarError) -> None:
+        """Remember why the region cannot be written, until it is opened for writing or forgotten."""
+        self.faults[info.region_id] = WriteFault(info, failure.text, not isinstance(failure, DamagedData))
+
+    def forget(self, region_id: int) -> None:
+        self.faults.pop(region_id, None)
+        self._said.pop(region_id, None)
+
     def takes_writes(self, info: RegionInfo) -> None:
         """Note that the region was opened for writing."""
+        self.faults.pop(info.region_id, None)
         if self._said.pop(info.region_id, None) is not None:
             _log.warning("region %s of %s takes writes again", info.encoded, info.table)

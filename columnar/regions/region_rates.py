@@ -24,6 +24,7 @@ class RateMeter:
         self._region_bytes = region_bytes
         self._asked_s = now_s()
         self._counted: dict[int, _Counted] = {}  # by region id, at the last look
+        self._faults: dict[int, str] = {}  # by region id, at the last look
         self._sizes: dict[int, int] = {}  # of all that are owned, when they were open last
 
     def take(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
@@ -33,6 +34,7 @@ class RateMeter:
         before, self._counted = self._counted, {}
         found = []
         wanted = frozenset(owned)
+        self._faults = {fault.info.region_id: fault.why for fault in self._server.write_faults()}
         for region in self._server.all_open():
             region_id = region.info.region_id
             if region_id in wanted:
@@ -48,8 +50,10 @@ class RateMeter:
         self._sizes[region_id] = size = region.store.size_bytes()
         limit = 0 if region.table.is_system else region.table.max_filesize or self._region_bytes
         reads, writes, deliveries = ((now - then) / elapsed_s for now, then in zip(counts, earlier, strict=True))
-        return RegionRates(region_id, reads, writes, deliveries, size, limit)
+        fault = self._faults.get(region_id, "")
+        return RegionRates(region_id, reads, writes, deliveries, size, limit, fault)
 
     def _of_closed(self, region_id: int) -> RegionRates:
         """A closed region does not grow, so it has no limit."""
-        return RegionRates(region_id, 0.0, 0.0, 0.0, self._sizes.get(region_id, 0), 0)
+        size, fault = self._sizes.get(region_id, 0), self._faults.get(region_id, "")
+        return RegionRates(region_id, 0.0, 0.0, 0.0, size, 0, fault)

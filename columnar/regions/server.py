@@ -29,6 +29,7 @@ from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
 from columnar.regions.hosting_state import Event, State
 from columnar.regions.patience import patiently
+from columnar.regions.read_only_regions import WriteFault
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
 from columnar.regions.tables import ServedTable, Tables
@@ -62,6 +63,7 @@ class RegionServer:
         self.hosting.schema_of = self._schema_of
         self.hosting.on_opened = self._opened
         self.hosting.on_unserved = self._unserved
+        self.hosting.on_write_fault = self._retry_later
         self.hosting.on_closing = lambda region: self.listener.region_closing(region)
         self.upkeep = RegionUpkeep(self)
         self.async_writes = AsyncWrites(self.hosting)
@@ -134,7 +136,10 @@ class RegionServer:
         self._close_surplus()
         if self.hosting.state_of(region) is State.READ_ONLY:
             self._retry_later()
-        elif region.log_policy is not None:
+            return
+        if self.hosting.read_only.faults:
+            asyncio.get_running_loop().call_soon(self._open_faulty)
+        if region.log_policy is not None:
             self.listener.region_opened(region)
 
     def serving(self, info: RegionInfo) -> ServedTable | None:
@@ -225,6 +230,25 @@ class RegionServer:
                 self.open_for_consumers(region)
             else:
                 self._retry_later()
+        self._open_faulty()
+
+    def _open_faulty(self) -> None:
+        """Open a closed region whose disk took no writes: without requests nobody would see that it does again."""
+        faults = (fault.info for fault in self.write_faults() if fault.passes)
+        closed = next((info for info in faults if not self.is_open(info)), None)
+        served = self.serving(closed) if closed is not None else None
+        if closed is not None and served is not None:
+            with suppress(ColumnarError):  # RegionAway: it is being opened
+                self.open_region(served, closed)
+            self._retry_later()
+
+    def write_faults(self) -> list[WriteFault]:
+        """Regions that this server answers for, and that cannot be written."""
+        faults = self.hosting.read_only.faults
+        for region_id, fault in list(faults.items()):
+            if not self.owns(fault.info) or self.serving(fault.info) is None:
+                self.hosting.read_only.forget(region_id)  # it was moved, split, merged, dropped or disabled
+        return list(faults.values())
 
     def _unserved(self, region: Region) -> None:
         if self._last_used is region:

@@ -18,6 +18,7 @@ from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+from columnar.model.row_ranges import RowRange
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.view_look import ViewLook
 from columnar.routing.row_forms import Block, Figures, Place, RegionState, ReplyForm
@@ -130,6 +131,8 @@ class Scan(Message[Scanned]):
     max_bytes: int
     form: ReplyForm | None = None  # None: as cells, for a filter or a cut of the gateway
     versions: bool = False  # as cells, all that a filter sees: rows without visible cells, and older versions
+    rows: RowRange | None = None  # without a filter: no other rows are wanted; at their end the scan is at its end
+    values: bool = True  # with ``versions``; False: the filter needs none
 
 
 # --- upkeep ------------------------------------------------------------------------------------------

@@ -184,6 +184,8 @@ class Passing(HandedOn):
                 self._fail(NotServingRegion(route.shut))
             elif do is Do.REFUSE_UNSURE:
                 self._fail(refusals.unsure(self.state.server))
+            elif do is Do.REFUSE_DEADLY:
+                self._fail(refusals.deadly(self.table, self.row, self.state.server))
 
     def _send(self) -> None:
         forwarding, raw = self._forwarding, self._raw

@@ -12,10 +12,13 @@
     event while SENT                                 a read                        a write
     the owner refuses: the region is another's       looks for a route again       the same: nothing was done
     the link breaks                                  looks for a route again       outcome unknown, never repeated
+    the link to a second owner breaks                is refused                    -
     the region has a later owner                     waits: the server that was asked answers or refuses
 
 A call looks for a route for ``PATIENCE_MS`` from its beginning; then it is refused as not served, and nothing was
 done.  It is refused at once where the route says that the region stays closed (``Route.shut``).
+
+A read under which two owners ended is refused: it may be what ends them, and would end the next one, too.
 
 A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks
 (``Peers.fenced``).  A later owner in the routes ends no call that is SENT: after a move the answers of the server that
@@ -67,6 +70,7 @@ class Event(Enum):
     ELSEWHERE = auto()  # refused as moved or unknown: nothing was done
     FAILED = auto()  # refused with an error
     LINK_BROKE = auto()
+    BROKE_AGAIN = auto()  # of a read
     LATER_OWNER = auto()  # the region has a later owner
     SHUT = auto()  # nobody serves the region before a person has it opened
     TOO_LATE = auto()
@@ -84,6 +88,7 @@ class Do(Enum):
     REFUSE_AWAY = auto()  # ``refusals.away``
     REFUSE_SHUT = auto()  # with ``Route.shut``
     REFUSE_UNSURE = auto()  # ``refusals.unsure``
+    REFUSE_DEADLY = auto()  # ``refusals.deadly``
     REFUSE_FAILED = auto()  # the error that the owner sent
 
 
@@ -115,7 +120,10 @@ _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.HERE, Event.ELSEWHERE): (State.WAITING, ()),
     (State.HERE, Event.CLIENT_WENT): (State.GONE, ()),
 }
-_READ: Final = _BOTH | {(State.SENT, Event.LINK_BROKE): (State.WAITING, ())}
+_READ: Final = _BOTH | {
+    (State.SENT, Event.LINK_BROKE): (State.WAITING, ()),
+    (State.SENT, Event.BROKE_AGAIN): (State.REFUSED, (Do.REFUSE_DEADLY,)),
+}
 _WRITE: Final = _BOTH | {(State.SENT, Event.LINK_BROKE): (State.REFUSED, (Do.REFUSE_UNSURE,))}
 
 
@@ -133,7 +141,7 @@ class ForwardedCall:
     routes says of the call's row now; None: the table is not known.  Events of a call that has ended change nothing.
     """
 
-    __slots__ = ("_here", "_is_write", "_pause_ms", "_retry_at_ms", "_tried_route", "deadline_ms", "state")
+    __slots__ = ("_broke", "_here", "_is_write", "_pause_ms", "_retry_at_ms", "_tried_route", "deadline_ms", "state")
 
     def __init__(self, here: Incarnation, is_write: bool, now_ms: int) -> None:
         self._here = here  # constant, as are the next two
@@ -143,6 +151,7 @@ class ForwardedCall:
         self._tried_route: Route | None = None  # to the owner that was tried last
         self._retry_at_ms = 0  # until then this owner is not tried again; 0: it may be tried
         self._pause_ms = FIRST_PAUSE_MS
+        self._broke: Incarnation | None = None  # the owner whose link broke after the call was SENT
 
     @property
     def server(self) -> Incarnation:
@@ -190,7 +199,9 @@ class ForwardedCall:
 
     def link_broke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The link has ended after the call was WRITTEN; also where this server ends it, as its peer was fenced."""
-        return self._tried(Event.LINK_BROKE, route, now_ms)
+        is_second = not self._is_write and self._broke is not None and self._broke != self.server
+        self._broke = self.server
+        return self._tried(Event.BROKE_AGAIN if is_second else Event.LINK_BROKE, route, now_ms)
 
     def route_changed(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The copy of the routes has another route for the row, or none any more."""

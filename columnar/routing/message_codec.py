@@ -23,6 +23,7 @@ from columnar.model.measures import Family
 from columnar.model.owner import Owner
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
+from columnar.model.row_ranges import RowRange
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
@@ -160,6 +161,7 @@ _RATES: Final = record(
         "deliveries_per_s": FLOAT,
         "size_bytes": INT,
         "limit_bytes": INT,
+        "write_fault": TEXT,
     },
 )
 _TRIGGER_LOOK: Final = record(
@@ -214,7 +216,14 @@ _FLOW_LOOK: Final = record(
     },
 )
 _FIGURES: Final = record(
-    row_forms.Figures, {"open_regions": INT, "open_scanners": INT, "connections": INT, "requests": by_name(INT)}
+    row_forms.Figures,
+    {
+        "open_regions": INT,
+        "open_scanners": INT,
+        "connections": INT,
+        "requests": by_name(INT),
+        "remarks": several(TEXT),
+    },
 )
 _SAMPLE: Final = pair(several(TEXT), several(FLOAT))
 _FAMILY: Final = record(
@@ -243,6 +252,7 @@ _STATE: Final = record(
         "size_bytes": INT,
     },
 )
+_ROWS: Final = record(RowRange, {"start": BYTES, "stop": maybe(BYTES)})
 _PLACE: Final = record(row_forms.Place, {"row": maybe(BYTES), "past": BOOL})
 _BLOCK: Final = record(row_forms.Block, {"data": BYTES, "row_count": INT, "cell_count": INT, "last_row": BYTES})
 
@@ -298,6 +308,7 @@ _ENTRIES: Final = (
     _Entry("prepare_regions", regions.PrepareRegions, {"table": TABLE, "regions": several(REGION)}),
     _Entry("publish_triggers", regions.PublishTriggers, {"triggers": _TRIGGERS}),
     _Entry("check_function", regions.CheckFunction, {"function": TEXT}, maybe(TEXT)),
+    _Entry("check_source", regions.CheckSource, {"functions": several(TEXT)}, maybe(TEXT)),
     _Entry("reload_functions", regions.ReloadFunctions, {}),
     _Entry("undelivered", regions.Undelivered, {"table": TEXT, "triggers": several(TEXT)}, by_name(INT)),
     _Entry("log_reach", regions.LogReach, _TABLE_NAME, INT),
@@ -357,6 +368,8 @@ _ENTRIES: Final = (
             "max_bytes": INT,
             "form": maybe(_FORM),
             "versions": BOOL,
+            "rows": maybe(_ROWS),
+            "values": BOOL,
         },
         _SCANNED,
     ),
@@ -382,6 +395,11 @@ _ENTRIES: Final = (
 )
 _BY_KIND: Final[dict[type[Any], _Entry]] = {entry.kind: entry for entry in _ENTRIES}
 _BY_NAME: Final = {entry.name: entry for entry in _ENTRIES}
+
+
+def kinds() -> tuple[type[Message[Any]], ...]:
+    """The classes of all messages."""
+    return tuple(_BY_KIND)
 
 
 def fields_of(kind: type[Message[Any]]) -> tuple[str, ...]:

@@ -64,13 +64,14 @@ _THRIFT1: Final = {
         Way.HERE,
         "isTableEnabled getTableNames getTableNamesWithIsTableEnabled getColumnDescriptors getTableRegions"
         " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists"
-        " columnarListNamespaces columnarListNamespaceTables",
+        " columnarListNamespaces columnarListNamespaceTables columnarDescribeNamespace",
     ),
     **_listed(
         Way.MASTER,
-        "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarTruncateTable"
-        " columnarSplit columnarMerge columnarCreateNamespace columnarDropNamespace columnarTriggerAdd"
-        " columnarTriggerSync columnarTriggerReload"
+        "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarDropTable"
+        " columnarTruncateTable columnarSplit columnarMerge"
+        " columnarCreateNamespace columnarAlterNamespace columnarDropNamespace"
+        " columnarTriggerAdd columnarTriggerSync columnarTriggerReload"
         " columnarTriggerRemove columnarTriggerPause columnarTriggerResume columnarTriggerReplay"
         " columnarSnapshotTake columnarSnapshotList"
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"

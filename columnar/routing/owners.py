@@ -96,6 +96,7 @@ class Search:
         self._deadline_s: float | None = None  # None: the last lookup led somewhere
         self._pause_s = FIRST_PAUSE_S
         self.tries = 0  # since the last lookup that led somewhere
+        self._ended: dict[bytes, Incarnation] = {}  # owners that ended while they worked on these rows
 
     def look(self) -> None:
         """The routes are looked at from now on: a change after this one ends the wait of ``again``."""
@@ -103,6 +104,16 @@ class Search:
 
     def succeeded(self) -> None:
         self._deadline_s, self._pause_s, self.tries = None, FIRST_PAUSE_S, 0
+
+    def broke(self, server: Incarnation, rows: Iterable[bytes]) -> None:
+        """The link to an owner broke while it worked on these rows.  ServersEnded: it is the second one of a row.
+
+        Such work is done again once, and no more: it may be what ended them.
+        """
+        for row in rows:
+            before = self._ended.setdefault(row, server)
+            if before != server:
+                raise refusals.deadly(self._table, row, server)
 
     async def again(self, row: bytes) -> None:
         """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S, or it is shut."""

@@ -204,6 +204,11 @@ class PeerServer:
         assert kind not in self._answers, f"{kind.__name__} has its answer"
         self._answers[kind] = answer
 
+    @property
+    def kinds(self) -> frozenset[type[Any]]:
+        """The classes of messages that have an answer."""
+        return frozenset(self._answers)
+
     def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         answer = self._answers.get(type(message))
         if answer is None:

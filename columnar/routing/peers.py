@@ -50,7 +50,9 @@ class Peers:
     # --- links of others -------------------------------------------------------------------------------
 
     async def listen(self, path: str) -> None:
-        """Accept links at the path of a Unix socket.  OSError."""
+        """Accept links at the path of a Unix socket, in the place of the one that was listened at before.  OSError."""
+        if self._server is not None:
+            self._server.close()  # first: the loop removes the name with the socket
         factory = cast(Callable[[], asyncio.Protocol], self._accept)
         self._server = await asyncio.get_running_loop().create_unix_server(factory, path)
 

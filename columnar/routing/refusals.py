@@ -24,6 +24,7 @@ from columnar.errors import (
     OutcomeUnknown,
     RegionAway,
     RetryLater,
+    ServersEnded,
 )
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
@@ -139,3 +140,8 @@ def unsure(server: Incarnation) -> OutcomeUnknown:
     return OutcomeUnknown(
         f"server {server} did not answer before it lost the region; read the row before you repeat it"
     )
+
+
+def deadly(table: str, row: bytes, server: Incarnation) -> ServersEnded:
+    """For a client whose read was under way at two owners that ended, of which this was the last."""
+    return ServersEnded(table, row, str(server))

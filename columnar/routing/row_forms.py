@@ -64,3 +64,4 @@ class Figures:
     open_scanners: int
     connections: int
     requests: dict[str, int]  # by method
+    remarks: tuple[str, ...] = ()  # about its regions

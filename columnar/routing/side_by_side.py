@@ -1,17 +1,20 @@
-"""Looks at several servers at once: what each says, and who said nothing in time.  Owned by the loop."""
+"""Status requests to several servers at once: their answers, and the servers without one.  Owned by the loop."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from columnar.errors import ColumnarError
+from columnar.model import unanswered
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.peer_link import Refused
 from columnar.routing.refusals import PeerFault
+from columnar.routing.value_codec import BadValue
 
 R = TypeVar("R")
 
@@ -22,22 +25,39 @@ class Links(Protocol):
     async def ask(self, server: Incarnation, message: Message[R]) -> R: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    server: Incarnation
+    why: str = ""  # empty: nothing came in time
+
+    @property
+    def by_name(self) -> str:
+        return unanswered.entry(self.server.name, self.why)
+
+    def __str__(self) -> str:
+        return unanswered.entry(str(self.server), self.why)
+
+
 async def looks_at(
     servers: Iterable[Incarnation], links: Links, message: Message[R], within_s: float = LOOK_S
-) -> tuple[dict[Incarnation, R], list[Incarnation]]:
+) -> tuple[dict[Incarnation, R], list[Unanswered]]:
     """(answers, the servers without one), in the order of ``servers``."""
     asked = {server: asyncio.ensure_future(links.ask(server, message)) for server in servers}
     if asked:
         await asyncio.wait(asked.values(), timeout=within_s)
     found: dict[Incarnation, R] = {}
-    silent: list[Incarnation] = []
+    lacking: list[Unanswered] = []
     for server, look in asked.items():
         try:
             if not look.done():
                 look.cancel()
-                silent.append(server)
+                lacking.append(Unanswered(server))
             else:
                 found[server] = look.result()
-        except (NotSent, LinkBroke, Refused, PeerFault, ColumnarError):
-            silent.append(server)
-    return found, silent
+        except (NotSent, LinkBroke):
+            lacking.append(Unanswered(server, "its link has ended"))
+        except ColumnarError as error:
+            lacking.append(Unanswered(server, error.text))
+        except (Refused, PeerFault, BadValue) as error:
+            lacking.append(Unanswered(server, str(error)))
+    return found, lacking

@@ -133,7 +133,7 @@ def _families(texts: tuple[str, ...]) -> dict[bytes, dict[str, str]]:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_server
 def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> None:
-    """Remove all rows of a table at once; its families and attributes stay.
+    """Remove all rows of a table at once; its families and attributes stay, and a disabled table is enabled.
 
     Refused where somebody must hear of each row: a trigger, CHANGE_LOG, DELETE_MARKERS. There
     'columnar delete-rows TABLE --all' deletes row after row, and triggers see it.
@@ -143,7 +143,7 @@ def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> No
       columnar truncate events --yes
     """
     ask(f"Remove all rows of {table} for good?", yes)
-    server.connection.admin.truncate(typed(table), preserve_splits=preserve_splits)
+    server.connection.admin.truncate(typed(table), preserve_splits=preserve_splits, enable=True)
     server.output.done(f"table {table} is empty", {"truncated": table})
 
 

@@ -6,15 +6,21 @@ A function returns the words of one command of ours, or raises ``Otherwise``, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from columnar.model.attributes import FAMILY_ATTRIBUTES
+from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, attribute_name, is_setting, name_from_hbase
+from columnar.model.schema import ATTRIBUTES
 from columnar.shell.hbase_grammar import Call, NotUnderstood, Value
 from columnar.shell.lines import quoted
 from columnar.shell.text import readable
 
 _WITHOUT_EFFECT: Final = frozenset({"CACHE", "CACHE_BLOCKS", "MAX_RESULT_SIZE", "INTERVAL", "BATCH", "ALL_METRICS"})
-_TABLE_KEYS: Final = ("DURABILITY", "MAX_FILESIZE", "READONLY")
+_NESTED: Final = ("METADATA", "CONFIGURATION")  # hashes whose pairs are attributes too
+_FAMILY_KEYS: Final = (*FAMILY_ATTRIBUTES, *FAMILY_INERT)
+_TABLE_KEYS: Final = (*ATTRIBUTES, *TABLE_INERT)
+_COMMA: Final = "\\x2C"
 _ROWS: Final = {"STARTROW": "--start", "STOPROW": "--stop", "ENDROW": "--stop", "ROWPREFIXFILTER": "--prefix"}
 _SPLIT_ALGORITHMS: Final = {b"HexStringSplit": "--splits-hex", b"UniformSplit": "--splits-uniform"}
 
@@ -63,6 +69,16 @@ def _plain(call: Call, least: int, most: int) -> list[str]:
 
 def _parted(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
     """Up to ``texts`` positional arguments, at least the table, and the options of all hashes."""
+    given, options = _as_typed(call, texts)
+    return given, {key: value for key, value in _options(options).items() if key not in _WITHOUT_EFFECT}
+
+
+def _options(given: Mapping[str, Value]) -> dict[str, Value]:
+    """A hash by the names of options, which may be written in small letters."""
+    return {attribute_name(key): value for key, value in given.items()}
+
+
+def _as_typed(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
     given: list[Value] = []
     options: dict[str, Value] = {}
     for value in call.arguments:
@@ -74,7 +90,7 @@ def _parted(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
             given.append(value)
     if not 1 <= len(given) <= texts:
         raise NotUnderstood(f"{call.verb} takes a table and at most {texts - 1} more before its options")
-    return given, {key: value for key, value in options.items() if key not in _WITHOUT_EFFECT}
+    return given, options
 
 
 def _column(text: str) -> str:
@@ -231,12 +247,11 @@ def create(call: Call) -> list[str]:
     for value in call.arguments[1:]:
         if not isinstance(value, Mapping):
             words.append(_text(value))
-        elif "NAME" in value:
-            words.append(_family(value))
+        elif "NAME" in (named := _options(value)):
+            words.append(_family(named))
         else:
-            options.update(value)
-    for name in (key for key in _TABLE_KEYS if key in options):
-        words += ["--set", f"{name}={_text(options.pop(name))}"]
+            options.update(named)
+    words += _table_attributes(options)
     for row in _texts(options.pop("SPLITS", [])):
         words += ["--split", row]
     if "NUMREGIONS" in options:
@@ -256,13 +271,49 @@ def _bytes(value: Value) -> bytes:
 
 def _family(given: Mapping[str, Value]) -> str:
     """``name:versions=3``; our command says which attributes there are."""
-    attributes = ",".join(f"{key.lower()}={_text(value)}" for key, value in given.items() if key != "NAME")
-    return _text(given["NAME"]) + (f":{attributes}" if attributes else "")
+    attributes = _attributes({key: value for key, value in given.items() if key != "NAME"}, _FAMILY_KEYS)
+    written = ",".join(
+        f"{key if is_setting(key) else key.lower()}={readable(text.encode()).replace(',', _COMMA)}"
+        for key, text in attributes.items()
+    )
+    return _text(given["NAME"]) + (f":{written}" if written else "")
+
+
+def _attributes(given: Mapping[str, Value], known: Collection[str]) -> dict[str, str]:
+    """Attributes by the names that they have here; a nested hash gives its own."""
+    found: dict[str, str] = {}
+    for key, value in given.items():
+        if key in _NESTED:
+            if not isinstance(value, Mapping):
+                raise NotUnderstood(f"{key} is a hash: {key} => {{'name' => 'value'}}")
+            found |= {name_from_hbase(name, known): _attribute_text(one) for name, one in value.items()}
+        else:
+            found[attribute_name(key)] = _attribute_text(value)
+    return found
+
+
+def _attribute_text(value: Value) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return _text(value)
+
+
+def _table_attributes(options: dict[str, Value]) -> list[str]:
+    """Takes the attributes of a table out; ``describe`` writes them as one hash."""
+    described = options.pop("TABLE_ATTRIBUTES", {})
+    if not isinstance(described, Mapping):
+        raise NotUnderstood("TABLE_ATTRIBUTES is a hash")
+    given = {**_options(described), **{key: options.pop(key) for key in list(options) if _is_of_table(key)}}
+    return [word for key, text in _attributes(given, _TABLE_KEYS).items() for word in ("--set", f"{key}={text}")]
+
+
+def _is_of_table(key: str) -> bool:
+    return key in _TABLE_KEYS or key in _NESTED or is_setting(key)
 
 
 def alter(call: Call) -> list[str]:
     given, options = _parted(call, 1)
-    hashes = [value for value in call.arguments if isinstance(value, Mapping)]
+    hashes = [_options(value) for value in call.arguments if isinstance(value, Mapping)]
     words = ["alter", _text(given[0])]
     if options.keys() == {"DELETE"}:
         return [*words, "--drop", _text(options["DELETE"])]
@@ -275,13 +326,35 @@ def alter(call: Call) -> list[str]:
             words += ["--set", f"{_text(rest['NAME'])}="]
         elif "NAME" in rest and len(rest) > 1 and not method:
             words += ["--change", _family(rest)]
-        elif rest and "NAME" not in rest and method in (b"", b"table_att") and rest.keys() <= set(_TABLE_KEYS):
-            words += [word for key, one in rest.items() for word in ("--set", f"{key}={_text(one)}")]
+        elif rest and "NAME" not in rest and method in (b"", b"table_att") and all(map(_is_of_table, rest)):
+            words += _table_attributes(rest)
         else:
             raise Otherwise("alter --help shows the options")
     if not hashes:
         raise Otherwise("alter --help shows the options")
     return words
+
+
+# --- namespaces --------------------------------------------------------------------------------------
+
+
+def create_namespace(call: Call) -> list[str]:
+    given, options = _as_typed(call, 1)
+    return ["namespace", "create", _text(given[0]), *(f"{key}={_attribute_text(one)}" for key, one in options.items())]
+
+
+def alter_namespace(call: Call) -> list[str]:
+    given, options = _as_typed(call, 1)
+    method = _bytes(options.pop("METHOD", b"")).lower()
+    words = ["namespace", "alter", _text(given[0])]
+    if method == b"set" and options:
+        return [*words, *(f"{key}={_attribute_text(one)}" for key, one in options.items())]
+    if method == b"unset" and options.keys() == {"NAME"}:
+        return [*words, f"{_attribute_text(options['NAME'])}="]
+    raise NotUnderstood("alter_namespace takes METHOD => 'set' with pairs, or METHOD => 'unset' with a NAME")
+
+
+# --- lists -------------------------------------------------------------------------------------------
 
 
 def list_tables(call: Call) -> list[str]:

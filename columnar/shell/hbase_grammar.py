@@ -122,11 +122,11 @@ class _Reader:
         if token.kind == "text":
             key = _text_of(token.text).decode("utf-8", "surrogateescape")
         elif token.kind == "name":
-            key = token.text
+            key = token.text.upper()
         else:
             raise NotUnderstood(f"'{token.text}' is no key of a hash")
         self._expect("=>")
-        return key.upper(), self._value(depth)
+        return key, self._value(depth)
 
     def _value(self, depth: int) -> Value:
         if depth > SHELL_NESTING:

@@ -1,7 +1,7 @@
 """(pure) What is typed in the words of HBase's shell, in ours: carried out, or answered with what to type.
 
 ``VERBS`` is the whole list: each verb with the form of ours that it becomes and the function that writes it.
-``ANSWERS`` has the verbs for which Columnar has something else, or nothing.
+``ANSWERS`` has the verbs for which Columnar has something else, or nothing (``hbase_hints``).
 
 Invariants:
     W1. A call whose meaning ours would change is answered, never carried out: HBase's ``delete`` takes the newest
@@ -21,6 +21,7 @@ from typing import Final
 from columnar.shell import hbase_calls as calls
 from columnar.shell.hbase_calls import Otherwise
 from columnar.shell.hbase_grammar import Call, NotUnderstood, parse
+from columnar.shell.hbase_hints import HINTS
 from columnar.shell.lines import Statement, quoted
 
 _ONLY_HBASE: Final = re.compile(r"status\s+['\"]|balancer\s+['\"]force\b")  # ours take no such argument
@@ -98,7 +99,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "status": Verb("status", calls.status),
     # namespaces
-    "create_namespace": Verb("namespace create NAME", calls.words_with("namespace", "create")),
+    "create_namespace": Verb("namespace create NAME KEY=VALUE...", calls.create_namespace),
+    "alter_namespace": Verb("namespace alter NAME KEY=VALUE...", calls.alter_namespace),
+    "describe_namespace": Verb("namespace describe NAME", calls.words_with("namespace", "describe")),
     "drop_namespace": Verb("namespace drop NAME", calls.words_with("namespace", "drop")),
     "list_namespace": Verb("namespace list", calls.words_with("namespace", "list", least=0, most=0)),
     "list_namespace_tables": Verb("namespace list NAME", calls.words_with("namespace", "list")),
@@ -134,39 +137,4 @@ _ONE_SERVER: Final = "one server has all regions: 'regions TABLE' shows them"
 _WITHOUT: Final = dict.fromkeys(  # where the command of VERBS is not there
     ("locate_region", "move", "assign", "unassign", "balancer", "balance_switch"), _ONE_SERVER
 )
-_USERS: Final = "certificates say who may connect, and all who may do everything: docs/security.md"
-_REPLICATION: Final = "nothing is replicated; backup, export and snapshot keep copies"
-_BY_ITSELF: Final = "this goes on by itself, and nothing switches it"
-ANSWERS: Final[Mapping[str, str]] = {
-    "version": "status says the version",
-    "whoami": _USERS,
-    "grant": _USERS,
-    "revoke": _USERS,
-    "user_permission": _USERS,
-    "show_filters": "--filter takes all filters of HBase's filter language: docs/filters.md",
-    "table_help": "COMMAND --help shows examples",
-    "get_table": "there are no variables; each command names its table",
-    "processlist": "status counts what goes on",
-    "disable_all": "one table at a time: disable TABLE",
-    "enable_all": "one table at a time: enable TABLE",
-    "drop_all": "one table at a time: drop TABLE",
-    "alter_async": "alter returns when the last region has the change: alter TABLE --change FAMILY:KEY=VALUE",
-    "alter_status": "alter returns when the last region has the change",
-    "clone_table_schema": "describe OLD shows what create NEW is to be given",
-    "set_quota": "alter TABLE --set THROTTLE=1000req/s,10MB/s",
-    "list_quotas": "describe TABLE shows its THROTTLE",
-    "list_procedures": _BY_ITSELF,
-    "list_locks": _BY_ITSELF,
-    "normalize": _BY_ITSELF,
-    "catalogjanitor_run": _BY_ITSELF,
-    "cleaner_chore_run": _BY_ITSELF,
-    "wal_roll": _BY_ITSELF,
-    "hbck_chore_run": "check reads everything and says what is wrong, repair mends it",
-    "zk_dump": "there is no ZooKeeper",
-    "add_peer": _REPLICATION,
-    "list_peers": _REPLICATION,
-    "enable_table_replication": _REPLICATION,
-    "list_replicated_tables": _REPLICATION,
-    "delete_all_snapshot": "one at a time: snapshot delete NAME",
-    "list_table_snapshots": "snapshot list shows all, with their tables",
-}
+ANSWERS: Final[Mapping[str, str]] = HINTS

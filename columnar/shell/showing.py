@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from columnar.model import unanswered
 from columnar.shell.paging import Pages
 from columnar.shell.session import in_script
 from columnar.shell.text import is_text, readable
@@ -145,7 +146,7 @@ def time_text(timestamp_ms: int) -> str:
 def remark_on_silent(servers: Iterable[str]) -> None:
     """Beside figures of several servers, on stderr."""
     for server in servers:
-        click.echo(f"{server} did not answer in time: its part is not in the numbers", err=True)
+        click.echo(unanswered.remark(server), err=True)
 
 
 def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:

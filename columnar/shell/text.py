@@ -17,13 +17,13 @@ from typing import Final
 
 from columnar.errors import IllegalArgument
 from columnar.model.attributes import FAMILY_ATTRIBUTES, with_attributes
+from columnar.model.inert_attributes import FAMILY_INERT, attribute_name, is_inert
 from columnar.model.schema import Family
+from columnar.model.written_amounts import bytes_written, seconds_written
 
 _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SHORT_NAMES: Final = {"bloom": "BLOOMFILTER", "cache": "BLOCKCACHE"}
-_SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def readable(data: bytes, most: int | None = None) -> str:
@@ -68,15 +68,19 @@ def column_and_value(text: str) -> tuple[bytes, str]:
 
 
 def family_of(text: str) -> tuple[str, dict[str, str]]:
-    """``name`` or ``name:versions=3,ttl=7d,compression=zstd``: the name and its attributes; ``ttl=`` is the default."""
+    """``name`` or ``name:versions=3,ttl=7d,compression=zstd``: the name and its attributes; ``ttl=`` is the default.
+
+    A comma within a value is typed as \\x2C.
+    """
     name, _, rest = text.partition(":")
     attributes: dict[str, str] = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
-        attribute = _SHORT_NAMES.get(key.lower(), key.upper())
-        if attribute not in FAMILY_ATTRIBUTES or not equals:
+        attribute = _SHORT_NAMES.get(key.lower(), attribute_name(key))
+        if not equals or (attribute not in FAMILY_ATTRIBUTES and not is_inert(FAMILY_INERT, attribute)):
             names = ", ".join(name.lower() for name in FAMILY_ATTRIBUTES)
             raise IllegalArgument(f"'{part}' in '{text}': a family takes KEY=VALUE of {names}")
+        value = typed(value).decode(errors="replace")
         if attribute == "TTL" and value and value.lower() != "forever":
             value = str(seconds_of(value))
         elif attribute == "BLOCKSIZE" and value:
@@ -93,7 +97,7 @@ def attribute_of(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise IllegalArgument(f"'{text}' is no attribute: write KEY=VALUE, for example DELETE_MARKERS=3600000")
-    key = key.upper()
+    key = attribute_name(key)
     if key in ("MAX_FILESIZE", "CHANGE_LOG_BYTES") and value:
         value = str(bytes_of(value))
     elif key == "CHANGE_LOG" and value:
@@ -102,11 +106,13 @@ def attribute_of(text: str) -> tuple[str, str]:
 
 
 def seconds_of(text: str) -> int:
-    """``90``, ``90s``, ``15m``, ``12h`` or ``7d``."""
-    found = re.fullmatch(r"(\d+)([smhd]?)", text, re.ASCII)
-    if found is None:
-        raise IllegalArgument(f"'{text}' is no duration: write seconds, or a number with s, m, h or d, for example 7d")
-    return int(found[1]) * _UNITS[found[2]]
+    """``90``, ``90s``, ``15m``, ``12h`` or ``7d``, or as HBase's ``describe`` writes it."""
+    try:
+        return seconds_written(text)
+    except IllegalArgument:
+        raise IllegalArgument(
+            f"'{text}' is no duration: write seconds, or a number with s, m, h or d, for example 7d"
+        ) from None
 
 
 def moment_of(text: str, now_ms: int) -> int:
@@ -124,11 +130,13 @@ def moment_of(text: str, now_ms: int) -> int:
 
 
 def bytes_of(text: str) -> int:
-    """``65536``, ``64k``, ``16m`` or ``10g``."""
-    found = re.fullmatch(r"(\d{1,15})([kmg]?)", text.lower(), re.ASCII)
-    if found is None:
-        raise IllegalArgument(f"'{text}' is no size: write bytes, or a number with k, m or g, for example 64k")
-    return int(found[1]) * _SIZES[found[2]]
+    """``65536``, ``64k``, ``16m`` or ``10g``, or as HBase's ``describe`` writes it."""
+    try:
+        return bytes_written(text)
+    except IllegalArgument:
+        raise IllegalArgument(
+            f"'{text}' is no size: write bytes, or a number with k, m or g, for example 64k"
+        ) from None
 
 
 def address_of(text: str) -> tuple[str, int]:

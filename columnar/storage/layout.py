@@ -39,6 +39,7 @@ TTL_HEADER: Final = Struct(">BQQQ")
 TTL_HEADER_BYTES: Final = TTL_HEADER.size
 assert (HEADER_BYTES, TTL_HEADER_BYTES) == (17, 25), "on disk: a new layout needs a new format version"
 
+_TTL_KIND: Final = bytes([CELL_WITH_TTL])
 _FAMILY: Final = Struct(">H")
 _U64: Final = Struct(">Q")
 TIMESTAMP_MAX: Final = (1 << 63) - 1
@@ -147,6 +148,11 @@ def marker_made_ms(marker: Stored) -> int:
 
 def timestamp_of(stored: bytes) -> int:
     return int(_U64.unpack_from(stored, 1)[0])
+
+
+def head_of(stored: bytes) -> bytes:
+    """The stored value with an empty value in it."""
+    return stored[: TTL_HEADER_BYTES if stored[:1] == _TTL_KIND else HEADER_BYTES]
 
 
 def unpack(stored: bytes) -> Stored:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from columnar.errors import CallerError, IllegalArgument
 from columnar.model.alteration import TableChange
 from columnar.model.attributes import OWN_COMPRESSION, attributes_of, with_attributes
+from columnar.model.inert_attributes import attribute_name
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
 from columnar.operations.row_deletes import delete_rows
 from columnar.operations.table_operations import TableOperations
@@ -58,8 +59,8 @@ class AdminMethods:
             raise IllegalArgument("columnarAlterTable needs a TableChange")
         return self._alterations.alter(table or b"", _change_of(change))
 
-    def columnarTruncateTable(self, _ctx: Any, table: bytes, preserve_splits: bool) -> Any:
-        return self._alterations.truncate(table or b"", bool(preserve_splits))
+    def columnarTruncateTable(self, _ctx: Any, table: bytes, preserve_splits: bool, enable: bool) -> Any:
+        return self._alterations.truncate(table or b"", bool(preserve_splits), enable=bool(enable))
 
     async def columnarDeleteRows(self, _ctx: Any, table: bytes, start: bytes, stop: bytes) -> Any:
         first, last = checked_bound(start), checked_bound(stop)
@@ -89,8 +90,14 @@ class AdminMethods:
 
     # --- namespaces --------------------------------------------------------------------------------
 
-    def columnarCreateNamespace(self, _ctx: Any, name: bytes) -> Any:
-        return self._alterations.create_namespace(name or b"")
+    def columnarCreateNamespace(self, _ctx: Any, name: bytes, configuration: Any) -> Any:
+        return self._alterations.create_namespace(name or b"", configuration)
+
+    def columnarAlterNamespace(self, _ctx: Any, name: bytes, change: Any) -> Any:
+        return self._alterations.alter_namespace(name or b"", change or {})
+
+    def columnarDescribeNamespace(self, _ctx: Any, name: bytes) -> dict[str, str]:
+        return self._alterations.configuration_of(name or b"")
 
     def columnarDropNamespace(self, _ctx: Any, name: bytes) -> Any:
         return self._alterations.drop_namespace(name or b"")
@@ -141,7 +148,7 @@ def _change_of(change: Any) -> TableChange:
 
 def _given(options: Any) -> dict[str, str]:
     """The attributes that FamilyOptions give; fields of their own go before the map."""
-    given = {name.upper(): text for name, text in (options.attributes or {}).items()}
+    given = {attribute_name(name): text for name, text in (options.attributes or {}).items()}
     ttl = options.ttlSeconds
     if ttl is not None:
         if ttl <= 0:

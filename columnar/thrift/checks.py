@@ -61,7 +61,7 @@ class CheckMethods:
         """No value, or an empty one, expects the cell to be absent or empty (observed row 23)."""
         served = self._access.meant(table)
         family, qualifier = translate.full_column(served.schema, column)
-        op = CompareOp.EQUAL if value else CompareOp.ABSENT
+        op = CompareOp.EQUAL if value else CompareOp.ABSENT_OR_EMPTY
         if mutation is None:
             raise IllegalArgument("checkAndPut needs a mutation")
         ttl_ms = translate.ttl_of(attributes) if attributes else None

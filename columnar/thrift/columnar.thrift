@@ -9,8 +9,8 @@ namespace py columnar.thrift.columnar
 
 // --- one atomic step on one row ------------------------------------------------------------------
 
-// How the cell's value stands to the given one, byte by byte; EXISTS and ABSENT need no value.
-// A missing cell fulfils ABSENT and NOT_EQUAL, and nothing else.
+// How the cell's value stands to the given one, byte by byte; EXISTS, ABSENT and ABSENT_OR_EMPTY need no value.
+// An empty cell exists.  A missing cell fulfils ABSENT, ABSENT_OR_EMPTY and NOT_EQUAL, and nothing else.
 enum CompareOp {
   LESS = 0,
   LESS_OR_EQUAL = 1,
@@ -19,7 +19,8 @@ enum CompareOp {
   GREATER_OR_EQUAL = 4,
   GREATER = 5,
   EXISTS = 6,
-  ABSENT = 7
+  ABSENT = 7,
+  ABSENT_OR_EMPTY = 8
 }
 
 struct Condition {
@@ -156,7 +157,8 @@ struct TriggerStatus {
   10: i64 parkedRows,
   11: i64 deadLetters,
   12: string lastError,
-  // of several servers: those that did not answer in time, whose part is not in the numbers
+  // of several servers: those that did not answer, whose part is not in the numbers: "s2.1" (not in time) or
+  // "s2.1 (cause)"
   13: list<string> silentServers,
   // all that was asked for; none of a trigger that cannot be read
   14: TriggerSpec spec
@@ -254,7 +256,8 @@ struct StatusReport {
   6: i32 openScanners,
   7: i32 connections,
   8: map<string, i64> requests,
-  // of several servers: those that did not answer in time, whose part is not in the numbers
+  // of several servers: those that did not answer, whose part is not in the numbers: "s2.1" (not in time) or
+  // "s2.1 (cause)"
   9: list<string> silentServers,
   // what is out of the ordinary, as sentences: regions that stay closed
   10: list<string> remarks
@@ -577,8 +580,11 @@ service ColumnarStore extends hbase.Hbase {
   // All of the change or nothing, while the table serves.
   void columnarAlterTable(1: binary table, 2: TableChange change)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // Answers how many regions there were.
-  i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits)
+  // Drops the table with its rows and triggers, enabled or disabled; a refusal changes nothing.
+  void columnarDropTable(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Answers how many regions there were.  enable: a disabled table is enabled by the same step.
+  i32 columnarTruncateTable(1: binary table, 2: bool preserveSplits, 3: bool enable)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Rows from start to stop, not with it; empty is the table's end.  Call it again from nextRow until done.
   DeletedRows columnarDeleteRows(1: binary table, 2: binary start, 3: binary stop)
@@ -590,7 +596,12 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarCompact(1: binary tableOrRegion, 2: bool major)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  void columnarCreateNamespace(1: binary name)
+  void columnarCreateNamespace(1: binary name, 2: map<string, string> configuration)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // An empty text takes the key away; what is not named stays.
+  void columnarAlterNamespace(1: binary name, 2: map<string, string> change)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  map<string, string> columnarDescribeNamespace(1: binary name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarDropNamespace(1: binary name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)

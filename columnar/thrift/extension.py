@@ -56,10 +56,11 @@ class ExtensionMethods:
         self.remarks: Callable[[], list[str]] = list
 
     def columnarCheckAndMutate(
-        self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, _attributes: Any
+        self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, attributes: Any
     ) -> Any:
         """The conditions are looked at and the operations applied, in the order given, as one step."""
         served = self._access.meant(table)
+        translate.check_changing_attributes(attributes)
         mutation = _checked_mutation(served, row, conditions, operations)
 
         def answer(applied: Applied | None) -> Any:
@@ -107,7 +108,8 @@ class ExtensionMethods:
     def figures(self) -> Figures:
         """The figures of this process."""
         facts = self._facts
-        return Figures(self._descriptions.open_count(), len(self._scanners), facts.connections(), facts.requests())
+        opened, remarks = self._descriptions.open_count(), self._descriptions.faults()
+        return Figures(opened, len(self._scanners), facts.connections(), facts.requests(), remarks)
 
     def _status(self, sizes: Counter[str], figures: list[Figures], silent: list[str]) -> Any:
         facts = self._facts
@@ -133,7 +135,7 @@ class ExtensionMethods:
             connections=sum(one.connections for one in figures),
             requests=dict(requests),
             silentServers=silent,
-            remarks=self.remarks(),
+            remarks=[*self.remarks(), *(remark for one in figures for remark in one.remarks)],
         )
 
 

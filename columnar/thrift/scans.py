@@ -23,38 +23,41 @@ class ScanMethods:
         self._scanners = operations.scanners
         self._scans = operations.scans
 
-    def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, _attributes: Any) -> Any:
+    def scannerOpenWithScan(self, ctx: Any, table: Sent, scan: Any, attributes: Any) -> Any:
         served = self._access.meant(table)
         if scan is None:
             raise IllegalArgument("scannerOpenWithScan needs a scan; an empty one reads everything")
+        translate.check_scan_attributes(attributes)
         return self._scans.open(ctx, served, translate.scan_spec(served.schema, scan))
 
-    def scannerOpen(self, ctx: Any, table: Sent, start: Sent, columns: Any, _attributes: Any) -> Any:
-        return self._open_range(ctx, table, start, b"", columns, None)
+    def scannerOpen(self, ctx: Any, table: Sent, start: Sent, columns: Any, attributes: Any) -> Any:
+        return self._open_range(ctx, table, start, b"", columns, None, attributes)
 
-    def scannerOpenWithStop(
-        self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, _attributes: Any
-    ) -> Any:
-        return self._open_range(ctx, table, start, stop, columns, None)
+    def scannerOpenWithStop(self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, attributes: Any) -> Any:
+        return self._open_range(ctx, table, start, stop, columns, None, attributes)
 
     def scannerOpenTs(
-        self, ctx: Any, table: Sent, start: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
+        self, ctx: Any, table: Sent, start: Sent, columns: Any, timestamp: SentNumber, attributes: Any
     ) -> Any:
-        return self._open_range(ctx, table, start, b"", columns, timestamp)
+        return self._open_range(ctx, table, start, b"", columns, timestamp, attributes)
 
     def scannerOpenWithStopTs(
-        self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
+        self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber, attributes: Any
     ) -> Any:
-        return self._open_range(ctx, table, start, stop, columns, timestamp)
+        return self._open_range(ctx, table, start, stop, columns, timestamp, attributes)
 
-    def _open_range(self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber) -> Any:
+    def _open_range(
+        self, ctx: Any, table: Sent, start: Sent, stop: Sent, columns: Any, timestamp: SentNumber, attributes: Any
+    ) -> Any:
         served = self._access.meant(table)
+        translate.check_scan_attributes(attributes)
         read = translate.read_spec(served.schema, columns, timestamp)
         spec = ScanSpec(translate.checked_bound(start), translate.checked_bound(stop), read)
         return self._scans.open(ctx, served, spec)
 
-    def scannerOpenWithPrefix(self, ctx: Any, table: Sent, prefix: Sent, columns: Any, _attributes: Any) -> Any:
+    def scannerOpenWithPrefix(self, ctx: Any, table: Sent, prefix: Sent, columns: Any, attributes: Any) -> Any:
         served = self._access.meant(table)
+        translate.check_scan_attributes(attributes)
         return self._scans.open(ctx, served, translate.prefix_spec(served.schema, prefix or b"", columns))
 
     def scannerGet(self, ctx: Any, scanner_id: SentNumber) -> Any:

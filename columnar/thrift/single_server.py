@@ -41,7 +41,9 @@ class SingleServer:
 
     def look(self) -> ClusterLook:
         regions = sum(len(served.regions) for served in self._descriptions.all())
-        return ClusterLook((replace(self._server(), regions=regions),), regions, unassigned=0, transitions=0)
+        faults, server = self._descriptions.faults(), replace(self._server(), regions=regions)
+        server = replace(server, notes=(*server.notes, *faults))
+        return ClusterLook((server,), regions, unassigned=0, transitions=0, remarks=faults, faults=faults)
 
     def tables(self) -> list[TableLook]:
         found = []
@@ -64,7 +66,9 @@ class SingleServer:
         at = bisect_right(served.regions, row, key=lambda info: info.start) - 1
         state = self._descriptions.states_of([served])[at]
         closed = () if state.is_open else ("its store is closed: the next request opens it, which takes some 12 ms",)
-        return RowLook(_region(state, self._server()), self.look().servers[0], closed, ())
+        fault = self._descriptions.write_fault(state.info)
+        faults = (f"it cannot be written: {fault}",) if fault else ()
+        return RowLook(_region(state, self._server()), self.look().servers[0], (*faults, *closed), ())
 
     def transitions(self) -> list[TransitionLook]:
         return []

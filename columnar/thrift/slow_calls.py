@@ -33,6 +33,7 @@ class SlowCalls:
         struct = next((value for value in named.values() if hasattr(value, "row")), None)
         table = named.get("table", named.get("tableName", getattr(struct, "table", None)))
         row = named.get("row", getattr(struct, "row", None))
+        scan = next((value for value in named.values() if hasattr(value, "filterString")), None)
         answered = None
         if isinstance(result, RowList):
             answered = result.size()
@@ -45,6 +46,7 @@ class SlowCalls:
             row=row if isinstance(row, bytes) else None,
             scanner_id=scanner_id if "Close" not in method else None,
             answered=answered,
+            filter_string=getattr(scan, "filterString", None),
             counts=tuple((name, len(named[name])) for name in _LISTS if isinstance(named.get(name), list)),
         )
 

@@ -42,6 +42,9 @@ class TableMethods:
     def deleteTable(self, _ctx: Any, table: bytes) -> Any:
         return self._changes.drop(table)
 
+    def columnarDropTable(self, _ctx: Any, table: bytes) -> Any:
+        return self._changes.drop(table or b"", disable=True)
+
     def enableTable(self, _ctx: Any, table: bytes) -> Any:
         return self._changes.enable(table)
 

@@ -5,7 +5,7 @@ Knows nothing of regions; what it refuses is a CallerError.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from columnar.errors import CellTooBig, IllegalArgument, PutTooBig, RequestTooBig, shown
@@ -34,6 +34,9 @@ PutColumns = tuple[tuple[bytes, bytes], ...]
 _LATEST: Final = (1 << 63) - 1  # HConstants.LATEST_TIMESTAMP: "now"
 _SURELY_SMALL: Final = CELL_BYTES - SHAPE_BYTES  # a value that no column of ``SentPuts`` makes a cell that is too large
 _TTL_ATTRIBUTE: Final = b"_ttl"
+_RAW_ATTRIBUTE: Final = b"_raw_"
+# Attributes by which HBase's clients say who may see a cell: written without them it would be seen by everybody.
+_SEEN_BY: Final = (b"VISIBILITY", b"acl")
 
 
 def family_from_wire(descriptor: Any) -> Family:
@@ -109,8 +112,34 @@ def checked_bound(row: bytes | None) -> bytes:
     return row or b""
 
 
-def ttl_of(attributes: dict[bytes, bytes] | None) -> int | None:
+def check_write_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
+    """IllegalArgument: an attribute of a write would hide its cells, which nothing here does."""
+    for name in _SEEN_BY if attributes else ():
+        if name in (attributes or {}):
+            raise IllegalArgument(
+                f"attribute {name.decode()}: cells have neither visibility labels nor access lists here, and everybody "
+                "would see this one; leave it out"
+            )
+
+
+def check_changing_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
+    """As ``check_write_attributes``, for calls whose cells get no time to live by an attribute."""
+    check_write_attributes(attributes)
+    if attributes and _TTL_ATTRIBUTE in attributes:
+        raise IllegalArgument(
+            "attribute _ttl: only a put gives its cell a time to live (ttlMs of a RowOperation); leave it out"
+        )
+
+
+def check_scan_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
+    """IllegalArgument: a raw scan, which is to show deleted cells; they are not kept."""
+    if attributes and any(attributes.get(_RAW_ATTRIBUTE, b"")):
+        raise IllegalArgument("attribute _raw_: deleted cells are not kept, so there is no raw scan; leave it out")
+
+
+def ttl_of(attributes: Mapping[bytes, bytes] | None) -> int | None:
     """The cell time to live that the attribute ``_ttl`` gives, in milliseconds (observed row 26)."""
+    check_write_attributes(attributes)
     data = (attributes or {}).get(_TTL_ATTRIBUTE)
     if data is None:
         return None

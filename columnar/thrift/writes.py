@@ -92,29 +92,31 @@ class WriteMethods:
     # --- deletes -----------------------------------------------------------------------------------
 
     def deleteAll(self, ctx: Any, table: Sent, row: Sent, column: Sent, attributes: Any) -> Any:
-        return self._delete(ctx, table, row, column, None)
+        return self._delete(ctx, table, row, column, None, attributes)
 
     def deleteAllTs(
-        self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, _attributes: Any
+        self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, attributes: Any
     ) -> Any:
-        return self._delete(ctx, table, row, column, timestamp)
+        return self._delete(ctx, table, row, column, timestamp, attributes)
 
-    def _delete(self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber) -> Any:
+    def _delete(self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, attributes: Any) -> Any:
         served = self._access.meant(table)
+        translate.check_write_attributes(attributes)
         stamp = translate.checked_timestamp(timestamp)
         family, qualifier = split_column(column or b"")
         served.schema.family(family)
         mutation = RowMutation(checked_row(row), (Delete(family, qualifier, stamp),))
         return self._writes.write(ctx, served, mutation, _nothing)
 
-    def deleteAllRow(self, ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
-        return self._delete_row(ctx, table, row, None)
+    def deleteAllRow(self, ctx: Any, table: Sent, row: Sent, attributes: Any) -> Any:
+        return self._delete_row(ctx, table, row, None, attributes)
 
-    def deleteAllRowTs(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
-        return self._delete_row(ctx, table, row, timestamp)
+    def deleteAllRowTs(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, attributes: Any) -> Any:
+        return self._delete_row(ctx, table, row, timestamp, attributes)
 
-    def _delete_row(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber) -> Any:
+    def _delete_row(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, attributes: Any) -> Any:
         served = self._access.meant(table)
+        translate.check_write_attributes(attributes)
         stamp = translate.checked_timestamp(timestamp)
         operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
         return self._writes.write(ctx, served, RowMutation(checked_row(row), operations), _nothing)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from columnar.errors import IllegalArgument
 from columnar.model.alteration import TableChange
-from columnar.model.attributes import FAMILY_ATTRIBUTES, attributes_of
-from columnar.model.schema import Family, checked_family_name
+from columnar.model.attributes import whole
+from columnar.model.schema import checked_family_name
 from columnar.operations.descriptions import Descriptions
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
@@ -26,8 +25,8 @@ class AlterationMethods2:
         self._alterations = alterations
 
     def truncateTable(self, _ctx: Any, name: Any, preserve_splits: bool | None) -> Awaitable[None]:
-        """HBase asks for the table to be disabled first; here it need not be."""
-        return _void(self._alterations.truncate(schema.table_name(name), bool(preserve_splits)))
+        """HBase asks for the table to be disabled first; here it need not be.  It is enabled then, as in HBase."""
+        return _void(self._alterations.truncate(schema.table_name(name), bool(preserve_splits), enable=True))
 
     def addColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
         change = TableChange(add=(schema.family_from_wire(given(family, "column family")),))
@@ -39,17 +38,19 @@ class AlterationMethods2:
 
     def modifyColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
         wanted = schema.family_from_wire(given(family, "column family"))
-        return self._alterations.alter(schema.table_name(name), TableChange(change={wanted.name: _whole(wanted)}))
+        table = schema.table_name(name)
+        held = self._descriptions.known(table).schema.family(wanted.bytes_name)
+        return self._alterations.alter(table, TableChange(change={wanted.name: whole(wanted, held)}))
 
     def modifyTable(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
         """Families that the descriptor does not name go, with their cells."""
         name, families, attributes = schema.table_from_wire(descriptor)
         held = self._descriptions.known(name).schema
-        known = {family.name for family in held.families}
+        known = {family.name: family for family in held.families}
         change = TableChange(
             add=tuple(family for family in families if family.name not in known),
-            change={family.name: _whole(family) for family in families if family.name in known},
-            drop=frozenset(known - {family.name for family in families}),
+            change={family.name: whole(family, known[family.name]) for family in families if family.name in known},
+            drop=frozenset(known.keys() - {family.name for family in families}),
             attributes={**dict.fromkeys(held.attributes, ""), **attributes},
         )
         return self._alterations.alter(name, change)
@@ -57,26 +58,15 @@ class AlterationMethods2:
     # --- namespaces --------------------------------------------------------------------------------
 
     def createNamespace(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
-        return self._alterations.create_namespace(_namespace(descriptor))
+        return self._alterations.create_namespace(*schema.namespace_from_wire(descriptor))
 
-    def modifyNamespace(self, _ctx: Any, descriptor: Any) -> None:
-        """There is nothing to modify: a namespace is its name."""
-        self._alterations.tables_of(_namespace(descriptor))
+    def modifyNamespace(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
+        """The configuration is the descriptor's from then on, as a whole."""
+        name, configuration = schema.namespace_from_wire(descriptor)
+        return self._alterations.alter_namespace(name, configuration, replace=True)
 
     def deleteNamespace(self, _ctx: Any, name: str | None) -> Awaitable[None]:
         return self._alterations.drop_namespace(given(name, "namespace").encode())
-
-
-def _whole(family: Family) -> dict[str, str]:
-    """Every attribute; what has none of its own goes back to the default."""
-    return {**dict.fromkeys(FAMILY_ATTRIBUTES, ""), **attributes_of(family)}
-
-
-def _namespace(descriptor: Any) -> bytes:
-    if given(descriptor, "TNamespaceDescriptor").configuration:
-        raise IllegalArgument("a namespace has no configuration of its own here; leave it out")
-    name: str = given(descriptor.name, "namespace")
-    return name.encode()
 
 
 async def _void(waiting: Awaitable[object]) -> None:

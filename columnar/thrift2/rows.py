@@ -5,6 +5,7 @@ Nothing here knows what a write or a read means: ``operations`` does.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any, Final
 
@@ -37,6 +38,8 @@ class RowMethods2:
         served = self._table(table)
         row = checked_row(translate.given(tget, "TGet").row)
         spec = translate.get_spec(served.schema, tget)
+        if tget.existence_only:
+            return self._several(ctx, table, [tget], lambda _: Result(row, []), 1)
         if tget.filterString is not None:
             return self._filtered(served, row, tget, spec, ctx.has_gone)
         return self._reads.row(served, row, spec, lambda _, cells: Result(row, translate.cut_by_family(cells, tget)))
@@ -46,8 +49,12 @@ class RowMethods2:
         return Result(row, translate.cut_by_family(cells, tget))
 
     def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
-        """A result for each get, in their order; an empty one for a row that is not there."""
-        return self._several(ctx, table, tgets, _results)
+        """A result for each get, in their order; an empty one for a row that is not there.
+
+        So is that of a get of existence only, as in HBase: ``exists`` is the method that says more.
+        """
+        bare = {place for place, tget in enumerate(tgets or ()) if tget.existence_only}
+        return self._several(ctx, table, tgets, (lambda found: _results_without(found, bare)) if bare else _results)
 
     def exists(self, ctx: Any, table: bytes | None, tget: Any) -> Any:
         return self._several(ctx, table, [translate.given(tget, "TGet")], lambda found: _is_there(found[0]), 1)
@@ -173,6 +180,12 @@ class RowMethods2:
 
 def _results(found: list[FoundRow]) -> Results:
     return Results([one if isinstance(one, PackedRows) else Result(one[0], list(one[1])) for one in found])
+
+
+def _results_without(found: list[FoundRow], bare: Collection[int]) -> Results:
+    """``bare``: the places of the results that have no cells."""
+    kept = [(b"", []) if place in bare else one for place, one in enumerate(found)]
+    return _results(kept)
 
 
 def _is_there(found: FoundRow) -> bool:

@@ -1,8 +1,7 @@
 """(pure) Table and family descriptors of the Thrift 2 service to our schema and back.
 
-A field of a descriptor beyond our schema is accepted with HBase's own default, as clients send it that
-fill in everything, and refused by name with any other value: an attribute that is taken and not acted on
-would be a promise broken in silence.
+A field of a descriptor is an attribute by another name: it goes before the map of attributes, and ``model.attributes``
+says what each may be.  A descriptor that was read can be sent back, and changes nothing then.
 """
 
 from __future__ import annotations
@@ -11,7 +10,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, shown
-from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
+from columnar.model import inert_attributes as inert
+from columnar.model.attributes import FAMILY_ATTRIBUTES, attributes_of, with_attributes
+from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, is_setting, name_from_hbase, name_in_hbase
+from columnar.model.schema import ATTRIBUTES, FOR_EVER, Family, Table, checked_family_name
+from columnar.model.written_amounts import bytes_written
 from columnar.thrift2.translate import given
 from columnar.wire.idl2 import hbase2
 
@@ -19,26 +22,33 @@ _BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 _COMPRESSIONS: Final = ("LZO", "GZ", "NONE", "SNAPPY", "LZ4", "BZIP2", "ZSTD")
 _BLOCK_SIZE: Final = 65536  # HBase's default; clients that fill everything in send it, so it stands for ours
 _DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
-# Fields of families beside those of Family: the values of HBase, which change nothing here.
-_DEFAULTS: Final[Mapping[str, object]] = {
-    "dfsReplication": 0,
-    "dataBlockEncoding": 0,
-    "keepDeletedCells": 0,
-    "scope": 0,
-    "cacheBloomsOnWrite": False,
-    "cacheDataOnWrite": False,
-    "cacheIndexesOnWrite": False,
-    "compressTags": True,
-    "evictBlocksOnClose": False,
+_ENCODINGS: Final = {0: "NONE", 2: "PREFIX", 3: "DIFF", 4: "FAST_DIFF", 7: "ROW_INDEX_V1"}
+_KEEP_DELETED: Final = ("FALSE", "TRUE", "TTL")
+_SEVERAL: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {  # fields that are numbers of names
+    "bloomnFilterType": ("BLOOMFILTER", dict(enumerate(_BLOOM_FILTERS))),
+    "compressionType": ("COMPRESSION", dict(enumerate(_COMPRESSIONS))),
+    "dataBlockEncoding": ("DATA_BLOCK_ENCODING", _ENCODINGS),
+    "keepDeletedCells": ("KEEP_DELETED_CELLS", dict(enumerate(_KEEP_DELETED))),
 }
-# HBase answers a descriptor with these in its attributes, so it may come back with them.
-_TEXT_DEFAULTS: Final[Mapping[str, str]] = {
-    "DATA_BLOCK_ENCODING": "NONE",
-    "INDEX_BLOCK_ENCODING": "NONE",
-    "KEEP_DELETED_CELLS": "FALSE",
-    "REPLICATION_SCOPE": "0",
+_NUMBERS: Final[Mapping[str, str]] = {
+    "maxVersions": "VERSIONS",
+    "minVersions": "MIN_VERSIONS",
+    "blockSize": "BLOCKSIZE",
+    "timeToLive": "TTL",
+    "dfsReplication": "DFS_REPLICATION",
+    "scope": "REPLICATION_SCOPE",
 }
-_TABLE_TEXT_DEFAULTS: Final[Mapping[str, str]] = {"IS_META": "false", "hbase.store.file-tracker.impl": "DEFAULT"}
+_FLAGS: Final[Mapping[str, str]] = {
+    "blockCacheEnabled": "BLOCKCACHE",
+    "inMemory": "IN_MEMORY",
+    "cacheBloomsOnWrite": "CACHE_BLOOMS_ON_WRITE",
+    "cacheDataOnWrite": "CACHE_DATA_ON_WRITE",
+    "cacheIndexesOnWrite": "CACHE_INDEX_ON_WRITE",
+    "compressTags": "COMPRESS_TAGS",
+    "evictBlocksOnClose": "EVICT_BLOCKS_ON_CLOSE",
+}
+# HBase answers every descriptor with these in its attributes.
+_ALWAYS_SAID: Final = ("DATA_BLOCK_ENCODING", "INDEX_BLOCK_ENCODING", "KEEP_DELETED_CELLS", "REPLICATION_SCOPE")
 
 
 def table_name(wire: Any) -> bytes:
@@ -55,44 +65,40 @@ def table_name_to_wire(name: str) -> Any:
 def family_from_wire(wire: Any) -> Family:
     """Fields left out have HBase's defaults: one version, for ever, a Bloom filter of rows, the block cache."""
     name = checked_family_name(given(wire.name, "name of a column family"))
-    said = _texts(wire.attributes, f"family {name}")
-    for field, default in _DEFAULTS.items():
+    what, known = f"family {name}", (*FAMILY_ATTRIBUTES, *FAMILY_INERT)
+    sent = {**_texts(wire.attributes, what), **_configuration(wire.configuration, what)}
+    said = {name_from_hbase(key, known): text for key, text in sent.items() if text}
+    for field in (*_SEVERAL, *_NUMBERS, *_FLAGS):
         value = getattr(wire, field)
-        if value is not None and value != default:
-            raise IllegalArgument(f"family {name}: {field} can only be {default} here, not {value}; leave it out")
-    for key, text in said.items():
-        if key in _TEXT_DEFAULTS and text.upper() != _TEXT_DEFAULTS[key]:
-            raise IllegalArgument(f"family {name}: {key} can only be {_TEXT_DEFAULTS[key]} here, not {text}")
-        if key not in _TEXT_DEFAULTS and key not in _FAMILY_TEXTS:
-            raise IllegalArgument(f"family {name}: attribute {key} is not known; leave it out")
-    if wire.configuration:
-        raise IllegalArgument(f"family {name}: it has no configuration of its own; leave it out")
-    versions = wire.maxVersions if wire.maxVersions is not None else _number(said, "VERSIONS", 1)
-    block_size = wire.blockSize if wire.blockSize is not None else _number(said, "BLOCKSIZE", _BLOCK_SIZE)
-    ttl = wire.timeToLive if wire.timeToLive is not None else _number(said, "TTL", FOR_EVER)
-    return Family(
-        name,
-        max_versions=versions,
-        ttl_s=None if ttl <= 0 or ttl >= FOR_EVER else ttl,
-        compression=_named(_COMPRESSIONS, wire.compressionType, said.get("COMPRESSION", "NONE").upper()),
-        bloom_filter=_named(_BLOOM_FILTERS, wire.bloomnFilterType, said.get("BLOOMFILTER", "ROW").upper()),
-        in_memory=_flag(wire.inMemory, said.get("IN_MEMORY"), False),
-        block_cache=_flag(wire.blockCacheEnabled, said.get("BLOCKCACHE"), True),
-        min_versions=wire.minVersions if wire.minVersions is not None else _number(said, "MIN_VERSIONS", 0),
-        block_size=None if block_size == _BLOCK_SIZE else block_size,
-    )
+        if value is not None:
+            attribute, text = _attribute_of(field, value)
+            if attribute in FAMILY_INERT:
+                _check_inert(f"family {name}: {field}", attribute, text)
+            said[attribute] = text
+    if "TTL" in said:
+        said["TTL"] = _ever(said["TTL"])
+    if "BLOCKSIZE" in said and bytes_written(said["BLOCKSIZE"]) == _BLOCK_SIZE:
+        del said["BLOCKSIZE"]
+    return with_attributes(Family(name), said)
 
 
-_FAMILY_TEXTS: Final = (
-    "VERSIONS",
-    "MIN_VERSIONS",
-    "BLOCKSIZE",
-    "TTL",
-    "COMPRESSION",
-    "BLOOMFILTER",
-    "IN_MEMORY",
-    "BLOCKCACHE",
-)
+def _attribute_of(field: str, value: Any) -> tuple[str, str]:
+    if field in _NUMBERS:
+        return _NUMBERS[field], str(value)
+    if field in _FLAGS:
+        return _FLAGS[field], str(bool(value)).lower()
+    attribute, names = _SEVERAL[field]
+    return attribute, names.get(value, str(value))
+
+
+def _check_inert(said: str, attribute: str, text: str) -> None:
+    """IllegalArgument in the words of the client."""
+    inert.kept(FAMILY_INERT, attribute, text, said)
+
+
+def _ever(text: str) -> str:
+    """No time to live, or a negative one, is for ever."""
+    return "FOREVER" if text == "0" or text.startswith("-") else text
 
 
 def _texts(attributes: Mapping[bytes, bytes] | None, what: str) -> dict[str, str]:
@@ -102,54 +108,42 @@ def _texts(attributes: Mapping[bytes, bytes] | None, what: str) -> dict[str, str
         raise IllegalArgument(f"{what}: names and values of attributes are text") from None
 
 
-def _number(said: Mapping[str, str], key: str, default: int) -> int:
-    text = said.get(key, "")
-    if not text:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 11):
-        raise IllegalArgument(f"attribute {key} takes a whole number, not '{text}'")
-    return int(text)
+def _configuration(sent: Mapping[Any, Any] | None, what: str) -> dict[str, str]:
+    """Texts, which a client may send as broken UTF-8."""
+    return _texts({_sent(key): _sent(value) for key, value in (sent or {}).items()}, what)
 
 
-def _flag(field: bool | None, text: str | None, default: bool) -> bool:
-    if field is not None:
-        return field
-    return default if text is None else text.lower() == "true"
-
-
-def _named(names: tuple[str, ...], number: int | None, text: str) -> str:
-    """The name that the schema is asked for, which says whether there is such a one here."""
-    if number is None:
-        return text
-    return names[number] if 0 <= number < len(names) else str(number)
+def _sent(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
 
 
 def family_to_wire(family: Family) -> Any:
-    ttl = FOR_EVER if family.ttl_s is None else family.ttl_s
+    """As the family acts; settings of HBase are its configuration."""
     texts = {
-        **_TEXT_DEFAULTS,
-        "VERSIONS": str(family.max_versions),
-        "MIN_VERSIONS": str(family.min_versions),
-        "BLOCKSIZE": str(family.block_size or _BLOCK_SIZE),
-        "TTL": str(ttl),
-        "COMPRESSION": family.compression,
-        "BLOOMFILTER": family.bloom_filter,
-        "IN_MEMORY": str(family.in_memory).lower(),
-        "BLOCKCACHE": str(family.block_cache).lower(),
+        **{name: FAMILY_INERT[name].default for name in _ALWAYS_SAID},
+        "BLOCKSIZE": str(_BLOCK_SIZE),
+        **attributes_of(family),
     }
+    texts["TTL"] = str(FOR_EVER if family.ttl_s is None else family.ttl_s)
+    if family.durability == "USE_DEFAULT":
+        del texts["DURABILITY"]
+    fields: dict[str, Any] = {}
+    for field, (attribute, names) in _SEVERAL.items():
+        fields[field] = next(number for number, one in names.items() if one == _text_of(texts, attribute))
+    fields |= {field: int(_text_of(texts, attribute)) for field, attribute in _NUMBERS.items()}
+    fields |= {field: _text_of(texts, attribute) == "true" for field, attribute in _FLAGS.items()}
+    attributes = {name_in_hbase(name): text for name, text in texts.items()}
+    settings = {name: text for name, text in attributes.items() if is_setting(name)}
     return hbase2.TColumnFamilyDescriptor(
-        **_DEFAULTS,
         name=family.bytes_name,
-        attributes={key.encode(): text.encode() for key, text in texts.items()},
-        bloomnFilterType=_BLOOM_FILTERS.index(family.bloom_filter),
-        compressionType=_COMPRESSIONS.index(family.compression),
-        maxVersions=family.max_versions,
-        minVersions=family.min_versions,
-        blockSize=family.block_size or _BLOCK_SIZE,
-        timeToLive=ttl,
-        blockCacheEnabled=family.block_cache,
-        inMemory=family.in_memory,
+        attributes={name.encode(): text.encode() for name, text in attributes.items() if not is_setting(name)},
+        configuration=settings or None,
+        **fields,
     )
+
+
+def _text_of(texts: Mapping[str, str], attribute: str) -> str:
+    return texts[attribute] if attribute in texts else FAMILY_INERT[attribute].default
 
 
 def table_from_wire(wire: Any) -> tuple[bytes, list[Family], dict[str, str]]:
@@ -157,12 +151,12 @@ def table_from_wire(wire: Any) -> tuple[bytes, list[Family], dict[str, str]]:
     name = table_name(given(wire, "TTableDescriptor").tableName)
     if not wire.columns:
         raise IllegalArgument(f"table {shown(name)} needs at least one column family")
-    attributes = _texts(wire.attributes, f"table {shown(name)}")
-    for key, default in _TABLE_TEXT_DEFAULTS.items():
-        if attributes.get(key, "") == default:
-            del attributes[key]
-    if wire.durability:
-        attributes["DURABILITY"] = _named(_DURABILITIES, wire.durability, "")
+    sent, known = _texts(wire.attributes, f"table {shown(name)}"), (*ATTRIBUTES, *TABLE_INERT)
+    attributes = {name_from_hbase(key, known): text for key, text in sent.items() if text}
+    if wire.durability is not None:
+        attributes["DURABILITY"] = dict(enumerate(_DURABILITIES)).get(wire.durability, str(wire.durability))
+    if attributes.get("DURABILITY") == "USE_DEFAULT":
+        del attributes["DURABILITY"]
     return name, [family_from_wire(family) for family in wire.columns], attributes
 
 
@@ -170,6 +164,16 @@ def table_to_wire(table: Table) -> Any:
     return hbase2.TTableDescriptor(
         tableName=table_name_to_wire(table.name),
         columns=[family_to_wire(family) for family in table.families],
-        attributes={key.encode(): text.encode() for key, text in table.attributes.items()},
+        attributes={name_in_hbase(key).encode(): text.encode() for key, text in table.attributes.items()},
         durability=_DURABILITIES.index(table.durability),
     )
+
+
+def namespace_from_wire(wire: Any) -> tuple[bytes, dict[str, str]]:
+    """(name, configuration)."""
+    name: str = given(given(wire, "TNamespaceDescriptor").name, "namespace")
+    return _sent(name), _configuration(wire.configuration, f"namespace {name}")
+
+
+def namespace_to_wire(name: str, configuration: Mapping[str, str]) -> Any:
+    return hbase2.TNamespaceDescriptor(name=name, configuration=dict(configuration))

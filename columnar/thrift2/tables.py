@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, NamespaceNotFound, shown
 from columnar.model.cell import checked_row
-from columnar.model.java_patterns import PatternProblem, compiled
+from columnar.model.java_patterns import PatternProblem, PatternTimeout, begin_row, compiled
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
 from columnar.regions.tables import ServedTable
@@ -107,12 +107,16 @@ class TableMethods2:
             regex = compiled(pattern)
         except PatternProblem as problem:
             raise IllegalArgument(f"the pattern '{shown(pattern.encode())}' {problem}") from None
-        return [
-            one
-            for one in tables
-            if regex.fullmatch(one.schema.name)
-            or (":" not in one.schema.name and regex.fullmatch(f"{_DEFAULT}:{one.schema.name}"))
-        ]
+        begin_row()
+        try:
+            return [
+                one
+                for one in tables
+                if regex.matches(one.schema.name)
+                or (":" not in one.schema.name and regex.matches(f"{_DEFAULT}:{one.schema.name}"))
+            ]
+        except PatternTimeout as timeout:
+            raise IllegalArgument(f"{timeout}, on the names of tables") from None
 
     def _within(self, name: str | None) -> list[ServedTable]:
         within = set(self._alterations.tables_of(self._namespace(name).encode()))
@@ -129,10 +133,13 @@ class TableMethods2:
         return self._alterations.namespaces()
 
     def listNamespaceDescriptors(self, _ctx: Any) -> list[Any]:
-        return [hbase2.TNamespaceDescriptor(name=name) for name in self._alterations.namespaces()]
+        return [self._namespace_descriptor(name) for name in self._alterations.namespaces()]
 
     def getNamespaceDescriptor(self, _ctx: Any, name: str | None) -> Any:
-        return hbase2.TNamespaceDescriptor(name=self._namespace(name))
+        return self._namespace_descriptor(self._namespace(name))
+
+    def _namespace_descriptor(self, name: str) -> Any:
+        return schema.namespace_to_wire(name, self._alterations.configuration_of(name.encode()))
 
     # --- where rows are ----------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ _TURNED: Final = {
     5: CompareOp.LESS,
 }
 _NOT_EQUAL: Final = 3
+_PUT_TYPE: Final = 4  # Cell.Type.Put, as every TResult has it
 
 
 def given(value: T | None, name: str) -> T:
@@ -90,6 +91,7 @@ def _read(table: Table, columns: Sequence[Any] | None, time_range: tuple[int, in
 def get_spec(table: Table, tget: Any) -> ReadSpec:
     if tget.filterBytes is not None:
         raise _filter_bytes()
+    _check_replica(tget)
     if tget.timestamp is not None:
         if tget.timestamp < 0:
             raise IllegalArgument(f"timestamp {tget.timestamp} is negative")
@@ -123,6 +125,8 @@ def scan_spec(table: Table, tscan: Any) -> ScanSpec:
     """``caching``, ``cacheBlocks``, ``readType`` and replicas are the server's or the client's own affair."""
     if tscan.filterBytes is not None:
         raise _filter_bytes()
+    _check_replica(tscan)
+    translate.check_scan_attributes(tscan.attributes)
     if tscan.batchSize is not None and tscan.batchSize < 0 and tscan.batchSize != -1:
         raise IllegalArgument(f"batchSize {tscan.batchSize} is negative")
     time_range = ALL_TIME if tscan.timeRange is None else _range(tscan.timeRange)
@@ -142,14 +146,39 @@ def scan_spec(table: Table, tscan: Any) -> ScanSpec:
 # --- writes ----------------------------------------------------------------------------------------
 
 
+def _check_open(sent: Any) -> None:
+    """IllegalArgument: the cells are to be seen by some alone; they would be seen by everybody."""
+    if sent.cellVisibility is not None:
+        raise IllegalArgument(
+            "cellVisibility: cells have no visibility labels here, and everybody would see this one; leave it out"
+        )
+
+
+def _check_plain(one: Any) -> None:
+    """IllegalArgument: a TColumnValue that is more than a value to put."""
+    if one.tags:
+        raise IllegalArgument("tags of a TColumnValue are not kept; leave them out")
+    if one.type not in (None, _PUT_TYPE):
+        raise IllegalArgument(f"type {one.type} of a TColumnValue is no put, which is {_PUT_TYPE}; deletes are TDelete")
+
+
+def _check_replica(asked: Any) -> None:
+    """IllegalArgument: a region has no replica beside itself."""
+    if asked.targetReplicaId is not None and asked.targetReplicaId > 0:
+        raise IllegalArgument(f"targetReplicaId {asked.targetReplicaId}: regions have no replicas here; leave it out")
+
+
 def put(table: Table, tput: Any) -> RowMutation:
     row = checked_row(given(tput, "TPut").row)
+    _check_open(tput)
     ttl_ms = translate.ttl_of(tput.attributes) if tput.attributes else None
     default = translate.checked_timestamp(tput.timestamp)
     operations: list[Operation] = []
     translate.checked_operations(len(given(tput.columnValues, "columnValues")), row)
     for one in tput.columnValues:
         family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
+        if one.tags or one.type is not None:
+            _check_plain(one)
         value = translate.checked_value(given(one.value, "value"), family + qualifier)
         stamp = default if one.timestamp is None else translate.checked_timestamp(one.timestamp)
         operations.append(Put(family, qualifier, value, stamp, ttl_ms))
@@ -160,6 +189,7 @@ def put(table: Table, tput: Any) -> RowMutation:
 
 def delete(table: Table, tdelete: Any) -> RowMutation:
     row = checked_row(given(tdelete, "TDelete").row)
+    translate.check_write_attributes(tdelete.attributes)
     durability = durability_of(tdelete.durability)
     if not tdelete.columns:
         stamp = translate.checked_timestamp(tdelete.timestamp)
@@ -188,6 +218,8 @@ def _delete(table: Table, kind: int, column: Any) -> Delete:
 
 def increment(table: Table, tincrement: Any) -> RowMutation:
     row = checked_row(given(tincrement, "TIncrement").row)
+    _check_open(tincrement)
+    translate.check_changing_attributes(tincrement.attributes)
     operations = []
     translate.checked_operations(len(given(tincrement.columns, "columns")), row)
     for one in tincrement.columns:
@@ -199,10 +231,13 @@ def increment(table: Table, tincrement: Any) -> RowMutation:
 
 def append(table: Table, tappend: Any) -> RowMutation:
     row = checked_row(given(tappend, "TAppend").row)
+    _check_open(tappend)
+    translate.check_changing_attributes(tappend.attributes)
     operations = []
     translate.checked_operations(len(given(tappend.columns, "columns")), row)
     for one in tappend.columns:
         family, qualifier = column_name(table, one.family, given(one.qualifier, "qualifier"))
+        _check_plain(one)
         operations.append(Append(family, qualifier, translate.checked_value(one.value, family + qualifier)))
     return _changing(row, operations, tappend)
 
@@ -219,6 +254,8 @@ def row_mutations(table: Table, asked: Any) -> RowMutation:
     operations: list[Operation] = []
     durability = Durability.ASYNC
     for one in asked.mutations or ():
+        if one.put is not None and one.deleteSingle is not None:
+            raise IllegalArgument("a TMutation is a put or a delete, not both")
         if one.put is not None:
             part = put(table, one.put)
         elif one.deleteSingle is not None:
@@ -258,7 +295,7 @@ def guarded(
         wanted = (
             [Condition(family, qualifier, CompareOp.GREATER, b"")]
             if op == _NOT_EQUAL
-            else [Condition(family, qualifier, CompareOp.ABSENT)]
+            else [Condition(family, qualifier, CompareOp.ABSENT_OR_EMPTY)]
         )
     else:
         wanted = [Condition(family, qualifier, CompareOp.EXISTS), Condition(family, qualifier, turned, value)]

@@ -113,7 +113,10 @@ class TriggersApart:
                     is_done = await self._asked.log_again(message)
                 else:
                     is_done = await self._owners.ask(server, message)
-            except (*NOTHING_DONE, LinkBroke):
+            except NOTHING_DONE:
+                is_done = False
+            except LinkBroke:
+                search.broke(server, [row])
                 is_done = False
             if is_done:
                 return

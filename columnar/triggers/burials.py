@@ -14,9 +14,11 @@ from typing import Final, TypeAlias
 
 from columnar.errors import ColumnarError, RegionElsewhere, TriggerError
 from columnar.model.read import ReadSpec, projection
+from columnar.model.trigger_registration import Registration
 from columnar.operations.access import TableAccess
 from columnar.operations.region_rows import rows_of
 from columnar.regions.change_record import ChangeRecord
+from columnar.regions.images import covers
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
 from columnar.regions.region_reads import fetch
@@ -33,9 +35,16 @@ LETTERS_PER_CALL: Final = 10_000
 LISTED_BYTES: Final = 4 * 1024 * 1024  # of errors, outputs and rows: some 50 ms of the loop
 COUNTED_ROWS: Final = 50  # in one step, of some 10 us each
 SHOWN_LETTERS: Final = 10  # with their changes, which may be large
-_LACKING: Final = (
+_NO_CHANGE: Final = (
     f"hold no change: it was over {dead_letters.CHANGE_BYTES} bytes, or they are of an earlier version; retry these as "
     "their rows are now"
+)
+_A_ROW: Final = (
+    "stand for a row that was shown as it was then, and for no change of it; retry these as their rows are now"
+)
+_NO_IMAGES: Final = (
+    f"lack the row before and after their change: with it they were over {dead_letters.CHANGE_BYTES} bytes, or the "
+    "trigger asks for other columns than it did; retry these as their rows are now"
 )
 LogElsewhere: TypeAlias = Callable[[str, ChangeRecord], Awaitable[None]]  # table, what to log
 
@@ -143,21 +152,23 @@ class Burials:
 
     # --- what becomes of them ------------------------------------------------------------------------
 
-    async def retry(self, name: str, table: str, row: bytes, *, as_it_was: bool = False) -> int:
-        """Deliver dead rows again, as they are now or as the change left them; how many.  ``table``: the trigger's.
+    async def retry(self, of: Registration, row: bytes, *, as_it_was: bool = False) -> int:
+        """Deliver a trigger's dead rows again, as they are now or as the change left them; how many.
 
         A letter goes once its change is in the log again.  TriggerError: letters that cannot be delivered stay.
         """
+        name, table = of.name, of.table
         taken, stay = 0, Counter[str]()
         async with self._one_retry_at_a_time:
             async for letter in self._whole(name, row):
-                record = _again(letter) if as_it_was else ChangeRecord(letter.row, 0, (), (), name)
+                lack = _lack(letter, of) if as_it_was else ""
                 if letter.table != table:  # an earlier trigger of the name followed it
                     stay[f"are of another table, {letter.table}; skip them"] += 1
-                elif record is None:
-                    stay[_LACKING] += 1
+                elif lack:
+                    stay[lack] += 1
                 else:
-                    await self._log_wherever(table, record)
+                    again = _again(letter) if as_it_was else ChangeRecord(letter.row, 0, (), (), name)
+                    await self._log_wherever(table, again)
                     await self._forget(letter)
                     taken += 1
         if stay:
@@ -205,8 +216,19 @@ class Burials:
         return region.log_records([record], {})
 
 
-def _again(letter: DeadLetter) -> ChangeRecord | None:
+def _lack(letter: DeadLetter, of: Registration) -> str:
+    """Why its change cannot be delivered as it was: some part would be of the row as it is now.  Empty: it can."""
+    change = letter.change
+    if change is None or not change.stamp:
+        return _NO_CHANGE
+    if not change.entries:
+        return _A_ROW
+    wanted = of.scope().images
+    lacks_touched = letter.lacks_images and of.before
+    return _NO_IMAGES if lacks_touched or (wanted and not covers(change.images or {}, wanted)) else ""
+
+
+def _again(letter: DeadLetter) -> ChangeRecord:
     """Its change for its trigger alone; a person began it, so no change led to it."""
-    if letter.change is None or not letter.change.stamp:
-        return None
+    assert letter.change is not None, "a letter without one lacks it"
     return letter.change.but(only_for=letter.trigger, hops=0, more_follows=False)

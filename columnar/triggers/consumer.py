@@ -193,7 +193,8 @@ class Consumer(Follower):
             return None
         scope = self.scope
         picture = picture_of(self.region, record, scope) if scope.images else None
-        if picture is not None and not scope.holds(picture.after):
+        is_letter = record.only_for is not None and not record.stands_for_row  # retried as it was: it met them then
+        if picture is not None and not is_letter and not scope.holds(picture.after):
             return None
         cells = get_row(self.region, record.row, self._spec) if self.registration.row else None
         return [
@@ -209,7 +210,7 @@ class Consumer(Follower):
             None if cells is None else {column: value for column, value, _ in cells},
             self._before(record, picture),
             delivery.attempt,
-            (record.only_for is not None and not record.entries) or (picture is not None and not picture.is_exact),
+            record.stands_for_row or (picture is not None and not picture.is_exact),
             record.timestamp,
             record.hops,
             picture.after if picture is not None and self.registration.images else None,

@@ -116,6 +116,7 @@ class Feeder:
     def forget(self, name: str) -> None:
         """The trigger is removed: the next of that name begins running."""
         self.resume(name)
+        self.outcomes.blocks.forget(name)
         for pool in self._pools.values():
             pool.forget(name)
 

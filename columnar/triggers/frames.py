@@ -7,13 +7,15 @@
                       ["check", id, function]
                       ["reload", id]                              take up changed source; answered as "check" is
     to the store      ["ready", 0]                                first of all: calls may be sent
-                      ["began", [id, ...]]                        their modules are imported; they run and take longer
+                      ["began", [id, ...]]                        their modules are imported; they run and take longer,
+                                                                  or are the first of their module
                       ["did", [[id, what, effects, error, output, checkpoint, used, computed], ...]]
                       ["checked", id, error | nil]
                       ["alive", 0]                                calls run, and nothing else was to be said
 
     what := "done" | "more" (it goes on after "go") | "failed" (error: the traceback's text) | "later" (error: seconds)
             | "named" (error: [[place of a change in the batch, text], ...])
+            | "blocked" (error: text) by what is no fault of its changes
     effects := [effect, ...] as in ``model.effect``, of this slice; where it failed, those before its checkpoint
                of a batch [[place of its change, effect], ...]
     progress, checkpoint := [state, part] | nil, the part as in ``held_gifts``
@@ -21,7 +23,8 @@
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
                {column: value} now | nil, {column: value} before | nil, attempt, is_backfill, the client's timestamp,
                hops, {column: value} after | nil, {look: looked} | nil]
-    looked := [table, row, [family from which to read on, ...], [[column, value], ...], why it cannot be read | ""]
+    looked := [table, row, [family from which to read on, ...], [[column, value], ...], why it cannot be read | "",
+               whether that passes]
 
 Both ends are of one version and one machine; nothing of this is stored.
 """

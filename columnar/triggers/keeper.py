@@ -101,6 +101,7 @@ class TriggerKeeper:
         self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:
+        self._checks.attach(make_link)
         self.feeder.attach(make_link, self.applier, self.governor)
         self.hub.start()
 
@@ -165,6 +166,10 @@ class TriggerKeeper:
         """Have a worker import the function: what is wrong with it, or None (``CheckFunction``)."""
         return await self._checks.problem_with(function)
 
+    async def check_source(self, functions: tuple[str, ...]) -> str | None:
+        """Have a process of its own import functions as their source is on disk (``CheckSource``)."""
+        return await self._checks.problem_with_source(functions)
+
     async def reload(self) -> None:
         """Have workers take up changed source (``ReloadFunctions``)."""
         await self._checks.reload()
@@ -207,7 +212,12 @@ class TriggerKeeper:
         return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
 
     def _stands(self, name: str) -> tuple[str, int]:
-        return "paused" if self.feeder.is_paused(name) else "running", self.burials.count_of(name)
+        return self._state(name), self.burials.count_of(name)
+
+    def _state(self, name: str) -> str:
+        if self.feeder.is_paused(name):
+            return "paused"
+        return "blocked" if self.feeder.outcomes.obstacle(name) else "running"
 
     def summaries(self) -> list[Summary]:
         """Every trigger as the wire, the page and the metrics show it."""
@@ -218,12 +228,13 @@ class TriggerKeeper:
         name, now_s = registration.name, time.monotonic()
         consumers = self.feeder.consumers_of(name)
         missing = self.hub.followers.missing(trigger(name)).values()
-        errors = [*(consumer.state.last_error for consumer in consumers), *(one.why for one in missing)]
+        errors = [self.feeder.outcomes.obstacle(name), *(consumer.state.last_error for consumer in consumers)]
+        errors += [one.why for one in missing]
         return Summary(
             name,
             registration.table,
             registration.function,
-            "paused" if self.feeder.is_paused(name) else "running",
+            self._state(name),
             sum(consumer.lag_changes for consumer in consumers),
             max((consumer.lag_seconds for consumer in consumers), default=0.0),
             sum(consumer.state.parked_count for consumer in consumers),
@@ -256,8 +267,7 @@ class TriggerKeeper:
         return await self.burials.found(name, limit)
 
     async def retry(self, name: str, row: bytes, *, as_it_was: bool = False) -> int:
-        table = self.triggers.known(name).registration.table
-        return await self.burials.retry(name, table, row, as_it_was=as_it_was)
+        return await self.burials.retry(self.triggers.known(name).registration, row, as_it_was=as_it_was)
 
 
 def _resting(one: Trigger) -> Summary:

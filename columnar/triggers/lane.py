@@ -72,8 +72,8 @@ class Call:
         self.timer: asyncio.TimerHandle | None = None
 
     @property
-    def function(self) -> str:
-        return self.consumer.registration.function
+    def module(self) -> str:
+        return self.consumer.registration.module
 
     def giving(self, at: int) -> Giving:
         """For the effects of one of its changes that give to totals."""
@@ -116,7 +116,7 @@ class Lane:
         self.link: Link | None = None
         self._keeper = keeper
         self._last_number = 0
-        self._warm: set[str] = set()  # functions that this process has imported
+        self._warm: set[str] = set()  # modules that this process has imported
         self._outgoing: list[Any] = []
         self._outgoing_bytes = 0
         self._running_bytes = 0  # of calls that do not rest
@@ -151,7 +151,7 @@ class Lane:
         registration = call.consumer.registration
         function = registration.function
         call.is_sent = True
-        call.is_cold = function not in self._warm
+        call.is_cold = call.module not in self._warm
         if call.is_cold or self.is_ward:
             self._arm(call)
         self._listen_anew()
@@ -199,18 +199,22 @@ class Lane:
         """The worker runs the call, and has imported its function."""
         call = self.calls.get(number)
         if call is not None and not call.rests:
-            self.imported(call.function)
+            self.imported(call.module)
             call.is_cold = False
             self._arm(call)
 
-    def imported(self, function: str) -> None:
-        """The process has the function: what was sent before runs from when it begins."""
-        if function not in self._warm:
-            self._warm.add(function)
+    def imported(self, module: str) -> None:
+        """The process has the module: what was sent before runs from when it begins."""
+        if module not in self._warm:
+            self._warm.add(module)
             for call in self.calls.values():
-                if call.is_cold and call.function == function and not self.is_ward:
+                if call.is_cold and call.module == module and not self.is_ward:
                     call.is_cold = False
                     call.end()
+
+    def reloads(self) -> None:
+        """Modules are imported anew from now on."""
+        self._warm.clear()
 
     def _listen_anew(self) -> None:
         """The worker has something to do: with all its calls at rest it had nothing to say.

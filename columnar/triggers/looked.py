@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
+from columnar.triggers.obstacles import NotReadable
+
 PAGE_CELLS: Final = 2_000
 
 
@@ -24,7 +26,7 @@ class Table(Protocol):
 class Looked:
     """Iterates over the row's columns, ascending; each iteration reads further pages anew."""
 
-    __slots__ = ("_cells", "_families", "_problem", "_table_of", "row", "table")
+    __slots__ = ("_cells", "_families", "_passes", "_problem", "_table_of", "row", "table")
 
     def __init__(
         self,
@@ -34,21 +36,30 @@ class Looked:
         families: list[bytes] | None = None,
         table_of: Callable[[bytes], Any] | None = None,
         problem: str = "",
+        *,
+        passes: bool = False,
     ) -> None:
-        """``cells``: its first, or all where ``families``, from which to read on, are none."""
+        """``cells``: its first, or all where ``families``, from which to read on, are none.
+
+        ``passes``: the problem is none that stays.
+        """
         self.table = table
         self.row = row  # empty: the changed row does not say which row that is
         self._cells = dict(cells)
         self._families = families or []
         self._table_of = table_of
         self._problem = problem
+        self._passes = passes
 
     def __iter__(self) -> Iterator[bytes]:
         for column, _ in self.items():
             yield column
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """(column, value) of each cell.  LookupError: there is no such table.  The client's errors."""
+        """(column, value) of each cell.
+
+        LookupError: there is no such table.  NotReadable: it is disabled.  The client's errors.
+        """
         self._check()
         yield from self._cells.items()
         last_family, _, last = next(reversed(self._cells), b"").partition(b":")
@@ -82,7 +93,7 @@ class Looked:
 
     def _check(self) -> None:
         if self._problem:
-            raise LookupError(self._problem)
+            raise NotReadable(f"change.look: {self._problem}") if self._passes else LookupError(self._problem)
 
     def _held(self) -> Table:
         assert self._table_of is not None, "a look that goes on has a client"
@@ -93,6 +104,6 @@ class Looked:
 def looked_from(parts: Mapping[str, list[Any]] | None, table_of: Callable[[bytes], Any] | None) -> dict[str, Looked]:
     """As frames carry them (``looking``)."""
     return {
-        name: Looked(table, row, dict(cells), families, table_of, problem)
-        for name, (table, row, families, cells, problem) in (parts or {}).items()
+        name: Looked(table, row, dict(cells), families, table_of, problem, passes=passes)
+        for name, (table, row, families, cells, problem, passes) in (parts or {}).items()
     }

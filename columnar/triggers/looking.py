@@ -17,6 +17,7 @@ from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_slice
 from columnar.regions.row_reader import WireCell
+from columnar.triggers.blocks import is_obstacle
 
 _CELL_BYTES: Final = 64  # beside key and value, as ``get_slice`` counts, and more
 
@@ -26,22 +27,22 @@ class Looking:
         self._access = access
 
     def looked(self, look: Look, row: bytes, image: Image) -> list[Any]:
-        """The row as a frame carries it: table, key, families from which the client reads on, cells, problem."""
+        """The row as a frame carries it: table, key, families to read on from, cells, problem, whether that passes."""
         key = look.row(row, image)
         if not key:
-            return [look.table, b"", [], [], ""]
+            return [look.table, b"", [], [], "", False]
         try:
             served = self._access.table(look.table)
         except CallerError as error:
-            return [look.table, key, [], [], error.text]
+            return [look.table, key, [], [], error.text, is_obstacle(error)]
         families = sorted(family.bytes_name for family in served.schema.families)
         try:
             region = self._access.region_for(served, key)
         except (RetryLater, CallerError):  # it opens just now, or is another server's: the client waits for it
-            return [look.table, key, families, [], ""]
+            return [look.table, key, families, [], "", False]
         if region.barrier(key) is not None:
-            return [look.table, key, families, [], ""]
-        return [look.table, key, *_first_cells(region, key, families), ""]
+            return [look.table, key, families, [], "", False]
+        return [look.table, key, *_first_cells(region, key, families), "", False]
 
 
 def _first_cells(region: Region, key: bytes, families: list[bytes]) -> tuple[list[bytes], list[list[bytes]]]:

@@ -5,7 +5,8 @@
     later     the change comes again after a pause, without blame
     failed    an attempt is counted; after the last one the change becomes a dead letter
               of both, what was yielded up to the last checkpoint is written first
-    away      its effects cannot be written for reasons of the store (``RetryLater``): as later
+    blocked   what stands in its way is no fault of the change (``obstacles``), as where its effects cannot be written
+              for reasons of the store: as later, and the trigger says why (``blocks``)
     named     of a batch: those named have failed, the others come again at once
     lost      the worker went while it ran, or had to be ended because of another call: it is delivered again
 
@@ -24,22 +25,26 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import CallerError, ColumnarError, IllegalArgument, TooManyHops
+from columnar.errors import ColumnarError, IllegalArgument, TooManyHops
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
 from columnar.flows.figures import Figures
 from columnar.regions.change_record import ChangeRecord
+from columnar.triggers.blocks import Blocks, is_obstacle
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.lane import Call, Lane
+from columnar.triggers.outcome import Outcome, is_error, is_state
 
 _log = logging.getLogger(__name__)
 
 _GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
 _DIED: Final = "the worker process went while it ran: "
-AWAY_S: Final = 5.0  # behind the minute for which effects were tried: the change comes again, and is called anew
+AWAY_S: Final = 5.0  # the longest pause until a change that met an obstacle is called anew
+_NOT_WRITTEN: Final = "its effects cannot be written: "
+_NO_IMPORT: Final = "the worker process went while it imported the module: "
 TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
 PRINTED_BYTES: Final = 64 * 1024  # of output that the log takes of one trigger in that time, but for the last call's
 
@@ -70,18 +75,6 @@ class Delivering(Protocol):
     def let_go(self, name: str) -> None: ...
 
 
-class _Outcome:
-    __slots__ = ("call", "checkpoint", "error", "output", "what")
-
-    def __init__(self, call: Call, what: str, error: Any, output: str, checkpoint: list[Any] | None) -> None:
-        """``error``: the traceback's text, seconds, or texts by place in the batch; ``checkpoint``: state and part."""
-        self.call = call
-        self.what = what
-        self.error = error
-        self.output = output
-        self.checkpoint = checkpoint
-
-
 class Outcomes:
     def __init__(self, feeder: Delivering, bury: Callable[[DeadLetter], Awaitable[None]]) -> None:
         """``bury`` writes a dead letter and returns when it is on disk."""
@@ -89,6 +82,7 @@ class Outcomes:
         self.bury = bury
         self.applier: Applier | None = None  # set before there are workers (``write_by``)
         self._full: set[str] = set()  # triggers whose effects have no room
+        self.blocks = Blocks(feeder.hold_back, self._goes_on)
         self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
@@ -110,7 +104,21 @@ class Outcomes:
         if self._full and self.applier is not None:
             for name in [one for one in self._full if self.applier.has_room(one)]:
                 self._full.discard(name)
-                self._feeder.let_go(name)
+                self._goes_on(name)
+
+    def _goes_on(self, name: str) -> None:
+        """Let it take turns again, unless the other reason against that stands."""
+        if name not in self._full and not self.blocks.holds_back(name):
+            self._feeder.let_go(name)
+
+    def obstacle(self, name: str) -> str:
+        """Why the trigger is blocked; empty: it is not."""
+        why = self.blocks.why(name)
+        if why:
+            return why
+        jobs = (call.job for call in self.applying if call.consumer.registration.name == name)
+        found = next((job.obstacle for job in jobs if job is not None and job.obstacle), "")
+        return found and _NOT_WRITTEN + found
 
     # --- from the workers --------------------------------------------------------------------------
 
@@ -119,28 +127,29 @@ class Outcomes:
         for outcome in outcomes:
             match outcome:
                 case [int(number), str(what), list(effects), error, str(output), checkpoint,
-                      int(used_us), int(cpu_us)] if _is_error(what, error) and _is_state(checkpoint):  # fmt: skip
+                      int(used_us), int(cpu_us)] if is_error(what, error) and is_state(checkpoint):  # fmt: skip
                     call = lane.calls.get(number)
                     if call is not None:  # else it was given up meanwhile
-                        self._over(call, what == "more", used_us / 1e6, cpu_us / 1e6)
-                        self._take(_Outcome(call, what, error, output, checkpoint), effects)
+                        self._over(call, what, used_us / 1e6, cpu_us / 1e6)
+                        self._take(Outcome(call, what, error, output, checkpoint), effects)
                 case _:
                     raise ValueError(f"no outcome of a call: {str(outcome)[:60]}")
         self._feeder.go_on_moved()
 
-    def _over(self, call: Call, rests: bool, used_s: float, cpu_s: float) -> None:
+    def _over(self, call: Call, what: str, used_s: float, cpu_s: float) -> None:
         """A slice is over: the call leaves its place."""
         call.end()
-        call.lane.imported(call.function)
+        if what != "blocked":
+            call.lane.imported(call.module)
         call.used_s += used_s
-        if rests:
+        if what == "more":
             call.lane.rested(call)
         else:
             call.lane.remove(call)
             self.figures.of(call.consumer.name, time.monotonic()).runs.observe(call.used_s)
         self._feeder.slice_over(call, used_s, cpu_s)
 
-    def _take(self, outcome: _Outcome, effects: list[Any]) -> None:
+    def _take(self, outcome: Outcome, effects: list[Any]) -> None:
         call = outcome.call
         if outcome.output:
             self._tell_of_output(call.consumer.registration.name, outcome.output)
@@ -164,7 +173,7 @@ class Outcomes:
 
     # --- effects -----------------------------------------------------------------------------------
 
-    def _write(self, outcome: _Outcome, effects: list[Any]) -> None:
+    def _write(self, outcome: Outcome, effects: list[Any]) -> None:
         if not effects:
             self._written(outcome, None)
             return
@@ -205,7 +214,7 @@ class Outcomes:
             self.places_of_effects.check(call.consumer.registration.name, writes, call.hops[at])
         return writes
 
-    def _written(self, outcome: _Outcome, error: ColumnarError | None) -> None:
+    def _written(self, outcome: Outcome, error: ColumnarError | None) -> None:
         """The effects of a slice are on disk, or cannot be written."""
         call, what, consumer = outcome.call, outcome.what, outcome.call.consumer
         self.applying.discard(call)
@@ -217,9 +226,9 @@ class Outcomes:
             call.is_abandoned = True  # what it would still yield is not wanted
             if call.rests:
                 self._feeder.goes_on(call)
-            why = f"its effects cannot be written: {error.wire_message}"
-            if not isinstance(error, CallerError):
-                self._put_off(consumer, call.deliveries, AWAY_S, why)
+            why = _NOT_WRITTEN + error.wire_message
+            if is_obstacle(error):
+                self._blocked(consumer, call.deliveries, why)
                 return
             self._failed(consumer, call.deliveries, why, outcome.output, is_last=isinstance(error, TooManyHops))
             return
@@ -227,6 +236,11 @@ class Outcomes:
             state, part = outcome.checkpoint
             consumer.state.came_to(call.deliveries[0].sequence, state, part)
             consumer.dirty = True
+        if what == "blocked":
+            self._blocked(consumer, call.deliveries, str(outcome.error))
+            return
+        if consumer.registration.name in self.blocks.blocked:
+            self.blocks.worked(consumer.registration.name)
         if what == "more":
             self._feeder.goes_on(call)
             self._feeder.moved(consumer)
@@ -240,13 +254,17 @@ class Outcomes:
             _acquit(consumer, call.deliveries)
             self._failed(consumer, call.deliveries, str(outcome.error), outcome.output)
 
-    def _put_off(self, consumer: Consumer, deliveries: list[Delivery], seconds: float, why: str = "") -> None:
-        """They come again, and no attempt is counted.  ``why``: shown with the trigger, as its last error."""
+    def _blocked(self, consumer: Consumer, deliveries: list[Delivery], why: str) -> None:
+        """They come again, no attempt is counted, and the trigger shows why."""
+        name, now_s = consumer.registration.name, asyncio.get_running_loop().time()
+        consumer.state.last_error = why
+        self._tell_of_failure(name, deliveries[0].attempt, why, now_s)
+        self._put_off(consumer, deliveries, self.blocks.met(name, why, AWAY_S))
+
+    def _put_off(self, consumer: Consumer, deliveries: list[Delivery], seconds: float) -> None:
+        """They come again, and no attempt is counted."""
         _acquit(consumer, deliveries)
         now_s = asyncio.get_running_loop().time()
-        if why:
-            consumer.state.last_error = why
-            self._tell_of_failure(consumer.registration.name, deliveries[0].attempt, why, now_s)
         consumer.state.put_off([one.sequence for one in deliveries], now_s + seconds)
         self._progress(consumer)
 
@@ -281,8 +299,12 @@ class Outcomes:
         assert lane.link is not None, "calls are made while there is a link"
         lane.link.kill()
         if not call.is_abandoned:
+            why = f"the call was ended: {what} {limit_ms} ms"
+            if call.is_cold:
+                self._blocked(call.consumer, call.deliveries, why)
+            else:
+                self._failed(call.consumer, call.deliveries, why, "")
             _suspect(call)  # should it hang again, then alone
-            self._failed(call.consumer, call.deliveries, f"the call was ended: {what} {limit_ms} ms", "")
         for other in others:
             self._lost(other)
         self._feeder.go_on_moved()
@@ -304,7 +326,11 @@ class Outcomes:
         for call in calls:
             if ran == [call] and not call.is_abandoned:
                 self._feeder.lost(call)
-                self._failed(call.consumer, call.deliveries, _DIED + how, "")
+                if call.is_cold:
+                    self._blocked(call.consumer, call.deliveries, _NO_IMPORT + how)
+                    _suspect(call)
+                else:
+                    self._failed(call.consumer, call.deliveries, _DIED + how, "")
             else:
                 self._lost(call)
         self._feeder.go_on_moved()
@@ -418,6 +444,7 @@ class Outcomes:
     def stop(self) -> None:
         """Nothing more is written; the next start delivers it again."""
         self._closing.set()
+        self.blocks.close()
         for call in self.applying:
             call.is_abandoned = True
             if call.job is not None and self.applier is not None:
@@ -436,22 +463,6 @@ def _change_of(consumer: Consumer, delivery: Delivery) -> ChangeRecord | None:
     except ColumnarError as error:
         _log.warning("a dead letter of %s lacks its change: %s", consumer.name, error.text)
         return None
-
-
-def _is_error(what: str, error: Any) -> bool:
-    if what == "named":
-        return isinstance(error, list) and all(
-            isinstance(one, list) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], str)
-            for one in error
-        )
-    return error is None or isinstance(error, str | float)
-
-
-def _is_state(checkpoint: Any) -> bool:
-    if checkpoint is None:
-        return True
-    is_pair = isinstance(checkpoint, list) and len(checkpoint) == 2
-    return is_pair and isinstance(checkpoint[0], bytes) and isinstance(checkpoint[1], int)
 
 
 def _suspect(call: Call) -> None:

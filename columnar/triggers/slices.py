@@ -31,6 +31,7 @@ from columnar.triggers.api import (
 )
 from columnar.triggers.held_gifts import HELD, held, held_pairs
 from columnar.triggers.looked import looked_from
+from columnar.triggers.obstacles import obstacle_in
 
 SLICE_EFFECTS: Final = 500
 SLICE_S: Final = 0.02
@@ -47,6 +48,7 @@ class Function(NamedTuple):
 
     call: TriggerFunction
     wants_client: bool
+    module: str = ""  # by which it is registered
 
 
 def function_of(call: TriggerFunction) -> Function:
@@ -121,8 +123,10 @@ class Call:
             what, error = "later", later.seconds
         except FailedChanges as named:
             what, error = self._named(named)
-        except BaseException:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
-            what, error = "failed", traceback.format_exc()[-ERROR_BYTES:]
+        except BaseException as raised:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
+            obstacle = obstacle_in(raised)
+            what, error = ("blocked", obstacle) if obstacle else ("failed", traceback.format_exc())
+            error = error[-ERROR_BYTES:]
         self.is_going_on = what == "more"
         self.size_bytes = taken.size_bytes
         if error is not None:

@@ -27,6 +27,7 @@ from columnar.client import Connection
 from columnar.model.effect import Effect
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.fresh_source import forget
+from columnar.triggers.obstacles import NotLoaded
 from columnar.triggers.slices import OUTPUT, WHAT, Call, Function, function_of
 from columnar.triggers.threads import Hand, Threads
 
@@ -73,6 +74,7 @@ class Worker:
             self._connect = partial(Connection, unix_socket=unix_socket)
         self._modules = modules
         self._functions: dict[str, Function] = {}
+        self._announced: set[str] = set()  # modules of which the store knows that they are imported
         self._importing = threading.Lock()  # while it is held no source is forgotten
         self._at_start = frozenset(sys.modules)
         self._resting: dict[int, Call] = {}  # calls between two slices; the leader's
@@ -112,11 +114,11 @@ class Worker:
 
     def run(self, call: Call, hand: Hand) -> list[Any]:
         self._output.begin()
-        outcome = call.run(self._function, partial(self._connected, hand))
+        outcome = call.run(partial(self._loaded, call), partial(self._connected, hand))
         outcome[OUTPUT] = self._output.take()
         if call.is_going_on:
             self._resting[call.id] = call
-        if outcome[WHAT] in ("failed", "later", "named") and hand.connection is not None:
+        if outcome[WHAT] in ("failed", "later", "named", "blocked") and hand.connection is not None:
             hand.connection.close()  # it may be in the middle of a reply
             hand.connection = None
         return outcome
@@ -140,6 +142,23 @@ class Worker:
             hand.connection = self._connect()
         return hand.connection
 
+    def _loaded(self, call: Call, name: str) -> Function:
+        """The function of a call that begins.  NotLoaded.
+
+        The store hears of a module's import before the function runs: a process that dies or hangs until then does so
+        by the module, and no change is to blame.
+        """
+        try:
+            found = self._function(name)
+        except BaseException as error:
+            why = f"{type(error).__name__}: {error}"
+            raise NotLoaded(f"its function {name} cannot be imported: {why}") from error
+        if found.module not in self._announced:
+            self._announced.add(found.module)
+            call.is_told = True
+            self.tell("began", [call.id])
+        return found
+
     def _function(self, name: str) -> Function:
         found = self._functions.get(name)
         if found is None:
@@ -147,17 +166,29 @@ class Worker:
             if module not in self._modules:
                 raise PermissionError(f"module {module} is not among --trigger-modules")
             with self._importing:
-                call = getattr(importlib.import_module(module), attribute)
-                if not callable(call):
-                    raise TypeError(f"{name} is no function")
-                found = self._functions[name] = function_of(call)
+                found = self._functions[name] = self._imported(name, module, attribute)
         return found
+
+    def _imported(self, name: str, module: str, attribute: str) -> Function:
+        """Import it.  After a failure nothing of the attempt stays: the next one reads the source as it is then."""
+        before = {*sys.modules}
+        if not any(one.partition(":")[0] == module for one in self._functions):
+            before.discard(module)
+        try:
+            call = getattr(importlib.import_module(module), attribute)
+            if not callable(call):
+                raise TypeError(f"{name} is no function")
+            return function_of(call)._replace(module=module)
+        except BaseException:
+            forget(before, self._modules)
+            raise
 
     def _reload(self, check_id: int) -> None:
         """Calls that begin from now on run the source as it is on disk."""
         with self._importing:
             forget(self._at_start, self._modules)
             self._functions.clear()
+            self._announced.clear()
         self.tell("checked", check_id, None)
 
     def _check(self, check_id: int, name: str) -> None:
@@ -188,6 +219,8 @@ def main() -> None:
     parser.add_argument("--modules", required=True)
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal: the store stops us in its order
+    # A service manager signals every process of a store.  A handler, not SIG_IGN, which programs would inherit.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     os.nice(NICENESS)
     with contextlib.suppress(OSError):  # no Linux
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))

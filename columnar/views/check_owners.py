@@ -65,7 +65,11 @@ class CheckOwners:
             search.look()
             parts = self._parts(table, [(number, rows[number]) for number in left], search.tries)
             asked = await asyncio.gather(*(self._ask(server, of(numbers)) for server, numbers in parts))
-            for (_, numbers), answer in zip(parts, asked, strict=True):
+            for (server, numbers), answer in zip(parts, asked, strict=True):
+                if isinstance(answer, LinkBroke):
+                    assert server is not None, "another server"
+                    search.broke(server, [rows[number] for number in numbers])
+                    continue
                 for number, one in zip(numbers, answers_of(answer) if answer is not None else (), strict=False):
                     found[number] = one
             left = [number for number in left if found[number] is None]
@@ -80,12 +84,15 @@ class CheckOwners:
             return [(None, [number for number, _ in rows])]
         return list(by_owner(self._others, table, rows, tries).items())
 
-    async def _ask(self, server: Incarnation | None, message: Message[R]) -> R | None:
+    async def _ask(self, server: Incarnation | None, message: Message[R]) -> R | LinkBroke | None:
+        """The answer; None: nothing was done there; LinkBroke: the server has ended."""
         if self._others is not None and server is not None and server != self._others.here:
             try:
                 return await self._others.ask(server, message)
-            except (*NOTHING_DONE, LinkBroke):
+            except NOTHING_DONE:
                 return None
+            except LinkBroke as ended:
+                return ended
         answer: R = await self._here.answers[type(message)](message)
         return answer
 
@@ -118,6 +125,9 @@ class _Alone:
 
     def look(self) -> None:
         pass
+
+    def broke(self, server: Incarnation, rows: Sequence[bytes]) -> None:
+        raise AssertionError("nobody else is asked")
 
     async def again(self, row: bytes) -> None:
         self.tries += 1

@@ -43,6 +43,7 @@ def _of_servers(status: ClusterStatus, silent: Collection[str]) -> Iterator[Fami
         ),
         ("regions", "Regions that it owns.", [one.regions for one in servers]),
         ("load", "Of its regions, averaged over a minute.", [one.load for one in servers]),
+        ("busy_seconds", "In one step, while its requests wait; 0: not.", [one.busy_ms / 1000 for one in servers]),
         ("requests_per_second", "Reads and writes.", [one.requests_per_s for one in servers]),
     ):
         named = zip([one.name for one in servers], map(float, values), strict=True)

@@ -17,15 +17,24 @@ from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import ColumnarError, TableNotFound, shown
-from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook
+from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook, busy_remark
 from columnar.model.flow_look import FlowLook
 from columnar.model.measures import Family
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_families import of_cluster
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.flow_page import FlowPage
+from columnar.webui.host import of_disk
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
-from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, TRIGGERS_SHOWN, Pages, duration_text, environment
+from columnar.webui.pages import (
+    REFRESH_S,
+    REGIONS_SHOWN,
+    TRIGGERS_SHOWN,
+    Pages,
+    duration_text,
+    environment,
+    health_of,
+)
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.server import Ask
 from columnar.webui.status import Looks, line_of
@@ -173,6 +182,7 @@ class ClusterPages(Pages):
             "/": answers["/servers"],
             "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
             "/health": lambda _: self._health(),
+            "/live": lambda _: self._live(),
             "/triggers": lambda _: self._triggers(),
             "/flows": FlowPage(servers.flows, lambda: ask(status), look_pages.page).answer,
         }
@@ -189,14 +199,19 @@ class ClusterPages(Pages):
         """The master's families, and with their name those of the servers that answer in time."""
         status = self._ask(self._status)
         of_servers, silent = self._servers.measures()
-        own = map(metric_of, of_cluster(status, silent))
+        own = map(metric_of, (*of_cluster(status, silent), *of_disk(status.data_folder)))
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
-        """Whether the master's loop iterates, and some server is up."""
-        if self._ask(self._status).up:
-            return Response("ok\n", mimetype="text/plain")
-        return Response("unhealthy: no server is up\n", 503, mimetype="text/plain")
+        """Whether the master's loop iterates, some server is up and every region serves; notes on busy servers."""
+        status = self._ask(self._status)
+        busy = [busy_remark(server) for server in status.look.servers if server.busy_ms]
+        return health_of(() if status.up else ("no server is up",), status.look.faults, notes=busy)
+
+    def _live(self) -> Response:
+        """Whether the master's loop iterates: it replaces servers by itself."""
+        self._ask(self._status)
+        return health_of()
 
 
 def cluster_pages(

@@ -19,6 +19,8 @@ def of_process(status: Status) -> Iterator[Family]:
     yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)
     yield single("columnar_connections", GAUGE, "Clients connected now.", status.connections)
     yield single("columnar_open_regions", GAUGE, "Regions whose store is open.", status.open_regions)
+    about = "Regions that cannot be written, as their disk is full or fails, or their files are damaged."
+    yield single("columnar_unwritable_regions", GAUGE, about, status.unwritable_regions)
     yield single("columnar_open_scanners", GAUGE, "Scanners not yet closed.", status.open_scanners)
     about = "Of requests half received, replies unsent or in the making, scanners."
     yield by_label("columnar_held_bytes", GAUGE, about, "what", status.held)

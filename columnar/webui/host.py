@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+from columnar.model.measures import GAUGE, Family, single
 from columnar.storage.folders import size_of
 from columnar.webui.status import TableLine
 
@@ -11,6 +13,17 @@ from columnar.webui.status import TableLine
 def sizes_of(table: TableLine) -> list[int]:
     """Bytes of each region; some 50 microseconds for a closed one."""
     return [region.size_bytes if region.is_open else size_of(region.folder) for region in table.regions]
+
+
+def of_disk(data_folder: str) -> Iterator[Family]:
+    """Yield the room of the data folder's disk; nothing while the system does not say."""
+    try:
+        room = os.statvfs(data_folder)
+    except OSError:
+        return
+    free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
+    yield single("columnar_disk_free_bytes", GAUGE, "Of the data folder's disk, for the store's user.", free)
+    yield single("columnar_disk_bytes", GAUGE, "Size of the data folder's disk.", size)
 
 
 def memory_bytes() -> int:

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from columnar.model.histogram import BOUNDS_S
 from columnar.model.measures import COUNTER, GAUGE, Family
 from columnar.webui import families
-from columnar.webui.host import sizes_of
+from columnar.webui.host import of_disk, sizes_of
 from columnar.webui.status import Status, TableLine
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -48,6 +48,7 @@ def registry_of(status: Callable[[], Status]) -> CollectorRegistry:
 
 def _of_one(status: Status) -> Iterator[Family]:
     yield from families.of_process(status)
+    yield from of_disk(status.data_folder)
     yield from families.of_tables(status, _size_of)
     yield from families.of_triggers(status)
     yield from families.of_flows(status)

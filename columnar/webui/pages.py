@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import shown
+from columnar.model import unanswered
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine
@@ -124,32 +125,44 @@ class Pages:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
 
 
+def health_of(*faults: Sequence[str], notes: Sequence[str] = ()) -> Response:
+    """Return the answer of ``/health``: 503 with a line for each fault, if there is one; then the notes."""
+    lines = [f"unhealthy: {fault}\n" for found in faults for fault in found]
+    text = [*(lines or ["ok\n"]), *(f"{note}\n" for note in notes)]
+    return Response("".join(text), 503 if lines else 200, mimetype="text/plain")
+
+
 class StatusPages(Pages):
     def __init__(
         self,
         status: StatusOf,
-        ping: Callable[[], None],
+        faults: Callable[[], Sequence[str]],
         page: Template,
         store: str,
         visitors: Visitors | None,
         more: Mapping[str, Callable[[Request], Response]],
     ) -> None:
-        """``page``: of ``/``; ``more``: other pages by their paths."""
+        """``faults``: of the store, or NotAnswering; ``page``: of ``/``; ``more``: other pages by their paths."""
         self._status = status
-        self._ping = ping
+        self._faults = faults
         self._registry: CollectorRegistry = registry_of(status)
         self._page = page
         answers: dict[str, Callable[[Request], Response]] = {
             "/": self._index,
             "/metrics": lambda _: self._metrics(),
             "/health": lambda _: self._health(),
+            "/live": lambda _: self._live(),
             **more,
         }
         super().__init__(answers, store, visitors)
 
     def _health(self) -> Response:
-        self._ping()
-        return Response("ok\n", mimetype="text/plain")
+        return health_of(self._faults())
+
+    def _live(self) -> Response:
+        """Whether the loop iterates: a restart would not end any other fault."""
+        self._faults()
+        return health_of()
 
     def _metrics(self) -> Response:
         return Response(exposition(self._registry), content_type=CONTENT_TYPE)
@@ -182,13 +195,13 @@ class StatusPages(Pages):
 
 def status_pages(
     status: StatusOf,
-    ping: Callable[[], None],
+    faults: Callable[[], Sequence[str]],
     store: str = "",
     visitors: Visitors | None = None,
     more: Mapping[str, Callable[[Request], Response]] | None = None,
 ) -> StatusPages:
     """The application, with its page read from the package."""
-    return StatusPages(status, ping, environment().get_template("status.html"), store, visitors, more or {})
+    return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {})
 
 
 def _tables_shown(lines: Sequence[TableLine]) -> list[TableRow]:
@@ -248,7 +261,13 @@ def environment() -> Environment:
     """Of the templates of all pages."""
     made = Environment(loader=PackageLoader("columnar.webui"), autoescape=True, undefined=StrictUndefined)
     made.filters.update(
-        {"bytes": bytes_text, "latency": seconds_text, "duration": duration_text, "number": lambda n: f"{n:,}"}
+        {
+            "bytes": bytes_text,
+            "latency": seconds_text,
+            "duration": duration_text,
+            "number": lambda n: f"{n:,}",
+            "unanswered": unanswered.remark,
+        }
     )
     return made
 

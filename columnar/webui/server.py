@@ -100,7 +100,8 @@ class StoreSite:
             pages = LookPages(ask, looks, status, environment())
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
             more = {**pages.answers, "/flows": flows.answer}
-        return status_pages(lambda: ask(self._status), lambda: ask(_nothing), sources.address, visitors, more)
+        faults = sources.descriptions.faults
+        return status_pages(lambda: ask(self._status), lambda: ask(faults), sources.address, visitors, more)
 
     def _status(self) -> Status:
         return gather(self._sources)
@@ -111,10 +112,6 @@ class StoreSite:
         sources = self._sources
         uptime_s = time.time() - sources.started_s
         return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.look())
-
-
-def _nothing() -> None:
-    """The loop iterates: that is the answer."""
 
 
 class WebServer:
@@ -161,6 +158,8 @@ class WebServer:
     def _listen(self) -> None:
         import waitress
 
+        from columnar.webui.strict_requests import StrictChannel
+
         server = self._waitress = waitress.create_server(
             self._site.pages(self._asked, self._visitors),
             sockets=[self._socket],
@@ -172,6 +171,7 @@ class WebServer:
             asyncore_use_poll=True,
             url_scheme="http" if self._front is None else "https",
         )
+        server.channel_class = StrictChannel
         if not self._stopping.is_set():
             server.run()
 

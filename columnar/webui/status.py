@@ -141,6 +141,8 @@ class Status:
     held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
     flows: tuple[FlowLook, ...] = ()  # of every kind
+    faults: tuple[str, ...] = ()  # what an operator must end
+    unwritable_regions: int = 0  # they cannot be written
 
 
 class Looks(Protocol):
@@ -207,6 +209,8 @@ def gather(sources: Sources) -> Status:
         held=tuple(sources.held().items()),
         hot_modules=sources.hot_modules(),
         flows=tuple(sources.flows()),
+        faults=descriptions.faults(),
+        unwritable_regions=descriptions.unwritable_count(),
     )
 
 

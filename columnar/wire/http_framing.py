@@ -10,6 +10,9 @@ A fault of the HTTP itself is answered with its status and a line of text, then 
     415 a compressed body, or a form      431 headers over the bound      503 dropped for lack of memory
     505 not HTTP/1.x
 
+A length that is said in two ways (Content-Length and Transfer-Encoding; RFC 9112, 6.1) is a 400, too: a proxy that
+believes the other one would take the end of the body for the next request.
+
 Pages of an allowed origin may send a preflight request (OPTIONS: 204) and read the answers.
 
 h11 parses.  It is fed small pieces, so that it holds at most HEADER_BYTES and a piece; ``buffered_bytes`` counts the
@@ -195,6 +198,9 @@ class HttpFraming:
             )
             raise refused(405, why, head_only=request.method == b"HEAD")
         length = 0
+        names = {name for name, _ in request.headers}
+        if b"transfer-encoding" in names and (b"content-length" in names or request.http_version == b"1.0"):
+            raise refused(400, "send either Content-Length or, with HTTP/1.1, Transfer-Encoding: chunked")
         for name, value in request.headers:
             if name == b"content-encoding" and value.lower() != b"identity":
                 raise refused(415, "send the body as it is, not compressed")

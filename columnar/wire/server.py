@@ -121,9 +121,12 @@ class WireServer:
     async def serve_privately(self, listening: socket.socket) -> None:
         """Also serve whoever reaches ``listening``, a socket of this machine, without TLS.
 
-        Its callers do background work of the store: their requests are not ``answered``.
+        The socket takes the place of an earlier one.  Its callers do background work of the store: their requests are
+        not ``answered``.
         """
         factory = cast(Callable[[], asyncio.Protocol], self._accept_privately)
+        if self._private is not None:
+            self._private.close()
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
     async def take(self, connection: socket.socket, read: bytes = b"") -> None:

@@ -47,6 +47,34 @@ def test_a_list_is_tried_and_saved_without_script(open_page: Any, server: WikiSe
     assert "/-/login" in stranger.url
 
 
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_list_that_is_typed_counts_or_is_asked_about(open_page: Any, server: WikiServer, script: bool) -> None:
+    page, stranger = open_page(java_script_enabled=script), open_page()
+    owner_of_a_page(page, "Lia")
+    page.goto("/Page_of_Lia/acls")
+    page.fill("#list-read", "Lia")
+    assert page.is_checked("[name=own_read]") is script
+    page.click("button[name=save]")
+    if not script:
+        assert "You typed a list for: Read the page." in page.inner_text(".banner.problem")
+        assert page.is_checked("[name=own_read]")
+        page.click("button[name=save]")
+    page.wait_for_url("**/Page_of_Lia")
+    assert server.wiki.page("Page of Lia").rights.lists == {"read": "Lia"}
+    assert stranger.goto("/Page_of_Lia").status == 403
+
+
+def test_enter_in_the_field_of_a_user_tries_and_saves_nothing(open_page: Any, server: WikiServer) -> None:
+    page = open_page()
+    owner_of_a_page(page, "Tim")
+    page.goto("/Page_of_Tim/acls")
+    page.fill("#list-read", "Tim")
+    page.fill("[name=as]", "Nobody")
+    page.press("[name=as]", "Enter")
+    assert "Read the page: no" in page.inner_text(".tried")
+    assert server.wiki.page("Page of Tim").rights.lists == {}
+
+
 def test_the_form_by_keyboard_alone(open_page: Any, server: WikiServer) -> None:
     page = open_page()
     owner_of_a_page(page, "Kim")

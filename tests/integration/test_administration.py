@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import happybase
 import pytest
 
-from columnar.client import Admin, Connection, hex_splits
-from columnar.client.errors import AlreadyExists, IllegalArgument, IOError
+from columnar.client import Admin, Connection, Source, View, hex_splits
+from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
 from tests.support.serving import Serving
+from tests.support.shell import Shell
 from tests.support.trigger_functions import MODULE
 
 
@@ -289,6 +291,60 @@ def test_a_table_with_a_trigger(admin: Admin, connection: Connection) -> None:
     admin.truncate("source")
     admin.alter_table("source", drop=["f"])
     assert sorted(connection.table("source").families()) == [b"h"]
+
+
+def test_a_refused_drop_leaves_an_enabled_table_enabled(admin: Admin, connection: Connection, serving: Serving) -> None:
+    """A table that a view follows: by the client's two ways and by the command, on the wire and as happybase."""
+    admin.create_table("followed", {"f": None}, splits=[b"m"])
+    connection.table("followed").put(b"r", {b"f:k": b"v"})
+    connection.views.add(View("by_k", Source("followed", key=("f:k",))))
+    shell = Shell(f"127.0.0.1:{serving.store.port}")
+    for drop in (
+        lambda: admin.drop("followed", disable=True),
+        lambda: connection.delete_table("followed", disable=True),
+        lambda: admin.drop("by_k", disable=True),
+    ):
+        with pytest.raises(IOError, match=r"columnar view drop by_k"):
+            drop()
+    assert "columnar view drop by_k" in shell.error("drop", "followed", "--yes")
+    assert "columnar view drop by_k" in shell("shell", "-c", "drop followed --yes").stderr
+    assert admin.is_enabled("followed")
+    assert admin.is_enabled("by_k")
+    assert connection.table("followed").row(b"r") == {b"f:k": b"v"}
+    with pytest.raises(IllegalArgument, match="system"):
+        admin.drop("columnar:dead_letters", disable=True)
+    with pytest.raises(IOError, match="TableNotDisabledException"):
+        admin.drop("followed")
+    connection.views.drop("by_k")
+    shell.out("drop", "followed", "--yes")
+    assert not admin.exists("followed")
+    admin.create_table("followed", {"f": None})
+    admin.disable("followed")
+    connection.delete_table("followed", disable=True)
+    assert not admin.exists("followed")
+    with pytest.raises(IOError, match="TableNotFoundException"):
+        admin.drop("followed", disable=True)
+
+
+def test_a_drop_that_a_plain_gateway_refuses_leaves_the_table_enabled(
+    admin: Admin, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.create_table("guarded", {"f": None})
+    connection.views.add(View("of_guarded", Source("guarded", key=("f:k",))))
+    call = Connection.call
+
+    def plain(self: Connection, method: str, *args: Any) -> Any:
+        if method == "columnarDropTable":
+            raise NotColumnar(method, "here")
+        return call(self, method, *args)
+
+    monkeypatch.setattr(Connection, "call", plain)
+    with pytest.raises(IOError, match="columnar view drop of_guarded"):
+        connection.delete_table("guarded", disable=True)
+    assert admin.is_enabled("guarded")
+    connection.views.drop("of_guarded")
+    connection.delete_table("guarded", disable=True)
+    assert not admin.exists("guarded")
 
 
 def test_a_table_that_logs_is_not_truncated(admin: Admin, connection: Connection) -> None:

@@ -56,6 +56,20 @@ def test_each_row_is_written_or_refused_by_its_own_conditions(connection: Connec
     assert table.check_and_mutate_rows({}) == {}
 
 
+@pytest.mark.parametrize(
+    ("stored", "met"),
+    [(None, {"absent", "absent or empty"}), (b"", {"exists", "absent or empty"}), (b"x", {"exists"})],
+)
+def test_an_empty_cell_exists(connection: Connection, stored: bytes | None, met: set[str]) -> None:
+    """``absent`` is the contrary of ``exists``; HBase's checkAndPut without a value takes both."""
+    table = connection.table("t")
+    if stored is not None:
+        table.put(b"r", {b"f:x": stored})
+    expected = (Expect.exists(b"f:x"), Expect.absent(b"f:x"), Expect.absent_or_empty(b"f:x"))
+    held = {one.op for one in expected if table.check_and_mutate(b"r", [one], [Put(b"f:n", b"1")]).applied}
+    assert held == met
+
+
 def test_rows_that_a_call_has_no_time_for_are_asked_for_alone(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,11 @@ def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluste
         return status.dead_letters, status.lag_changes, status.silent_servers
 
     assert found(0) == found(1) == (len(ROWS), 0, ())
+    for page in ("flows", "triggers"):
+        with urllib.request.urlopen(f"{cluster.web}{page}") as answer:
+            text = answer.read().decode()
+        assert "obeys" in text
+        assert "did not answer" not in text, "the part of every server"
     (letter,) = gateways[1].triggers.show_dead("obeys", ROWS[0])
     assert letter.change is not None
     assert [(one.column, one.value) for one in letter.change.steps] == [(b"f:do", b"raise")]

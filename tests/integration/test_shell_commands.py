@@ -274,7 +274,9 @@ def test_truncate_and_delete_rows(shell: Shell, pages: str) -> None:
     assert "delete its rows instead" in shell.error("truncate", pages, "--yes")
     shell.out("alter", pages, "--set", "CHANGE_LOG=")
     assert "say --yes" in shell.error("truncate", pages, status=2)
+    shell("disable", pages)
     assert shell.json("truncate", pages, "--yes") == {"truncated": "pages"}
+    assert shell.json("describe", pages)["enabled"] is True  # as HBase's truncate
     assert shell.out("scan", pages) == ""
 
 

@@ -135,6 +135,22 @@ def test_a_table_does_not_come_back_without_its_namespace(connection: Connection
     assert len(dump(connection, b"n:t")) == 10
 
 
+def test_a_namespace_that_is_full_takes_no_table_back(connection: Connection) -> None:
+    connection.admin.create_namespace("small", {"hbase.namespace.quota.maxtables": "1"})
+    made(connection, b"small:t")
+    connection.snapshots.take_snapshot("kept", b"small:t")
+    connection.snapshots.restore_snapshot("kept")
+    with pytest.raises(IOError, match="namespace small has 1 tables, and takes 1"):
+        connection.snapshots.clone_snapshot("kept", b"small:u")
+    connection.delete_table(b"small:t", disable=True)
+    made(connection, b"small:other")
+    with pytest.raises(IOError, match="namespace small has 1 tables, and takes 1"):
+        connection.snapshots.restore_snapshot("kept")
+    connection.admin.alter_namespace("small", {"hbase.namespace.quota.maxtables": None})
+    connection.snapshots.restore_snapshot("kept")
+    assert connection.admin.namespace_tables("small") == [b"small:other", b"small:t"]
+
+
 def test_no_table_comes_under_the_name_that_means_a_generation_of_a_view(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.serving import Serving
-from tests.support.thrift2_client import H, T, name, served, with_table
+from tests.support.thrift2_client import H, T, cell, name, put, served, with_table
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,23 @@ def test_a_namespace_comes_and_goes(client: Any) -> None:
     client.createNamespace(H.TNamespaceDescriptor(name="shop"))
     with pytest.raises(H.TIOError, match="NamespaceExistException"):
         client.createNamespace(H.TNamespaceDescriptor(name="shop"))
-    client.modifyNamespace(H.TNamespaceDescriptor(name="shop"))
-    with pytest.raises(H.TIOError, match="configuration"):
-        client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"quota": "1"}))
+    client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"owner": "anna", "team": "b"}))
+    client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"owner": "anna"}))
+    assert client.getNamespaceDescriptor("shop").configuration == {"owner": "anna"}
+    with pytest.raises(H.TIOError, match="NamespaceNotFound"):
+        client.modifyNamespace(H.TNamespaceDescriptor(name="none", configuration={"owner": "anna"}))
+    with pytest.raises(H.TIOError, match="maxregions is not kept here"):
+        client.modifyNamespace(
+            H.TNamespaceDescriptor(name="shop", configuration={"hbase.namespace.quota.maxregions": "5"})
+        )
+    assert client.getNamespaceDescriptor("shop").configuration == {"owner": "anna"}
     table = name(b"orders", b"shop")
     client.createTable(H.TTableDescriptor(tableName=table, columns=[H.TColumnFamilyDescriptor(name=b"f")]), [])
     assert [one.qualifier for one in client.getTableNamesByNamespace("shop")] == [b"orders"]
+    client.modifyNamespace(H.TNamespaceDescriptor(name="shop", configuration={"hbase.namespace.quota.maxtables": "1"}))
+    second = H.TTableDescriptor(tableName=name(b"second", b"shop"), columns=[H.TColumnFamilyDescriptor(name=b"f")])
+    with pytest.raises(H.TIOError, match="namespace shop has 1 tables, and takes 1"):
+        client.createTable(second, [])
     with pytest.raises(H.TIOError, match="only empty namespaces"):
         client.deleteNamespace("shop")
     client.disableTable(table)
@@ -131,6 +142,26 @@ def test_a_table_is_altered_and_truncated(client: Any) -> None:
     client.deleteColumnFamily(table, b"g")
     client.modifyTable(H.TTableDescriptor(tableName=table, columns=[H.TColumnFamilyDescriptor(name=b"h")]))
     assert [one.name for one in client.getTableDescriptor(table).columns] == [b"h"]
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_a_disabled_table_is_enabled_by_its_truncation(client: Any, preserve: bool) -> None:
+    """As HBase's TruncateTableProcedure ends."""
+    table, row = name(b"emptied"), put(b"r", cell(b"f", b"q"))
+    client.createTable(H.TTableDescriptor(table, [H.TColumnFamilyDescriptor(name=b"f")]), [b"m"])
+    client.put(b"emptied", row)
+    client.disableTable(table)
+    client.truncateTable(table, preserve)
+    assert (client.isTableEnabled(table), client.isTableDisabled(table), client.isTableAvailable(table)) == (
+        True,
+        False,
+        True,
+    )
+    assert not client.exists(b"emptied", H.TGet(row=b"r"))
+    client.put(b"emptied", row)
+    assert client.exists(b"emptied", H.TGet(row=b"r"))
+    client.disableTable(table)
+    client.deleteTable(table)
 
 
 def test_the_server(client: Any, serving: Serving) -> None:

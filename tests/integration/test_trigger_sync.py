@@ -44,8 +44,8 @@ class Place:
         self._file.write_text(text)
         sys.modules.pop(MODULE, None)  # a command of its own process would import it anew
 
-    def row(self, table: str, row: bytes) -> dict[bytes, bytes]:
-        assert self.connection.triggers.wait()
+    def row(self, table: str, row: bytes, trigger: str = "") -> dict[bytes, bytes]:
+        assert self.connection.triggers.wait(trigger)
         found: dict[bytes, bytes] = self.connection.table(table).row(row)
         return found
 
@@ -103,7 +103,11 @@ def test_a_second_sync_changes_what_is_declared_otherwise(place: Place) -> None:
         "done",
     ]
     place.connection.triggers.resume("pages-tags")
-    assert place.row("tags", b"x") == {b"p:a": b"1"}, "what waited is delivered"
+    assert place.row("tags", b"x", "pages-tags") == {b"p:a": b"1"}, "what waited is delivered"
+    assert not place.connection.triggers.wait("by-hand", timeout_ms=1_000)
+    (by_hand,) = [one for one in place.connection.triggers.list() if one.name == "by-hand"]
+    assert (by_hand.state, by_hand.dead_letters) == ("blocked", 0), "its function is called otherwise now"
+    assert "has no attribute 'ready'" in by_hand.last_error
     found = {one.name: one.registration for one in place.connection.triggers.list()}
     assert sorted(found) == ["by-hand", "pages-done", "pages-tags"]
     assert found["pages-tags"] is not None

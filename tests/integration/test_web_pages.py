@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import re
+import socket
 import threading
 from collections.abc import Coroutine, Iterator
 from dataclasses import replace
@@ -137,6 +138,17 @@ def test_the_page_keeps_to_its_own_policy(served: Served) -> None:
         "/servers",
     }
     assert all(served.get(path).status_code == 200 for path in linked)
+
+
+def test_a_length_that_is_said_in_two_ways_is_refused_and_what_follows_is_no_request(served: Served) -> None:
+    """RFC 9112, 6.1: a proxy may believe the other one."""
+    head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.web.port), timeout=WAIT_S) as connection:
+        connection.sendall(head + b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert b"not both" in answer
 
 
 def test_metrics_count_what_was_done(served: Served) -> None:

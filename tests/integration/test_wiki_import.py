@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -351,6 +352,32 @@ def test_the_command_says_by_its_exit_status_what_it_found(wiki: Wiki, store: St
     assert (repaired.exit_code, "1 differences, 0 left" in repaired.output) == (1, True)
     assert CliRunner().invoke(main, ["check", *address]).exit_code == 0
     assert CliRunner().invoke(main, ["check", "--store", "nonsense"]).exit_code == 2
+
+
+def test_the_command_reads_the_standard_input_from_its_beginning(store: StoreThread) -> None:
+    address = ["--store", f"127.0.0.1:{store.port}", "--indexes=application"]
+    for new, there in ((30, 0), (0, 30)):
+        done = CliRunner().invoke(main, ["import", "-", *address], input=DUMP.read_bytes())
+        assert done.exit_code == 0, done.output
+        said = {what.strip(): int(number) for number, what in re.findall(r"^ *([0-9]+)  (.*)$", done.output, re.M)}
+        assert (said["revisions stored"], said["revisions that were there"]) == (new, there)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"7z\xbc\xaf\x27\x1c" + bytes(50), "7z archive"),
+        (b"<mediawiki><page><title>A</title><revision><timestamp>2020-01-01T00:00:00Z</timestamp>"
+         b'<text id="1" bytes="2"/></revision></page></mediawiki>', "stub"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_imported_is_refused_by_name_and_nothing_is_stored(
+    wiki: Wiki, store: StoreThread, data: bytes, said: str
+) -> None:
+    address = ["--store", f"127.0.0.1:{store.port}", "--indexes=application"]
+    done = CliRunner().invoke(main, ["import", "-", *address], input=data)
+    assert (done.exit_code, said in done.output, "standard input" in done.output) == (1, True, True)
+    assert wiki.count_pages() == 0
 
 
 def test_the_synthetic_wiki_is_made_once(wiki: Wiki) -> None:

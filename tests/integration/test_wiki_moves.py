@@ -17,6 +17,7 @@ from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.consistency import check
+from wikka_port.moving.hidden import hide
 from wikka_port.moving.journal import DELETED, OPEN_ROW
 from wikka_port.moving.mover import By, Mover
 from wikka_port.moving.refusals import NameTaken, NothingThere, SameName
@@ -123,6 +124,16 @@ def test_a_renamed_page_has_its_revisions_and_rights_and_the_old_name_leads_ther
     }  # fmt: skip
     assert save(wiki, "New/name", "on") == 5
     assert save(wiki, "Old name", "a page of its own") == 6
+    assert_right(wiki)
+
+
+def test_a_revision_is_hidden_shown_and_hidden_again(wiki: Wiki) -> None:
+    """The cell that names the hidden revisions is empty in between, and there."""
+    for number in range(2):
+        save(wiki, "A", f"text {number}")
+    for hidden in (True, False, True):
+        hide(wiki.mover, "A", 1, hidden=hidden)
+        assert wiki.mover.page_row("A")[schema.HIDDEN] == (b"1" if hidden else b"")
     assert_right(wiki)
 
 

@@ -20,7 +20,7 @@ from wikka_port.markup.links import links
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.mover import By
 from wikka_port.moving.runner import resume
-from wikka_port.pages import Page, Saved, Wiki, clock_ms
+from wikka_port.pages import Page, Saved, StoreAway, Wiki, clock_ms
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -295,6 +295,35 @@ def test_only_an_administrator_purges(web: WikiClient) -> None:
     assert "gone for good" in root.post("/Page/undelete", {**root.form("/Page/undelete"), **fields}).text
     assert root.get("/Page/undelete").status_code == 404
     assert Audit(web.wiki.rows, clock_ms).recent()[0].note == "Page: 1 revisions"
+
+
+def test_a_purge_with_a_new_name_typed_does_neither(web: WikiClient) -> None:
+    save(web, "Gone", "text")
+    root = web.signed_in("Root", admin=True)
+    root.post("/Gone/delete", root.form("/Gone/delete"))
+    form = {**root.form("/Gone/undelete"), "new": "Another", "sure": "yes"}
+    answer = root.post("/Gone/undelete", {**form, "purge": "1"})
+    assert answer.status_code == 400
+    assert "Nothing is purged" in answer.text
+    assert 'name="new" value="Another"' in answer.text
+    assert 'name="sure" value="yes" checked' in answer.text
+    assert root.post("/Gone/undelete", form).status_code == 303
+    assert text(web, "Another") == "text"
+
+
+def test_links_that_were_not_led_to_the_new_name_are_said(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(web, "Old name", "text")
+    save(web, "Linking", "[[Old name]]")
+    mia = web.signed_in("Mia")
+
+    def away(*_: object) -> None:
+        raise StoreAway("wiki", "it is away")
+
+    monkeypatch.setattr(Jobs, "begin", away)
+    answer = mia.post("/Old_name/rename", {**mia.form("/Old_name/rename"), "new": "New name", "links": "1"})
+    assert answer.status_code == 503
+    assert "The page is New name now." in answer.text
+    assert text(web, "New name") == "text"
 
 
 def test_a_hidden_revision_is_shown_to_nobody_and_follows_a_rename(web: WikiClient) -> None:

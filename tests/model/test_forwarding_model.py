@@ -277,6 +277,9 @@ class World:
         if how is Do.REFUSE_UNSURE:
             assert call.is_write
             assert self.has_broken, "a move alone ends no call"
+        if how is Do.REFUSE_DEADLY:
+            assert not call.is_write
+            assert self.has_broken, "a move alone ends no call"
         if how is Do.REFUSE_AWAY and call.is_write:
             assert call.executions == 0, "W2"
             assert self.now_ms >= call.begun_ms + PATIENCE_MS, "it was patient"

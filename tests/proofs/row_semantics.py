@@ -77,9 +77,9 @@ def _shown(operation: Operation) -> str:
 
 
 def holds(expected: Expect, value: bytes | None) -> bool:
-    """An empty cell counts as absent, as with HBase's checkAndPut."""
+    """An empty cell exists."""
     if expected.op == "absent":
-        return not value
+        return value is None
     if expected.op == "!=":
         return value != expected.value
     if expected.op == "exists":

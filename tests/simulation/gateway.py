@@ -74,7 +74,7 @@ class Gateway:
                 self._to_client(client, partial(client.answered, op, call.found))
             elif do is Do.REFUSE_AWAY:
                 self._to_client(client, lambda: client.refused(op))
-            elif do in (Do.REFUSE_UNSURE, Do.REFUSE_FAILED):
+            elif do in (Do.REFUSE_UNSURE, Do.REFUSE_DEADLY, Do.REFUSE_FAILED):
                 self._to_client(client, lambda: client.unsure(op))
         call.state.check()
         if call.state.has_ended:

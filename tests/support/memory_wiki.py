@@ -91,6 +91,11 @@ class MemoryWiki:
         found = self.revisions(name, below=number + 1, limit=1, bodies=True)
         return found[0] if found and is_revision(found[0], number, token) else None
 
+    def source(self, name: str, number: int | None = None) -> str | None:
+        """Nothing here was imported."""
+        self._asked("source")
+        return None
+
     def revision_at(self, name: str, time_ms: int) -> Revision | None:
         found = self.revisions(name, limit=10**9, bodies=True)
         return next((revision for revision in found if revision.time_ms <= time_ms), None)

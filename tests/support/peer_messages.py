@@ -15,6 +15,7 @@ from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
+from columnar.model.row_ranges import RowRange
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
@@ -82,6 +83,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.PrepareRegions(TABLE, ()), None),
     (regions.PublishTriggers(TRIGGERS), None),
     (regions.CheckFunction("wiki:links"), "it is no function"),
+    (regions.CheckSource(("m:f", "m:g")), "m:g cannot be used: why"),
     (regions.ReloadFunctions(), None),
     (regions.Undelivered("t", ("links", "none")), {"links": 1 << 33, "none": 0}),
     (regions.LogReach("ns:t"), regions.NOWHERE),
@@ -195,7 +197,18 @@ MORE: list[tuple[Message[Any], Any]] = [
     (asks.OwnFigures(), row_forms.Figures(0, 0, 0, {})),
     (asks.RegionStates(()), ()),
     (
-        asks.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(None), 1, 1, 1, None, True),
+        asks.Scan(
+            "t",
+            ScanSpec(b"", b"", PLAIN),
+            row_forms.Place(None),
+            1,
+            1,
+            1,
+            None,
+            True,
+            RowRange(b"a\xff", None),
+            values=False,
+        ),
         asks.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
     ),
     (asks.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1), asks.Scanned(elsewhere=True)),

@@ -41,7 +41,7 @@ class SeveralOwners:
         self.owners = owners
 
     async def ask(self, message: Message[Any]) -> Any:
-        if isinstance(message, messages.CheckFunction):
+        if isinstance(message, messages.CheckFunction | messages.CheckSource):
             return await self.owners[0].ask(message)
         answers = await asyncio.gather(*(owner.ask(message) for owner in self.owners), return_exceptions=True)
         for answer in answers:

@@ -117,6 +117,9 @@ class House:
     async def fence(self, server: Incarnation) -> None:
         self.kill(server)
 
+    def has_worked(self, server: Incarnation) -> bool:
+        return False
+
     async def gone(self, server: Incarnation) -> None:
         if server in self.deaths:
             await self.deaths[server].wait()

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from columnar import server_processes
+from columnar import server_deaths, server_processes
 from columnar.model.owner import Incarnation
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
@@ -64,7 +64,8 @@ class World:
         self.deaths: list[Incarnation] = []
         self.doubled: list[Incarnation] = []  # two of its name were there when it joined
         monkeypatch.setattr(server_processes, "started", self._started)
-        monkeypatch.setattr(server_processes, "PAUSES_S", (0.0,))
+        for module in (server_deaths, server_processes):
+            monkeypatch.setattr(module, "PAUSES_S", (0.0,))
         monkeypatch.setattr(server_processes, "ANSWER_S", 0.0)
         self.processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, self))
         self.processes.follow(cast(Any, self), Hello("c", Incarnation("master", 1), leader_epoch=1), self._number)

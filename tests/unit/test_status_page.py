@@ -24,7 +24,7 @@ def table(name: str, regions: int, key: bytes = b"") -> TableLine:
 
 def visitor(*tables: TableLine) -> Client:
     status = Status("1", "here", "data", 1.0, 0.0, (), 0, 0, 0, 0, 0, tables, (), ())
-    return Client(status_pages(lambda: status, lambda: None))
+    return Client(status_pages(lambda: status, tuple))
 
 
 def seen(page: str) -> set[str]:

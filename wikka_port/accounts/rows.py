@@ -119,7 +119,7 @@ def _in_one_step(
     deletes: Sequence[bytes],
 ) -> bool:
     conditions = [
-        Expect.absent(column) if value is None else Expect(column, value) for column, value in expected.items()
+        Expect(column, value) if value else Expect.absent_or_empty(column) for column, value in expected.items()
     ]
     operations: list[Operation] = [
         *(Delete(column) for column in deletes),

@@ -52,8 +52,8 @@ def settings_of(given: Mapping[str, str], base: Settings = DEFAULT) -> Settings:
         zone=zone if zone == "" or zone in zones() else base.zone,
         theme=theme if theme in THEMES else base.theme,
         language=language if language == "" or is_language(language) else base.language,
-        changes=_rows(given.get("changes", ""), base.changes),
-        revisions=_rows(given.get("revisions", ""), base.revisions),
+        changes=rows_of(given.get("changes", ""), base.changes),
+        revisions=rows_of(given.get("revisions", ""), base.revisions),
         dblclick=given.get("dblclick", "1" if base.dblclick else "") == "1",
     )
 
@@ -87,7 +87,8 @@ def zones() -> frozenset[str]:
     )
 
 
-def _rows(text: str, base: int) -> int:
+def rows_of(text: str, base: int) -> int:
+    """The number of rows, within its bounds; ``base`` for what is no number."""
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         return base
     return min(max(int(text), ROWS_MIN), ROWS_MAX)

@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import click
 from rich.console import Console
@@ -20,10 +20,11 @@ from wikka_port.dump import DumpError
 from wikka_port.importer import Importer, ImportSummary
 
 _SETTLE_S = 600.0  # for the triggers, at the end
+_NAMED = 20  # lines
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @store_options
 @click.option("--namespaces", default="", metavar="N,N", help="Only these, by number or by name. All if left out.")
 @click.option("--limit", type=click.IntRange(1), help="Stop after so many pages.")
@@ -48,15 +49,18 @@ def import_dump(
 ) -> None:
     """Bring the pages of FILE into the wiki, with all their revisions.
 
-    FILE is a MediaWiki export, plain or compressed (.bz2, .gz). An import that was stopped goes on
-    where it was; one that is repeated changes nothing; pages that were edited here stay as they are.
+    FILE is a MediaWiki export, plain or compressed (.bz2, .gz); - is the standard input. An import that was
+    stopped goes on where it was (from the standard input, at the beginning); one that is repeated changes
+    nothing. Revisions come into a page's history by their times, whatever it has: what was written here stays
+    in it, and the text of the latest is shown.
     """
-    size = os.path.getsize(file)
-    with open_wiki(store, indexes, tls) as wiki, open(file, "rb") as stream:
+    is_piped = file == "-"
+    size = 0 if is_piped else os.path.getsize(file)
+    with open_wiki(store, indexes, tls) as wiki, click.open_file(file, "rb") as stream:
         wiki.prepare()
         begun = time.monotonic()
         with _progress() as bar:
-            task = bar.add_task("", total=size, pages=0) if bar is not None else None
+            task = bar.add_task("", total=size or None, pages=0) if bar is not None else None
 
             def show(read_bytes: int, pages: int) -> None:
                 if bar is not None and task is not None:
@@ -64,13 +68,13 @@ def import_dump(
 
             importer = Importer.begun(
                 wiki,
-                stream,
+                cast(BinaryIO, stream),
                 origin=f"{os.path.basename(file)}:{size}",
                 namespaces=[name.strip() for name in namespaces.split(",") if name.strip()],
                 limit=limit,
                 licence=licence,
                 pictures=pictures,
-                restart=restart,
+                restart=restart or is_piped,  # the next stream may be another one
                 progress=show,
             )
             if importer.begun_behind:
@@ -78,7 +82,7 @@ def import_dump(
             try:
                 summary = importer.run()
             except DumpError as damage:
-                raise click.ClickException(f"{file}: {damage}") from None
+                raise click.ClickException(f"{'standard input' if is_piped else file}: {damage}") from None
         seconds = time.monotonic() - begun
         settled = _wait_for_triggers(wiki)
     _print_summary(summary, seconds, settled)
@@ -114,9 +118,14 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
         (counts.links, "links"),
         (stored.revisions, "revisions stored"),
         (stored.already, "revisions that were there"),
-        (len(stored.kept), "pages left as they are: they were written here"),
+        (len(stored.kept), "pages whose newest text was written here: it stays the newest"),
+        (len(stored.covered), "pages with a text that was written here and has a newer one of the dump above it now"),
+        (len(stored.deleted), "pages that were deleted here: not brought back"),
+        (len(stored.busy), "pages that were saved or moved meanwhile: import again"),
         (counts.passed_over, "pages of other namespaces"),
-        (len(counts.refused) + len(stored.too_big), "pages refused"),
+        (len(counts.refused), "pages refused"),
+        (len(stored.too_big), "revisions left out: over the bound"),
+        (counts.mismatches, "texts of another size or checksum than the dump says: taken as they are"),
         (len(counts.cut), "pages over a bound: kept whole, shown and indexed up to it"),
         (len(counts.look_alikes), "names that look like another: kept"),
         (sum(counts.unconverted.values()), "constructs not converted"),
@@ -126,9 +135,29 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
     for kind, number in counts.unconverted.most_common():
         table.add_row("", f"  {number:,} {kind}")
     console.print(table)
-    written_here = (f"{name}: written here" for name in sorted(stored.kept))
-    for line in [*counts.refused, *stored.too_big, *counts.cut, *counts.look_alikes, *written_here][:20]:
+    for line in _named(summary)[:_NAMED]:
         console.print(f"  {line}", markup=False)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     indexes = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes not complete yet"
     console.print(f"{seconds:.1f} s ({summary.waited_s:.1f} s of it for triggers), {indexes}, at most {peak_mb:.0f} MB")
+
+
+def _named(summary: ImportSummary) -> list[str]:
+    """What the person who imports should look at, the most serious first."""
+    counts, stored = summary.counts, summary.stored
+    of_pages = (
+        (stored.busy, "saved or moved meanwhile: import again"),
+        (stored.covered, "what was written here has a newer text of the dump above it"),
+        (stored.deleted, "deleted here: not brought back"),
+    )
+    said = [f"{name}: {what}" for names, what in of_pages for name in sorted(names)]
+    written_here = [f"{name}: written here" for name in sorted(stored.kept)]
+    return [
+        *counts.refused,
+        *stored.too_big,
+        *counts.mismatched,
+        *said,
+        *counts.cut,
+        *counts.look_alikes,
+        *written_here,
+    ]

@@ -1,7 +1,8 @@
 """The rights of a page: its lists in words and as text, its owner, and what they mean for a user of one's choice.
 
-A change that would take a right from its author is asked about first.  The form comes back as it was
-typed, whatever goes wrong:
+A change that would take a right from its author is asked about first, and so is a list that was typed and would
+not count.  A user who was typed to be tried is tried first: Enter in that field presses "Save".  The form comes back
+as it was typed, whatever goes wrong:
 
     400  a list with a mistake, or an owner whom nobody knows      409  somebody else changed the rights meanwhile
     403  the form was too old, or came from elsewhere
@@ -32,6 +33,11 @@ from wikka_port.visitors import NOBODY, Visitor
 
 log = logging.getLogger(__name__)
 
+TYPED: Final = N_(
+    "Nothing is saved yet. You typed a list for: {titles}. It counts only as a list of the page’s own, so that is "
+    "chosen now: save again, or take the choice back."
+)
+TRIED_FIRST: Final = N_("Nothing is saved yet: this is what the lists would mean. Save again to make them count.")
 CHANGED: Final = N_(
     "Somebody else changed the rights of this page meanwhile. Above is what counts now, below what you typed."
 )
@@ -42,28 +48,34 @@ def handle(site: Site, request: Request, name: str) -> Response:
     if page is None:
         return missing(site, name)
     site.wiki.require(name, Privilege.CHANGE_RIGHTS)
-    if request.method == "POST":
-        return _posted(site, request, page, proposal_of(request.form))
-    shown = {
+    counting = {
         one.privilege: one.access.text
         for one in explained(site.wiki.rights, page.name, page.rights, site.wiki.readable)
     }
-    return _form(site, request, page, proposal_from(page.rights, shown))
+    unchanged = proposal_from(page.rights, counting)
+    if request.method == "POST":
+        return _posted(site, request, page, proposal_of(request.form, unchanged.texts))
+    return _form(site, request, page, unchanged)
 
 
 def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Response:
     if not is_genuine(site, request):
         return _form(site, request, page, proposal, status=403, problem=_(STALE_FORM))
+    typed = _typed(proposal)
+    if typed and "try" not in request.form:
+        return _form(site, request, page, proposal.with_typed_lists(), status=400, problem=typed)
+    proposal = proposal.with_typed_lists()
     wrong = complaints(proposal)
     if wrong:
         return _form(site, request, page, proposal, status=400, problem=_("A list has a mistake."), wrong=wrong)
-    if "try" in request.form:
-        return _form(site, request, page, proposal, tried=_tried(site, page, proposal))
+    if "try" in request.form or proposal.tried_as not in ("", proposal.was_tried):
+        notice = typed if "try" in request.form else _(TRIED_FIRST)
+        return _form(site, request, page, proposal, tried=_tried(site, page, proposal), notice=notice)
     stranger = _stranger(site, page, proposal)
     if stranger:
         return _form(site, request, page, proposal, status=400, problem=stranger)
     lost = losses(site.visitor, _guarded(site, page, page.rights, proposal), proposal)
-    if lost and "confirm" not in request.form:
+    if not lost.keys() <= proposal.confirmed:
         return _form(site, request, page, proposal, lost=lost)
     if proposal.revision.encode() != page.rights.revision:
         return _form(site, request, page, _onto(proposal, page), status=409, problem=_(CHANGED))
@@ -77,6 +89,13 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
         return _form(site, request, current, _onto(proposal, current), status=409, problem=_(CHANGED))
     note_change(site, request, page.name)
     return redirect(page_url(page.name))
+
+
+def _typed(proposal: Proposal) -> str:
+    """Say which lists were typed and would not count; "": none."""
+    if not proposal.ignored:
+        return ""
+    return _(TYPED, titles=", ".join(_(TITLES[one]) for one in LISTED if one in proposal.ignored))
 
 
 def note_change(site: Site, request: Request, name: str) -> None:
@@ -136,7 +155,7 @@ def _visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
 def _form(
     site: Site, request: Request, page: Page, proposal: Proposal, *, status: int = 200, problem: str = "", **values: Any
 ) -> Response:
-    shown = {"wrong": {}, "lost": [], "tried": None, **values}
+    shown = {"wrong": {}, "lost": {}, "tried": None, "notice": "", **values}
     return form_page(
         site,
         request,

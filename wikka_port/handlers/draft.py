@@ -87,7 +87,7 @@ def _by_button(site: Site, request: Request, name: str, draft: FormDraft, outcom
         status = 403 if outcome.status == 401 else outcome.status
         response = edit_form(site, request, name, draft, status=status, problem=outcome.problem, sign_in=sign_in)
         return later(response, outcome.retry_s) if outcome.retry_s else response
-    response = redirect(page_path(name, "edit", draft=draft.id))
+    response = redirect(page_path(name, "edit", draft=draft.id, minor="1" if draft.minor else ""))
     remember(request, response, outcome.cookie)
     return response
 

@@ -27,7 +27,7 @@ from wikka_port.editing.splicing import of_section
 from wikka_port.editing.templates import is_template, templates
 from wikka_port.forms import is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
-from wikka_port.handlers.editor_page import KEPT, STALE, away_text, edit_form, later, other_person
+from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, away_text, edit_form, later, other_person
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
 from wikka_port.lanes import be_dear
 from wikka_port.markup.bounds import is_dear
@@ -56,7 +56,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     begun = opened(site, request, name, page, draft)
     draft = begun.draft
     draft = replace(draft, written=(draft.markup or (page.markup if page else "")) if draft.body.strip() else "")
-    draft = _with_language(site, page, draft)
+    draft = replace(_with_language(site, page, draft), minor=request.args.get("minor") == "1")
     offers: dict[str, Any] = {}
     if page is not None:
         offers["waiting"] = len(site.wiki.suggestions(name).of(name))
@@ -117,6 +117,9 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
         return edit_form(site, request, name, draft, status=403, problem=changed, sign_in=draft.signed_as)
     if not is_genuine(site, request):
         return edit_form(site, request, name, draft, status=403, problem=_(STALE))
+    if request.form.get("password") and not site.visitor.name and request.form.get("save") != "unsigned":
+        problem = _(NOT_SIGNED, name=site.visitor.signature)
+        return edit_form(site, request, name, draft, status=400, problem=problem, asked_unsigned=True)
     return _submit(site, request, name, draft, was_stored=was_stored)
 
 
@@ -167,7 +170,7 @@ def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Respon
     """The text in another format, where one was chosen: it is looked at before it is saved."""
     if not draft.written or draft.written == draft.markup or not draft.markup:
         return None
-    if is_dear(draft.body):
+    if is_dear(draft.body, markup=draft.written):
         be_dear(request.environ)
     try:
         page = site.wiki.page(name)
@@ -199,4 +202,6 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
     markup = draft.markup or (page.markup if page else site.config.markup)
     autolink = page.autolink if page else True
     preview = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
-    return edit_form(site, request, name, draft, preview=preview)
+    changed = other_person(site, draft)
+    values = {"problem": changed, "sign_in": draft.signed_as} if changed else {}
+    return edit_form(site, request, name, draft, preview=preview, **values)

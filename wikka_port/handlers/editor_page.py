@@ -23,6 +23,10 @@ STALE: Final = N_(
     "Your text is below: please look it over and save again."
 )
 SIGNED_OUT: Final = N_("You are not signed in any more. Your text is below: sign in here to save it under your name.")
+NOT_SIGNED: Final = N_(
+    "Nothing is saved yet. You typed a password, but the button saves the text as {name}: sign in and save, or press "
+    "it again."
+)
 SIGNED_IN: Final = N_("You are signed in as {name} by now. Your text is below: save again to sign it with that name.")
 KEPT: Final = N_("Your text is below, for you to keep.")
 
@@ -34,7 +38,8 @@ def edit_form(
         **NOTHING,
         "preview": None,
         "conflict": False,
-        "sign_in": None,
+        "sign_in": _offered(site, request),
+        "asked_unsigned": False,
         "turned": None,
         "templates": (),
         "waiting": 0,
@@ -52,6 +57,11 @@ def edit_form(
         problem=problem,
         **shown,
     )
+
+
+def _offered(site: Site, request: Request) -> str | None:
+    """The name in the sign-in beside the text, which stays there until it is used; None: there is none."""
+    return None if site.visitor.name else request.form.get("user")
 
 
 def _usual(site: Site, draft: FormDraft) -> str:

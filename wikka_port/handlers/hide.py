@@ -37,5 +37,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _form(site: Site, request: Request, page: Page, *, status: int = 200, problem: str = "") -> Response:
-    values = {"hidden": sorted(page.hidden), "asked": number(request, "revision") or ""}
+    values = {
+        "hidden": sorted(page.hidden),
+        "asked": request.form.get("revision", "") or number(request, "revision") or "",
+        "reason": request.form.get("reason", "")[:REASON_CHARS_MAX],
+    }
     return form_page(site, request, "hide.html", status=status, page_name=page.name, problem=problem, **values)

@@ -36,7 +36,8 @@ def form(
     done: str = "",
 ) -> Response:
     user = request.form.get("user", "")
-    values = {"onward": onward, "problem": problem, "user": user, "done": done}
+    stays = request.form.get("keep") == "1"
+    values = {"onward": onward, "problem": problem, "user": user, "stays": stays, "done": done}
     response = form_page(
         site,
         request,

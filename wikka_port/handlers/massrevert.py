@@ -33,8 +33,7 @@ def handle(site: Site, request: Request, _name: str) -> Response:
     names = [] if problem or not author else list(_some(moves.wiki, author, since_ms or 0))
     if request.method == "POST" and not problem and author:
         if is_genuine(site, request):
-            reason = request.form.get("reason", "")[:REASON_CHARS_MAX]
-            reason = reason or _w("All of {author} since {moment}", author=author, moment=shown)
+            reason = _reason(request) or _w("All of {author} since {moment}", author=author, moment=shown)
             job = new_job(REVERT, site.visitor.signature, "account", reason, author=author, since_ms=since_ms or 0)
             Jobs(moves.rows, clock_ms).begin(job, edited_by(moves.wiki, author, since_ms or 0))
             start(moves.wiki, job)
@@ -42,6 +41,7 @@ def handle(site: Site, request: Request, _name: str) -> Response:
         problem, status = _(STALE_FORM), 403
     plans = [planned(moves.wiki, author, since_ms or 0, name) for name in names]
     values = {"author": author, "since": shown, "plans": plans, "more": len(names) == PREVIEWED, "problem": problem}
+    values |= {"reason": _reason(request), "is_moment": since_ms is not None}
     return form_page(site, request, "massrevert.html", status=status, **values)
 
 
@@ -52,6 +52,10 @@ def _some(wiki: Wiki, author: str, since_ms: int) -> list[str]:
         if len(found) == PREVIEWED:
             break
     return found
+
+
+def _reason(request: Request) -> str:
+    return request.form.get("reason", "")[:REASON_CHARS_MAX]
 
 
 def moment(text: str) -> int | None:
@@ -77,13 +81,12 @@ def handle_delete(site: Site, request: Request, _name: str) -> Response:
         problem, status = _(STALE_FORM), 403
     elif request.method == "POST" and names:
         if request.form.get("count") == str(len(names)):
-            reason = request.form.get("reason", "")[:REASON_CHARS_MAX]
-            job = new_job(MASS_DELETE, site.visitor.signature, "account", reason, source=prefix)
+            job = new_job(MASS_DELETE, site.visitor.signature, "account", _reason(request), source=prefix)
             Jobs(moves.rows, clock_ms).begin(job, names)
             start(moves.wiki, job)
             return redirect(site_path("moves", job=job.id.decode()))
         problem, status = _("The pages were others a moment ago. Please look at them again."), 409
-    values = {"prefix": prefix, "names": names, "problem": problem, "most": LISTED_QUICK}
+    values = {"prefix": prefix, "names": names, "problem": problem, "most": LISTED_QUICK, "reason": _reason(request)}
     return form_page(site, request, "massdelete.html", status=status, **values)
 
 

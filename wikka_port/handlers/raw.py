@@ -1,4 +1,4 @@
-"""The text of a page as it was typed; ``?revision=N`` for an older one."""
+"""The text of a page as it was typed; ``?revision=N`` for an older one, ``?source=1`` as an import brought it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from wikka_port.texts import _
 def handle(site: Site, request: Request, name: str) -> Response:
     asked = number(request, "revision")
     found = site.wiki.page(name) if asked is None else site.wiki.revision(name, asked)
-    if found is None:
+    source = site.wiki.source(name, asked) if found is not None and request.args.get("source") else None
+    if source is not None:
+        text, status = source, 200
+    elif found is not None and request.args.get("source"):
+        text, status = _("This revision was not imported: there is no other source than its text.") + "\n", 404
+    elif found is None:
         said = _("There is no page {name}.", name=name) if asked is None else _("There is no such revision.")
         text, status = f"{said}\n", 404
     else:

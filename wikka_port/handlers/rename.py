@@ -22,10 +22,15 @@ from wikka_port.pages import StoreAway, clock_ms
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
-from wikka_port.texts import _
-from wikka_port.urls import page_path, site_path
+from wikka_port.texts import N_, _
+from wikka_port.urls import page_path, page_url, site_path
 
 log = logging.getLogger(__name__)
+
+NOT_ALONG = N_(
+    "The page is {name} now. The store went away before its subpages were renamed, or links of other pages were led to "
+    "the new name: rename it once more when the store is there, or change them by hand."
+)
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
@@ -54,32 +59,40 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return _form(site, request, name, status=403, problem=_("You may not make a page of that name."))
     except NotMoved as refused_:
         return _form(site, request, name, status=409, problem=str(refused_))
-    last = _begin_jobs(site, request, move)
+    try:
+        last = _begin_jobs(site, request, move)
+    except StoreAway as away:
+        if not {"subpages", "links"} & request.form.keys():
+            return redirect(page_path(new))
+        log.warning("the links to %s were not rewritten: %s", move.source, away)
+        message = _(NOT_ALONG, name=move.target)
+        values = {"title": _("Renamed, and not all that goes along"), "message": message, "back": page_url(new)}
+        return site.html("error.html", status=503, **values)
     return redirect(site_path("moves", job=last) if last else page_path(new))
 
 
 def _begin_jobs(site: Site, request: Request, move: Move) -> str:
-    """The page is moved already; what follows can be gone on with.  Id of the job to look at, "": none."""
+    """Begin the work that was chosen; the page is moved already.  Id of the job to look at, "": none.
+
+    Raises StoreAway.
+    """
     wiki, visitor, old = site.wiki.moves.wiki, site.visitor, move.source
     given: dict[str, Any] = {"source": old, "target": move.target, "redirect": move.redirect, "history": move.history}
     jobs, last = Jobs(wiki.rows, clock_ms), b""
-    try:
-        wiki.settle("", site.config.settle_s)
-        asked = []
-        if "subpages" in request.form:
-            below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
-            asked.append((SUBPAGES, below))
-        if "links" in request.form:
-            asked.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
-        for kind, found in asked:
-            names = sorted(site.wiki.listed(found))
-            if names:
-                job = new_job(kind, visitor.signature, "account", **given, along=last)
-                jobs.begin(job, names)
-                start(wiki, job)
-                last = job.id
-    except StoreAway as away:
-        log.warning("the links to %s were not rewritten: %s", old, away)
+    wiki.settle("", site.config.settle_s)
+    asked = []
+    if "subpages" in request.form:
+        below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
+        asked.append((SUBPAGES, below))
+    if "links" in request.form:
+        asked.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
+    for kind, found in asked:
+        names = sorted(site.wiki.listed(found))
+        if names:
+            job = new_job(kind, visitor.signature, "account", **given, along=last)
+            jobs.begin(job, names)
+            start(wiki, job)
+            last = job.id
     return last.decode()
 
 

@@ -64,6 +64,8 @@ def _form(
     site: Site, request: Request, *, token: str = "", problem: str = "", status: int = 200, asked: str = ""
 ) -> Response:
     name = _name(site, token) if token else ""
-    values = {"token": token, "name": name, "problem": problem, "asked": asked, "password_min": PASSWORD_CHARS_MIN}
+    user = request.form.get("user", "").strip()[:ADDRESS_CHARS_MAX]
+    shown = {"name": name, "problem": problem, "asked": asked, "user": user}
+    values = {"token": token, "password_min": PASSWORD_CHARS_MIN, **shown}
     has_mail = site.accounts.registration.asks_address
     return form_page(site, request, "reset.html", status=status, has_mail=has_mail, **values)

@@ -28,7 +28,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         exact = ""
     is_name = bool(exact)
     exists = bool(exact) and exact in site.wiki.existing([exact])
-    if exists and request.args.get("go"):
+    if request.args.get("go") and exists:
         return redirect(page_url(exact), status=302)
     if exact and exact not in site.wiki.readable([exact]):
         exact, exists = "", False  # not a word about it

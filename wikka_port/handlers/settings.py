@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.entering import client_of
 from wikka_port.accounts.records import Account
-from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, settings_of, zones
+from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, zones
+from wikka_port.accounts.settings_form import checked_settings
 from wikka_port.accounts.signing_in import WRONG_PASSWORD, Refused
-from wikka_port.accounts.user_names import PASSWORD_CHARS_MIN, Unsuitable, checked_password
+from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN, Unsuitable, checked_password
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.login import form as login_form
 from wikka_port.schema import folded
@@ -37,7 +40,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         if what == "mail":
             return _mail(site, request, account)
         given = {"dblclick": "", **request.form.to_dict()}
-        site.accounts.directory.set_settings(account, settings_of(given, account.settings))
+        site.accounts.directory.set_settings(account, checked_settings(given, account.settings))
         return redirect(site_path("settings", saved=1))
     except Unsuitable as unsuitable:
         return _form(site, request, account, status=400, problem=str(unsuitable))
@@ -72,13 +75,18 @@ def _mail(site: Site, request: Request, account: Account) -> Response:
 def _form(
     site: Site, request: Request, account: Account, *, status: int = 200, problem: str = "", done: str = ""
 ) -> Response:
+    typed = request.form if problem else {}
+    looks = {field.name: getattr(account.settings, field.name) for field in fields(account.settings)}
+    if typed.get("do") == "looks":
+        looks |= {"dblclick": False, **typed}
     return form_page(
         site,
         request,
         "settings.html",
         status=status,
         account=account,
-        settings=account.settings,
+        settings=looks,
+        email=typed.get("email", account.email)[:ADDRESS_CHARS_MAX],
         zones=sorted(zones()),
         languages=site.languages.names,
         rows=(ROWS_MIN, ROWS_MAX),

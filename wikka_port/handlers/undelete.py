@@ -12,7 +12,7 @@ from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.show import missing
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.trash import Deleted
-from wikka_port.names import InvalidName, normalise
+from wikka_port.names import MAX_NAME_BYTES, InvalidName, normalise
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
@@ -34,10 +34,10 @@ def handle(site: Site, request: Request, name: str) -> Response:
     one = next((one for one in found if one.row == row), None)
     if one is None:
         return _form(site, request, name, found, status=409, problem=_("It is not there any more. Please look again."))
+    new = request.form.get("new", "").strip()
     try:
         if "purge" in request.form:
-            return _purged(site, request, name, found, one)
-        new = request.form.get("new", "").strip()
+            return _purged(site, request, name, found, one, new)
         odd = refusal(site, normalise(new)) if new and normalise(new) != one.name else ""
         if odd:
             return _form(site, request, name, found, status=400, problem=odd)
@@ -52,7 +52,10 @@ def handle(site: Site, request: Request, name: str) -> Response:
     return redirect(page_path(move.target))
 
 
-def _purged(site: Site, request: Request, name: str, found: list[Deleted], one: Deleted) -> Response:
+def _purged(site: Site, request: Request, name: str, found: list[Deleted], one: Deleted, new: str) -> Response:
+    if new and normalise(new) != one.name:
+        problem = _("Nothing is purged: you typed a new name, with which a page is brought back. Press one of the two.")
+        return _form(site, request, name, found, status=400, problem=problem)
     if request.form.get("sure") != "yes":
         problem = _("Say that you are sure: what is purged cannot be brought back by anybody.")
         return _form(site, request, name, found, status=400, problem=problem)
@@ -72,5 +75,13 @@ def _form(
     problem: str = "",
     done: str = "",
 ) -> Response:
-    values = {"found": found, "problem": problem, "done": done, "page_name": name}
+    typed = request.form if problem else {}
+    values = {
+        "found": found,
+        "problem": problem,
+        "done": done,
+        "page_name": name,
+        "typed": {typed.get("row", "").encode("utf-8", "replace"): typed.get("new", "")[:MAX_NAME_BYTES]},
+        "is_sure": typed.get("sure") == "yes",
+    }
     return form_page(site, request, "undelete.html", status=status, **values)

@@ -61,13 +61,19 @@ def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str
 def is_dear(text: str, *, markup: str = WIKKA) -> bool:
     """Whether parsing ``text`` may cost more than QUICK_STEPS.  A guess in a fraction of that time."""
     if markup == MARKDOWN:
-        return len(text) > QUICK_STEPS // MARKDOWN_STEPS and _markdown_steps(text) > QUICK_STEPS
+        return len(text) > QUICK_STEPS // MARKDOWN_STEPS and _markdown_steps(text) + _links_in(text) > QUICK_STEPS
     if len(text) <= QUICK_CHARS:
         return False
     marks = sum(text.count(mark) for mark in _MARKS)
     marks += LINK_STEPS * text.count("[[")
-    return marks > QUICK_STEPS or marks + LINK_STEPS * sum(1 for _ in _CAPITAL.finditer(text, 0, 500_000)) > QUICK_STEPS
+    return marks > QUICK_STEPS or marks + _links_in(text) > QUICK_STEPS
 
 
 def _markdown_steps(text: str) -> int:
-    return MARKDOWN_STEPS * sum(text.count(mark) for mark in _MARKDOWN_MARKS) + len(text) // 100
+    marks = sum(text.count(mark) for mark in _MARKDOWN_MARKS)
+    return MARKDOWN_STEPS * marks + LINK_STEPS * text.count(":") + len(text) // 100
+
+
+def _links_in(text: str) -> int:
+    """About what the CamelCase words of the text cost."""
+    return LINK_STEPS * sum(1 for _ in _CAPITAL.finditer(text, 0, 500_000))

@@ -8,7 +8,8 @@ Invariants:
     I1. Each Open is followed by its Close, and they nest.  Raw HTML is text.
     I2. A text over a bound of ``limits`` is read up to it: the last token is then a Rest, which has all that was not
         read, from the beginning of a line on.  The cut hangs on the text alone.  The marks of the text are counted
-        before it is parsed, so the bound holds for parsing, too; links and cells are counted block by block.
+        before it is parsed, so the bound holds for parsing, too; links, cells and the steps of running text, in
+        which links need no marks, are counted block by block.
     I3. Footnotes are numbered in the order in which they are referred to; those that nothing refers to are left out.
 
 Knows nothing of HTML and of which pages exist.
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from wikka_port.limits import ADDRESSES_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX
+from wikka_port.limits import ADDRESSES_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
 from wikka_port.markup.lexer import CAMEL_CASE, fit
 from wikka_port.markup.markdown_rules import parser
@@ -93,6 +94,7 @@ class _Reader:
         "_notes",
         "_numbers",
         "_out",
+        "_steps",
         "_task",
         "_text",
         "_times",
@@ -104,6 +106,7 @@ class _Reader:
         self._out: list[Token] = []
         self._cells = CELLS_MAX  # left
         self._addresses = ADDRESSES_MAX + len(text)  # characters that are left
+        self._steps = STEPS_MAX  # left for running text, in which links need no marks
         self._line = (0, 0)  # a line, and where it begins
         self._linked: set[str] = set()
         self._numbers: dict[str, int] = {}  # label of a footnote -> its number
@@ -226,6 +229,7 @@ class _Reader:
         """Running text: addresses and CamelCase words in it are links."""
         text, done = token.content, 0
         for found in _ADDRESS.finditer(text) if ":" in text else ():
+            self._spend()
             link, end = _bare(found)
             if link is not None:
                 self._camel(text[done : found.start()])
@@ -242,6 +246,12 @@ class _Reader:
                 done = found.end()
         self._literal(text[done:])
 
+    def _spend(self) -> None:
+        """For a link, or what may be one, and the words before it.  Raises _Full."""
+        self._steps -= 2
+        if self._steps < 0:
+            raise _Full("steps")
+
     def _literal(self, text: str) -> None:
         if text:
             self._out.append(text)
@@ -250,6 +260,7 @@ class _Reader:
         self._literal(token.content)
 
     def _page(self, link: PageLink) -> None:
+        self._spend()
         self._linked.add(link.name)
         if len(self._linked) > LINKS_MAX:
             raise _Full("links")

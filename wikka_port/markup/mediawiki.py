@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from wikka_port.markup.mediawiki_inline import inline, plain_label
+from wikka_port.markup.mediawiki_inline import heading_of, inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, link_name
 from wikka_port.markup.mediawiki_pieces import Draft, clean, code_block, literal, mono, unescape
 from wikka_port.markup.mediawiki_scan import scan
@@ -78,7 +78,7 @@ def convert(
     text = clean(wikitext)
     redirect, text = _redirect(draft, text, redirect_hint)
     blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
-    blocks += _blocks(draft, scan(draft, text).split("\n"))
+    blocks += _pictures_behind_the_first_words(_blocks(draft, scan(draft, text).split("\n")))
     blocks += _tail(draft, blocks)
     return Converted(
         text=draft.expand(_joined(blocks)),
@@ -119,6 +119,9 @@ def _redirect_line(dialect: Dialect, name: str) -> str:
 
 # -- blocks ---------------------------------------------------------------------------
 
+# As ``mediawiki_links.picture`` writes it.
+_PICTURE: Final = re.compile(r'##""\[image: |\{\{image url="|\[\[\S+ \| picture: ')
+_NO_WORDS: Final = ("||", "|=|", "%%", "~")  # tables, code and lists
 _Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
 
 
@@ -158,7 +161,7 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
             index = end
         else:
             index += 1
-            block = _line_block(draft, line.strip(" \t"))
+            block = _line_block(draft, line.strip(" \t"), is_indented=line[:1] == "\t")
             if block is None:
                 if shown := inline(draft, line):
                     paragraph.append(shown)
@@ -172,7 +175,22 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
     return blocks
 
 
-def _line_block(draft: Draft, line: str) -> list[_Block] | None:
+def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
+    """Put pictures that stand before the first paragraph behind it.
+
+    MediaWiki shows them beside it; a page of ours would begin with a stack of links.
+    """
+    for at, (kind, text) in enumerate(blocks):
+        if kind != "paragraph":
+            return blocks
+        if not (text.startswith(_NO_WORDS) or _PICTURE.match(text)):
+            pictures = [block for block in blocks[:at] if _PICTURE.match(block[1])]
+            others = [block for block in blocks[:at] if not _PICTURE.match(block[1])]
+            return [*others, blocks[at], *pictures, *blocks[at + 1 :]]
+    return blocks
+
+
+def _line_block(draft: Draft, line: str, *, is_indented: bool) -> list[_Block] | None:
     """The blocks that a line makes by itself; None if it is a part of a paragraph."""
     if not line:
         return []
@@ -181,7 +199,7 @@ def _line_block(draft: Draft, line: str) -> list[_Block] | None:
         if line == draft.notes_mark:
             return [("paragraph", line)]
         return [("paragraph", block) for block in alone if block]
-    if line[0] == "=" and (heading := _heading(draft, line)):
+    if not is_indented and (heading := _heading(draft, line)):
         return [("line", heading)]
     if line.startswith("----"):
         rest = inline(draft, line.lstrip("-"))
@@ -196,17 +214,23 @@ def _line_block(draft: Draft, line: str) -> list[_Block] | None:
 
 
 def _heading(draft: Draft, line: str) -> str | None:
-    level = min(len(line) - len(line.lstrip("=")), len(line) - len(line.rstrip("=")), 6)
-    if not level or len(line) < 2 * level + 1:
-        level = min((len(line) - 1) // 2, 6)  # nothing but signs
-    content = inline(draft, line[level : len(line) - level]) if level else ""
+    found = heading_of(draft, line)
+    if found is None:
+        return None
+    level, typed = found
+    content = inline(draft, typed)
     if not content:
         return None
     draft.converted["heading"] += 1
     signs = "=" * max(7 - level, 2)
-    if content[0] == "=" or content[-1] == "=":
-        content = literal(content)
-    return f"{signs}{content}{signs}"
+    return f"{signs}{_guarded_ends(content)}{signs}"
+
+
+def _guarded_ends(content: str) -> str:
+    """A sign at an end of a heading's text would be one of the heading's own."""
+    if content[-1] == "=":
+        content = content[:-1] + literal("=")
+    return literal("=") + content[1:] if content[0] == "=" else content
 
 
 def _item(draft: Draft, line: str) -> list[str]:

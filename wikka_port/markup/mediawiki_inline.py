@@ -41,6 +41,8 @@ _LAYOUT_TAGS: Final = (
 )
 _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
 BREAK: Final = "---"
+_LEVELS: Final = 6  # of headings
+_SWITCH: Final = re.compile(r"__[^\W\d_a-z]{3,40}__")
 URL_CHARS_MAX: Final = 2000  # what browsers take, and our links
 _LINKABLE: Final = re.compile(r"(?:https?|ftp)://[^\s/]|mailto:.", re.IGNORECASE)
 _URL_DANGER: Final = re.compile(r"""[\s|\[\]"\\]""")
@@ -69,6 +71,28 @@ def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
             line.token(match)
     line.text(text[end:])
     return line.finish()
+
+
+def heading_of(draft: Draft, line: str) -> tuple[int, str] | None:
+    """Level and text of the heading that a line is, as MediaWiki has it; None: it is none.
+
+    The line begins and ends with the sign.  The level is the shorter of both runs, at most 6, and so many signs belong
+    to the heading at each end.  A line of nothing but signs is a heading around its middle.  Behaviour switches are
+    taken out before.  Links, categories and notes are read later: a line that ends with one is no heading.
+    """
+    if "=" not in line:
+        return None
+    bare, switches = _SWITCH.subn("", line) if "__" in line else (line, 0)
+    bare = bare.rstrip(" \t")
+    opening, closing = len(bare) - len(bare.lstrip("=")), len(bare) - len(bare.rstrip("="))
+    if opening == len(bare):
+        level = min((opening - 1) // 2, _LEVELS)
+    else:
+        level = min(opening, closing, _LEVELS)
+    if level < 1:
+        return None
+    draft.unconverted["behaviour switch"] += switches
+    return level, bare[level : len(bare) - level].strip(" \t")
 
 
 def plain_label(draft: Draft, text: str) -> str:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from wikka_port.markup.mediawiki_inline import BREAK, inline
+from wikka_port.markup.mediawiki_inline import BREAK, heading_of, inline
 from wikka_port.markup.mediawiki_pieces import Draft, literal
 
 OPENING: Final = re.compile(r"[ \t:*#;]*\{\|")
@@ -129,12 +129,12 @@ def _row(draft: Draft, cells: list[_Cell]) -> str:
 def _content(draft: Draft, lines: list[str]) -> str:
     out: list[str] = []
     again = False  # a paragraph goes on
-    for line in lines:
+    for number, line in enumerate(lines):
         text = line.strip()
         if not text:
             again = False
             continue
-        shown, own_line = _cell_line(draft, text)
+        shown, own_line = _cell_line(draft, text, begins_line=number > 0)
         if not shown:
             continue
         if out:
@@ -147,14 +147,16 @@ def _content(draft: Draft, lines: list[str]) -> str:
     return content or " "
 
 
-def _cell_line(draft: Draft, text: str) -> tuple[str, bool]:
-    """One line of a cell, and whether it keeps a line of its own."""
+def _cell_line(draft: Draft, text: str, *, begins_line: bool) -> tuple[str, bool]:
+    """One line of a cell, and whether it keeps a line of its own; ``begins_line``: no sign of a cell is before it."""
     if prefix := _PREFIX.match(text):
         sign = {"*": "• ", "#": "• "}.get(prefix[0][-1], "")
         draft.unconverted["list in a cell"] += bool(sign)
         return sign + inline(draft, text[prefix.end() :], cell=True), True
-    if text.startswith("=") and text.endswith("=") and text.strip("="):
-        return f"**{inline(draft, text.strip('= '), cell=True)}**", True
+    if begins_line and (heading := heading_of(draft, text)) is not None:
+        shown = inline(draft, heading[1], cell=True)
+        if shown:
+            return f"**{shown}**" if "**" not in shown else shown, True
     if not text.strip("-") and len(text) >= 4:
         return BREAK, True
     return inline(draft, text, cell=True), False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import unquote
 
@@ -67,6 +68,7 @@ class Dialect:
     numbers: Mapping[str, int]  # lower-case name or alias -> namespace
     names: Mapping[int, str]  # namespace -> its name in the titles of the dump
     capitalised: bool
+    cases: Mapping[int, bool]  # ``capitalised`` of namespaces of their own case
     pictures: str = ""  # address that the name of a file is put behind; "": nobody knows where they are
     shows_pictures: bool = False  # the address is of pictures to be shown; else a link leads there
 
@@ -78,12 +80,16 @@ class Dialect:
         capitalised: bool = True,
         pictures: str = "",
         shows_pictures: bool = False,
+        aliases: Mapping[str, int] = MappingProxyType({}),
+        cases: Mapping[int, bool] = MappingProxyType({}),
     ) -> Dialect:
+        """``aliases``: further names of namespaces."""
         numbers = {name.lower(): number for name, number in CANONICAL.items()}
+        numbers.update({spaced(name).lower(): number for name, number in aliases.items() if name})
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
         names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
         names.update({number: name for name, number in namespaces.items()})
-        return cls(numbers, names, capitalised, pictures, shows_pictures)
+        return cls(numbers, names, capitalised, cases, pictures, shows_pictures)
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Whether ``prefix:`` is a namespace here and no other wiki's name elsewhere."""
@@ -94,14 +100,14 @@ class Dialect:
         prefix, colon, rest = text.partition(":")
         number = self.numbers.get(prefix.strip().lower()) if colon else None
         if number is None:
-            return self._capital(text)
-        rest = self._capital(rest.strip())
+            return self._capital(text, 0)
+        rest = self._capital(rest.strip(), number)
         return f"{self.names[number]}:{rest}" if rest else ""
 
-    def _capital(self, text: str) -> str:
+    def _capital(self, text: str, namespace: int) -> str:
         # One letter to one: "ß" stays, as in MediaWiki.
         first = text[:1].upper()
-        return first + text[1:] if self.capitalised and len(first) == 1 else text
+        return first + text[1:] if self.cases.get(namespace, self.capitalised) and len(first) == 1 else text
 
     def target(self, text: str) -> Target | None:
         """Read the part of a link before its first bar; None if it can be no link.

@@ -257,7 +257,7 @@ def put_hidden(connection: Connection, key: bytes, row: Cells, value: bytes, *, 
     if plain:
         return check_and_put(connection, schema.PAGES, key, VERSIONCOUNT, row[VERSIONCOUNT], value, put=schema.HIDDEN)
     held = row.get(schema.HIDDEN)
-    unchanged = Expect.absent(schema.HIDDEN) if not held else Expect(schema.HIDDEN, held)
+    unchanged = Expect.absent(schema.HIDDEN) if held is None else Expect(schema.HIDDEN, held)
     put: list[Operation] = [Put(schema.HIDDEN, value)]
     return _atomically(connection, (schema.PAGES, key), row[VERSIONCOUNT], [unchanged], put)
 

@@ -183,6 +183,9 @@ class GuardedWiki:
     def revision(self, name: str, number: int, token: str = "") -> Revision | None:
         return self._wiki.revision(self._readable(name), number, token)
 
+    def source(self, name: str, number: int | None = None) -> str | None:
+        return self._wiki.source(self._readable(name), number)
+
     def revision_at(self, name: str, time_ms: int) -> Revision | None:
         return self._wiki.revision_at(self._readable(name), time_ms)
 

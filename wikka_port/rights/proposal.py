@@ -32,22 +32,52 @@ class Proposal:
     own: frozenset[Privilege]  # for which the page is to have a list of its own
     revision: str  # of the rights that the form was made from
     tried_as: str = ""  # a user's name; "": a visitor who is not signed in
+    was_tried: str = ""  # the user for whom the form says already what the lists mean
+    confirmed: frozenset[Privilege] = frozenset()  # losses that the author was asked about
+    edited: frozenset[Privilege] = frozenset()  # whose text is another than the form showed
 
     @property
     def lists(self) -> dict[Privilege, str]:
         """The lists of the page, checked.  Raises BadList."""
         return {privilege: checked(self.texts[privilege]) for privilege in LISTED if privilege in self.own}
 
+    @property
+    def ignored(self) -> frozenset[Privilege]:
+        """The privileges whose list was typed, and would not count: the page is to have none of its own."""
+        return self.edited - self.own
 
-def proposal_of(form: Mapping[str, str]) -> Proposal:
-    """The form as a browser sends it."""
+    def with_typed_lists(self) -> Proposal:
+        """The proposal in which all that was typed counts."""
+        return replace(self, own=self.own | self.edited)
+
+
+def proposal_of(form: Mapping[str, str], current: Mapping[Privilege, str]) -> Proposal:
+    """Read the form as a browser sends it.
+
+    The form has the text that it showed of each list (``shown_...``); a form without it showed the ``current`` one.
+    A list that the form does not have at all was not typed.
+    """
+    shown = {privilege: _lines(form.get(f"shown_{privilege}", current[privilege])) for privilege in LISTED}
+    texts = {privilege: _lines(form.get(privilege, shown[privilege])) for privilege in LISTED}
     return Proposal(
         owner=_line(form.get("owner", "")),
-        texts={privilege: form.get(privilege, "").replace("\r\n", "\n").replace("\r", "\n") for privilege in LISTED},
+        texts=texts,
         own=frozenset(privilege for privilege in LISTED if form.get(f"own_{privilege}")),
         revision=form.get("revision", ""),
         tried_as=_line(form.get("as", "")),
+        was_tried=_line(form.get("was_tried", "")),
+        confirmed=_confirmed(form.get("confirm", "").split()),
+        edited=frozenset(privilege for privilege in LISTED if texts[privilege].strip() != shown[privilege].strip()),
     )
+
+
+def _confirmed(words: list[str]) -> frozenset[Privilege]:
+    """``1`` is of a form from before losses were named: all of them."""
+    return frozenset(privilege for privilege in _LOSSES if privilege in words or words == ["1"])
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def proposal_from(rights: PageRights, shown: Mapping[Privilege, str]) -> Proposal:
@@ -69,14 +99,14 @@ def complaints(proposal: Proposal) -> dict[Privilege, str]:
     return found
 
 
-def losses(visitor: Visitor, page: Guarded, proposal: Proposal) -> list[str]:
-    """The rights that ``visitor`` has now and would lose.  The proposal's lists have no mistakes."""
+def losses(visitor: Visitor, page: Guarded, proposal: Proposal) -> dict[Privilege, str]:
+    """The rights that ``visitor`` has now and would lose, in words.  The proposal's lists have no mistakes."""
     after = replace(page, rights=PageRights(proposal.owner, proposal.lists, page.rights.revision))
-    return [
-        _(words)
+    return {
+        privilege: _(words)
         for privilege, words in _LOSSES.items()
         if may(visitor, page, privilege) and not may(visitor, after, privilege)
-    ]
+    }
 
 
 def _line(text: str) -> str:

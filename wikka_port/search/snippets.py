@@ -13,12 +13,13 @@ from typing import Final, NamedTuple
 
 from wikka_port.markup.formats import WIKKA
 from wikka_port.page_languages import ENGLISH
-from wikka_port.search.page_text import page_text
+from wikka_port.search.page_text import PageText, page_text
 from wikka_port.search.words import Word, stem_of, words
 
 PASSAGE_CHARS: Final = 220
 _READ_CHARS: Final = 200_000  # of a text: where no word stands in these, its beginning is shown
 _FRAGMENT_CHARS: Final = 700  # of markup that are read for a passage
+SEPARATOR: Final = " · "  # between a heading and what is below it
 _AROUND: Final = 60  # shown before the first word
 
 Piece = tuple[str, bool]  # text, whether it is marked
@@ -50,9 +51,18 @@ def passage(
     at = at or spot(body, wanted, language)
     start = 0 if at is None else _line_start(body, at.start)
     fragment = body[start : max(start + _FRAGMENT_CHARS, at.end if at is not None else 0)]
-    read = page_text(fragment, markup=markup)
-    plain = " ".join(f"{read.text} {read.headings}".split())
+    plain = _without_headings(page_text(fragment, markup=markup), wanted, language)
     return _cut(plain, wanted, language, is_begun=start > 0, goes_on=start + len(fragment) < len(body))
+
+
+def _without_headings(read: PageText, wanted: Collection[str], language: str) -> str:
+    """The running text; the headings with the words before it, set apart, where it has none of them."""
+    text = " ".join(read.text.split())
+    if text and (not wanted or any(word.stem in wanted for word in words(text, language))):
+        return text
+    headings = [" ".join(line.split()) for line in read.headings.splitlines()]
+    named = [line for line in headings if any(word.stem in wanted for word in words(line, language))]
+    return SEPARATOR.join(part for part in [*(named or headings), text] if part)
 
 
 def _hits(body: str, wanted: Collection[str], language: str) -> list[Word]:

@@ -1,15 +1,16 @@
 // Markup as changes of a text, in Wikka's way and in Markdown's.  Knows nothing of the page: a text and a selection
 // in, one change out: { from, to, insert, start, end }, where start and end are the selection after it; or null.
 "use strict";
-globalThis.wikkaEditor = {};
 (() => {
   const { _ } = wikkaTexts;
   const WIKKA = {
-    bold: "**", italic: "//", code: "##", strike: "++",
+    bold: "**", italic: "//", code: "##", strike: "++", // of what is pasted; editor-toggles has those of the keys
     fence: ["%%\n", "\n%%"],
     bullet: "~- ",
     number: () => "~1) ",
     rule: "----",
+    link: /\[\[([^[\]|\n]*?)(?:\s*\|\s*([^[\]\n]*))?\]\]/g,
+    toggles: wikkaEditor.togglesOf.wikka,
     // indent, then a bullet, a thread or a number; an indent alone is no item
     item: /^((?:~|\t| {4})+)(-(?!--)|&(?![#\w]+;)|(?:\d{1,9}|[A-Za-z]|[ivx]{2,8}|[IVX]{2,8})\))( ?)/,
     isNumber: /\)$/,
@@ -36,6 +37,8 @@ globalThis.wikkaEditor = {};
     bullet: "- ",
     number: (n) => `${n}. `,
     rule: "---",
+    link: /\[\[([^[\]|\n]*?)(?:\s*\|\s*([^[\]\n]*))?\]\]|(?<!!)\[([^[\]\n]*)\]\((?:<[^<>\n]*>|[^()\s]*)\)/g,
+    toggles: wikkaEditor.togglesOf.markdown,
     item: /^((?: {1,12}|\t)*(?:> ?)*)([-*+]|\d{1,9}[.)])( (?:\[[ xX]\] )?)/,
     isNumber: /[.)]$/,
     unit: /^(?:\t| {1,3})/,
@@ -77,30 +80,6 @@ globalThis.wikkaEditor = {};
     const grown = insert.length - (to - from);
     if (start !== end) return change(from, to, insert, from, to + grown);
     return change(from, to, insert, Math.max(from, Math.min(start + grown, from + insert.length)));
-  }
-
-  function wrap(sort, mark, text, start, end) {
-    while (start < end && /\s/.test(text[start])) start++;
-    while (end > start && /\s/.test(text[end - 1])) end--;
-    const size = mark.length;
-    if (start === end && /\w/.test(text[start - 1] ?? "") && /\w/.test(text[start] ?? "")) {
-      while (/\w/.test(text[start - 1] ?? "")) start--;
-      while (/\w/.test(text[end] ?? "")) end++;
-    }
-    const chosen = text.slice(start, end);
-    if (text.slice(start - size, start) === mark && text.slice(end, end + size) === mark && start >= size) {
-      return change(start - size, end + size, chosen, start - size, end - size);
-    }
-    if (chosen.length > 2 * size && chosen.startsWith(mark) && chosen.endsWith(mark) && !chosen.includes("\n")) {
-      return change(start, end, chosen.slice(size, -size), start, end - 2 * size);
-    }
-    if (!chosen.includes("\n")) return change(start, end, mark + chosen + mark, start + size, end + size);
-    const wrapped = chosen.split("\n").map((line) => {
-      const head = sort.item.exec(line)?.[0] ?? "";
-      const words = line.slice(head.length).trim();
-      return words ? head + mark + words + mark : line;
-    }).join("\n");
-    return change(start, end, wrapped, start, start + wrapped.length);
   }
 
   function heading(sort, text, start) {
@@ -200,13 +179,35 @@ globalThis.wikkaEditor = {};
 
   function code(sort, text, start, end) {
     const chosen = text.slice(start, end);
-    if (!chosen.includes("\n")) return wrap(sort, sort.code, text, start, end);
     const [open, close] = sort.fence;
+    const isFenced = chosen.length >= open.length + close.length && chosen.startsWith(open) && chosen.endsWith(close);
+    const from = isFenced ? start : start - open.length;
+    const to = isFenced ? end : end + close.length;
+    if (start !== end && text.startsWith(open, from) && text.slice(from, to).endsWith(close)) {
+      const words = text.slice(from + open.length, to - close.length);
+      return change(from, to, words, from, from + words.length);
+    }
+    if (!chosen.includes("\n")) return wikkaEditor.toggled(sort, "code", text, start, end);
     const body = chosen.replace(/\n$/, "");
     return own(sort, text, start, end, open + body + close, open.length, open.length + body.length);
   }
 
+  /** A link around the selection becomes its words. */
+  function unlinked(sort, text, start, end) {
+    const from = lineStart(text, start);
+    for (const found of text.slice(from, lineEnd(text, end)).matchAll(sort.link)) {
+      const at = from + found.index;
+      if (at > start || end > at + found[0].length || (start === end && (start === at || end === at + found[0].length))) continue;
+      const words = found.slice(1).filter((part) => part !== undefined).at(-1);
+      const isCaret = start === end;
+      return change(at, at + found[0].length, words, isCaret ? at + words.length : at, at + words.length);
+    }
+    return null;
+  }
+
   function link(sort, text, start, end) {
+    const off = unlinked(sort, text, start, end);
+    if (off) return off;
     const chosen = text.slice(start, end).trim();
     if (chosen.includes("\n")) return null;
     if (URL_ONLY.test(chosen)) {
@@ -228,8 +229,8 @@ globalThis.wikkaEditor = {};
 
   const bound = (sort) => ({
     sort,
-    bold: (...given) => wrap(sort, sort.bold, ...given),
-    italic: (...given) => wrap(sort, sort.italic, ...given),
+    bold: (...given) => wikkaEditor.toggled(sort, "bold", ...given),
+    italic: (...given) => wikkaEditor.toggled(sort, "italic", ...given),
     code: (...given) => code(sort, ...given),
     heading: (text, start) => heading(sort, text, start),
     bullets: (...given) => list(sort, false, ...given),

@@ -1,5 +1,6 @@
 // The editor's page comes to life here; everything but completion and the live preview works without it.
 //
+//   editor-toggles    bold, italic and code, on and off
 //   editor-marks      markup as changes of a text          editor-completion   names behind "[[" and "{{"
 //   editor-paste      rich text as markup                  editor-preview      the page beside the text
 //   editor-copies     texts kept in this browser           editor-drafts       texts kept in the wiki

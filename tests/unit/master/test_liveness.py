@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from columnar.master.liveness import LATE_MS, LOOK_MS, SILENT_MS, STUCK_MS, Liveness
+from columnar.master.liveness import BUSY_MS, LATE_MS, LOOK_MS, SILENT_MS, STUCK_MS, Liveness
 from columnar.model.owner import Incarnation
 from tests.support.seeds import seed
 
@@ -159,3 +159,78 @@ def test_whoever_is_killed_had_its_time_and_whoever_is_silent_long_is_killed(num
                 assert at_ms - since[server] >= SILENT_MS
         for server in house.silent - set(house.killed):
             assert house.now_ms - since[server] < 3 * SILENT_MS + 2_000, "it should have been killed"
+
+
+class BusyHouse(House):
+    """Servers in ``busy`` use a processor."""
+
+    def __init__(self, servers: int) -> None:
+        super().__init__(servers)
+        self.busy: set[Incarnation] = set()
+        self.looked_at: set[Incarnation] = set()
+        self.liveness = Liveness(0, self.works)
+        for server in self.servers:
+            self.liveness.joined(server, 0)
+
+    def works(self, server: Incarnation) -> bool:
+        self.looked_at.add(server)
+        return server in self.busy
+
+    def busy_now(self) -> dict[Incarnation, int]:
+        return dict(self.liveness.look(self.now_ms).busy)
+
+
+def test_a_silent_server_that_works_lives_and_is_named_as_busy() -> None:
+    house = BusyHouse(3)
+    house.run(5_000)
+    house.silent = house.busy = {SERVERS[1]}
+    house.run(SILENT_MS - LOOK_MS)
+    assert house.busy_now() == {}, "a step of 2 s is none to speak of"
+    house.run(60_000)
+    assert house.killed == {}
+    assert house.busy_now() == {SERVERS[1]: 5_000}
+    assert len(house.remarks) == 1
+    assert "server s1.1 is busy in one step for 3.0 s" in house.remarks[0]
+    house.silent = set()
+    house.run(1_000)
+    assert house.busy_now() == {}
+    assert house.remarks[1:] == ["server s1.1 goes on after a step that kept it busy"]
+    assert house.looked_at == {SERVERS[1]}, "nobody else is looked at"
+
+
+def test_a_loop_that_works_for_long_is_busy() -> None:
+    house = BusyHouse(3)
+    house.run(5_000)
+    house.stuck = house.busy = {SERVERS[1]}
+    house.run(60_000)
+    assert house.killed == {}
+    assert house.busy_now() == {SERVERS[1]: 5_250}
+
+
+def test_a_step_that_does_not_end_is_ended() -> None:
+    house = BusyHouse(3)
+    house.run(5_000)
+    house.silent = house.busy = {SERVERS[1]}
+    house.run(BUSY_MS - LOOK_MS)
+    assert house.killed == {}
+    house.run(LOOK_MS)
+    assert house.killed == {SERVERS[1]: 5_000 + BUSY_MS}
+
+
+def test_a_busy_server_that_is_stopped_is_found_as_any_other() -> None:
+    house = BusyHouse(3)
+    house.run(5_000)
+    house.silent = house.busy = {SERVERS[1]}
+    house.run(30_000)
+    house.busy = set()
+    house.run(SILENT_MS)
+    assert house.killed == {SERVERS[1]: 35_000 + SILENT_MS}
+
+
+def test_busy_servers_are_not_many_that_are_silent() -> None:
+    house = BusyHouse(3)
+    house.run(5_000)
+    house.silent = {SERVERS[0], SERVERS[1]}
+    house.busy = {SERVERS[0]}
+    house.run(SILENT_MS)
+    assert house.killed == {SERVERS[1]: 5_000 + SILENT_MS}, "at once: the machine is not at fault"

@@ -75,6 +75,7 @@ def test_numbers_are_compared_as_numbers(text: str, met_by: set[bytes | None]) -
     assert {stored for stored in held if condition_of(text).holds(stored)} == met_by
 
 
-def test_an_empty_cell_counts_as_absent() -> None:
-    assert condition_of("f:q absent").holds(b"")
-    assert condition_of("f:q exists").holds(b"")
+def test_an_empty_cell_exists() -> None:
+    for stored in (None, b"", b"x"):
+        assert condition_of("f:q exists").holds(stored) is (stored is not None)
+        assert condition_of("f:q absent").holds(stored) is (stored is None), "each where the other is not"

@@ -53,10 +53,10 @@ def scan(question: dict[str, Any]) -> Any:
 
 def run(flt: Filter, question: dict[str, Any]) -> Any:
     """The scan, reading as little as the filter's hints allow."""
-    answer = []
+    answer, ranges = [], flt.scan_ranges.all
     for row in sorted(TABLE, reverse=question["reversed"]):
         cells = [cell for cell in TABLE[row] if fetched(cell, question.get("columns"))]
-        if not cells or not row.startswith(flt.row_prefix):
+        if not cells or not any(one.start <= row and (one.stop is None or row < one.stop) for one in ranges):
             continue
         if not flt.needs_values:
             cells = [cell._replace(value=b"never read") for cell in cells]

@@ -15,6 +15,7 @@ from columnar.model.cell import Cell
 from columnar.model.filter_language import FILTERS, parse
 from columnar.model.filter_lists import AndList, FilterList, SkipFilter, WhileMatchFilter
 from columnar.model.filters import Filter, apply
+from columnar.model.row_ranges import RowRange
 
 SHORT = {
     "PrefixFilter": "Prefix",
@@ -97,7 +98,7 @@ def test_arguments(text: str, written: str) -> None:
 def test_binary_arguments_are_bytes() -> None:
     value = bytes(range(256))
     flt = parse(b"PrefixFilter('" + value.replace(b"'", b"''") + b"')")
-    assert flt.row_prefix == value
+    assert flt.row_ranges.all == (RowRange(value, value[:-2] + b"\xff"),)
 
 
 @pytest.mark.parametrize(
@@ -158,13 +159,13 @@ def test_a_deep_tree_of_mixed_lists_runs_within_the_recursion_limit() -> None:
     flt = parse(text)
     assert apply(flt, b"r", [Cell(b"f", b"a", 1, b"v"), Cell(b"f", b"b", 1, b"v")]).cells
     assert flt.needs_values
-    assert flt.row_prefix == b""
+    assert flt.row_ranges.is_everything
 
 
 def test_size_is_bounded() -> None:
     text = b"PrefixFilter('" + b"a" * (FILTER_BYTES - 16) + b"')"
     assert len(text) == FILTER_BYTES
-    assert parse(text).row_prefix
+    assert not parse(text).row_ranges.is_everything
     with pytest.raises(FilterSyntaxError, match="over the limit"):
         parse(text + b" ")
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from columnar.limits import FILTER_RANGES
 from columnar.model.cell import Cell
 from columnar.model.comparators import Comparator, ComparatorProblem, Operator, comparator, predicate
 from columnar.model.filter_language import parse
@@ -137,25 +140,82 @@ def test_no_cell_is_taken_where_the_key_decides_or_the_row_is_complete() -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "prefix", "needs_values", "whole_rows"),
+    ("text", "needs_values", "whole_rows"),
     [
-        ("PrefixFilter('ab')", b"ab", True, False),
-        ("RowFilter(=,'binary:abc') AND PrefixFilter('ab')", b"abc", True, False),
-        ("PrefixFilter('ab') OR KeyOnlyFilter()", b"", True, False),
-        ("PrefixFilter('ab') AND WHILE KeyOnlyFilter()", b"", False, True),
-        ("SKIP PrefixFilter('ab')", b"", True, True),
-        ("KeyOnlyFilter() AND FirstKeyOnlyFilter()", b"", False, False),
-        ("KeyOnlyFilter() AND ValueFilter(=,'binary:a')", b"", True, False),
-        ("KeyOnlyFilter() OR KeyOnlyFilter()", b"", False, False),
-        ("KeyOnlyFilter() OR FirstKeyOnlyFilter()", b"", True, False),
-        ("KeyOnlyFilter(true)", b"", True, False),
-        ("PageFilter(1) AND KeyOnlyFilter()", b"", False, True),
-        ("DependentColumnFilter('f','a') OR KeyOnlyFilter()", b"", True, True),
+        ("PrefixFilter('ab')", True, False),
+        ("PrefixFilter('ab') AND WHILE KeyOnlyFilter()", False, True),
+        ("SKIP PrefixFilter('ab')", True, True),
+        ("KeyOnlyFilter() AND FirstKeyOnlyFilter()", False, False),
+        ("KeyOnlyFilter() AND ValueFilter(=,'binary:a')", True, False),
+        ("KeyOnlyFilter() OR KeyOnlyFilter()", False, False),
+        ("KeyOnlyFilter() OR FirstKeyOnlyFilter()", True, False),
+        ("KeyOnlyFilter(true)", True, False),
+        ("PageFilter(1) AND KeyOnlyFilter()", False, True),
+        ("DependentColumnFilter('f','a') OR KeyOnlyFilter()", True, True),
     ],
 )
-def test_hints(text: str, prefix: bytes, needs_values: bool, whole_rows: bool) -> None:
+def test_needs(text: str, needs_values: bool, whole_rows: bool) -> None:
     flt = parse(text.encode())
-    assert (flt.row_prefix, flt.needs_values, flt.has_filter_row) == (prefix, needs_values, whole_rows)
+    assert (flt.needs_values, flt.has_filter_row) == (needs_values, whole_rows)
+
+
+AB = ("ab", "ac")
+ALL = ("", None)
+B_BUT_C = [("b", "c"), ("c\0", "d")]
+
+
+@pytest.mark.parametrize(
+    ("text", "forward", "backwards"),
+    [
+        ("PrefixFilter('ab')", [AB], None),
+        ("RowFilter(=,'binary:abc') AND PrefixFilter('ab')", [("abc", "abc\0")], None),
+        ("RowFilter(=,'binary:abd') AND PrefixFilter('abc')", [], None),
+        ("PrefixFilter('ab') OR KeyOnlyFilter()", [ALL], None),
+        ("PrefixFilter('ab') OR PrefixFilter('x') OR RowFilter(=, 'binary:ab3')", [AB, ("x", "y")], None),
+        ("KeyOnlyFilter() AND (PrefixFilter('x') OR PrefixFilter('ab')) AND PageFilter(3)", [AB, ("x", "y")], None),
+        ("RowFilter(<,'binary:b')", [("", "b")], None),
+        ("RowFilter(<=,'binary:b')", [("", "b\0")], None),
+        ("RowFilter(!=,'binary:b')", [("", "b"), ("b\0", None)], None),
+        ("RowFilter(>=,'binary:b')", [("b", None)], None),
+        ("RowFilter(>,'binary:b')", [("b\0", None)], None),
+        ("RowFilter(<,'binary:')", [], None),
+        ("RowFilter(<,'binaryprefix:b')", [("", "b")], None),
+        ("RowFilter(<=,'binaryprefix:b')", [("", "c")], None),
+        ("RowFilter(=,'binaryprefix:b')", [("b", "c")], None),
+        ("RowFilter(!=,'binaryprefix:b')", [("", "b"), ("c", None)], None),
+        ("RowFilter(>=,'binaryprefix:b')", [("b", None)], None),
+        ("RowFilter(>,'binaryprefix:b')", [("c", None)], None),
+        ("RowFilter(>,'binaryprefix:\xff')", [], None),
+        ("RowFilter(=,'binaryprefix:\xff')", [("\xff", None)], None),
+        ("RowFilter(=,'regexstring:^ab')", [ALL], None),
+        ("RowFilter(>=,'binary:b') AND RowFilter(<,'binary:d') AND RowFilter(!=,'binary:c')", B_BUT_C, None),
+        ("InclusiveStopFilter('ab')", [("", "ab\0")], [("ab", None)]),
+        ("InclusiveStopFilter('ab') AND RowFilter(>,'binary:aa')", [("aa\0", "ab\0")], [("ab", None)]),
+        # SKIP asks nothing of the row's key, so it hides the prefix.
+        ("SKIP PrefixFilter('ab')", [ALL], None),
+        # WHILE and a count of columns learn from rows that are dropped by their key, up to the last that may pass.
+        ("PrefixFilter('ab') AND WHILE KeyOnlyFilter()", [("", "ac")], [("ab", None)]),
+        ("WHILE PrefixFilter('ab')", [("", "ac")], [("ab", None)]),
+        ("PrefixFilter('ab') AND ColumnCountGetFilter(3)", [("", "ac")], [("ab", None)]),
+        ("SKIP ColumnCountGetFilter(3) AND PrefixFilter('ab')", [("", "ac")], [("ab", None)]),
+        ("WHILE RowFilter(<,'binary:') OR RowFilter(<,'binary:')", [], None),
+    ],
+)  # fmt: skip
+def test_the_rows_that_a_scan_has_to_read(text: str, forward: Any, backwards: Any) -> None:
+    for is_reversed, expected in ((False, forward), (True, forward if backwards is None else backwards)):
+        flt = parse(text.encode("latin-1"))
+        flt.set_reversed(is_reversed)
+        found = [(one.start.decode("latin-1"), one.stop and one.stop.decode("latin-1")) for one in flt.scan_ranges.all]
+        assert found == expected, is_reversed
+        assert flt.clone().scan_ranges == flt.scan_ranges
+
+
+def test_a_filter_of_many_ranges_merges_them() -> None:
+    texts = [b"PrefixFilter('%04d')" % n for n in range(0, 2_000, 2)]
+    found = parse(b" OR ".join(texts)).scan_ranges.all
+    assert len(found) <= FILTER_RANGES
+    assert (found[0].start, found[-1].stop) == (b"0000", b"1999")
+    assert all(one.stop is not None and one.stop < other.start for one, other in pairwise(found))
 
 
 def test_prefix_and_stop_end_the_scan_in_both_directions() -> None:

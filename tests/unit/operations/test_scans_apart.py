@@ -84,6 +84,57 @@ def test_a_filter_that_remembers_sees_older_versions_too() -> None:
     in_cluster(play)
 
 
+@pytest.mark.parametrize(
+    ("text", "servers", "rows"),
+    [
+        (b"PrefixFilter('h')", {1}, [b"h1", b"h2"]),
+        (b"PrefixFilter('h') AND PageFilter(5)", {1}, [b"h1", b"h2"]),
+        (b"RowFilter(=, 'binary:q1')", {2}, [b"q1"]),
+        (b"PrefixFilter('c') OR RowFilter(=, 'binary:q1')", {0, 2}, [b"c1", b"c2", b"q1"]),
+        (b"RowFilter(=, 'binary:nowhere') AND PrefixFilter('q')", set(), []),
+        (b"InclusiveStopFilter('h1') AND RowFilter(>, 'binary:g')", {1}, [b"h1"]),
+    ],
+)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_only_owners_of_rows_that_a_filter_may_let_through_are_asked(
+    text: bytes, servers: set[int], rows: list[bytes], *, backwards: bool
+) -> None:
+    if backwards and text.startswith(b"Inclusive"):
+        text, servers, rows = b"InclusiveStopFilter('h2') AND RowFilter(<, 'binary:p')", {1}, [b"h2"]
+
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, b"c1", b"c2", b"h1", b"h2", b"q1", b"q2")
+        for at in range(3):
+            cluster.asks.clear()
+            services = cluster.servers[at].services
+            scan = hbase.TScan(filterString=text, reversed=backwards)
+            scanner = await services.call("scannerOpenWithScan", CTX, b"t", scan, {})
+            found = await services.call("scannerGetList", CTX, scanner, 100)
+            assert found.size()[0] == len(rows)
+            asked = {server for _, server, ask in cluster.asks if isinstance(ask, asks.Scan)}
+            assert asked == {cluster.servers[one].here for one in servers - {at}}
+
+    in_cluster(play)
+
+
+def test_a_filter_that_hides_values_is_sent_none() -> None:
+    async def play(cluster: OwnedServers) -> None:
+        await put(cluster, *ROWS, value=b"v" * 1_000)
+        services = cluster.servers[0].services
+        for text, has_values in ((b"PageFilter(9) AND KeyOnlyFilter()", False), (b"PageFilter(9)", True)):
+            cluster.asks.clear()
+            scanner = await services.call("scannerOpenWithScan", CTX, b"t", hbase.TScan(filterString=text), {})
+            await services.call("scannerGetList", CTX, scanner, 100)
+            sent = [ask for _, _, ask in cluster.asks if isinstance(ask, asks.Scan)]
+            assert {ask.values for ask in sent} == {has_values}
+            answer = await cluster.servers[1].asked.ask(
+                asks.Scan("t", sent[0].spec, row_forms.Place(b"g"), 9, 99, 9_999, None, True, None, has_values)
+            )
+            assert [len(cells[0][1]) for _, cells in answer.rows] == [1_000 * has_values]
+
+    in_cluster(play)
+
+
 def test_a_scan_of_a_region_that_is_not_owned_reads_nothing() -> None:
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)

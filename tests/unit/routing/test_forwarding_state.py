@@ -78,6 +78,24 @@ def test_a_broken_link_after_sending() -> None:
     assert write.route_changed(TAKEN, 1) == ()
 
 
+def test_a_read_under_which_two_owners_ended_is_refused() -> None:
+    """It may be what ended them: a third one would end, too."""
+    read = sent(False)
+    assert read.link_broke(TAKEN, 0) == (Do.SEND,)
+    read.written()
+    assert read.link_broke(OLD, 1) == (Do.REFUSE_DEADLY,)
+    assert read.has_ended
+
+
+def test_a_link_that_breaks_twice_is_one_owner() -> None:
+    read = sent(False)
+    for now_ms in (0, 100):
+        assert read.link_broke(OLD, now_ms) == (Do.WAIT,)
+        assert read.woke(OLD, now_ms + 50) == (Do.SEND,)
+        read.written()
+    assert read.answer_came() == (Do.ANSWER,)
+
+
 @BOTH
 def test_a_broken_link_before_sending(is_write: bool) -> None:
     call = ForwardedCall(HERE, is_write, 0)

@@ -15,10 +15,12 @@ from columnar.model.mutation import Put
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
+from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE
 from columnar.regions.region_reads import get_row
 from columnar.regions.tables import ServedTable
 from columnar.triggers import lane as lanes
 from columnar.triggers import outcomes
+from columnar.triggers.blocks import IN_SERIES
 from tests.support.fake_links import runs
 from tests.support.openings import region_at_once
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -94,6 +96,61 @@ async def test_effects_that_the_store_cannot_write_now_blame_nobody(bench: Bench
     assert await bench.keeper.wait("t", "", 10.0)
     assert out(bench, b"x") == {b"f:a": (b"1", stamp_of(bench, b"a"))}
     assert await bench.keeper.dead_letters("t", 10) == []
+
+
+@on_bench()
+async def test_a_trigger_whose_effects_wait_for_long_says_why(bench: Bench) -> None:
+    region = region_at_once(bench.server, bench.out, b"x")
+    await bench.add("t")
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(appliers, "pause_s", lambda _tries: 0.001)
+        region.refuses_writes = True
+        did(bench, call_id, "done", put(b"x"))
+        while bench.keeper.summaries()[0].state == "running":  # noqa: ASYNC110 - tries are iterations of the loop
+            await asyncio.sleep(0)
+        assert "effects cannot be written: RegionTooBusy" in bench.keeper.summaries()[0].error
+        region.refuses_writes = False
+        assert await bench.keeper.wait("t", "", 10.0)
+    assert bench.keeper.summaries()[0].state == "running"
+
+
+@on_bench()
+async def test_a_blocked_trigger_takes_no_turn_after_some_calls_in_vain(bench: Bench) -> None:
+    """Thousands of changes would be called for nothing; the first call that works lets it go on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outcomes, "AWAY_S", 0.05)
+        await bench.add("t", attempts=1)
+        await bench.add("other")
+        await bench.put(*(b"%02d" % n for n in range(40)))
+        called = 0
+        while calls := [call_id for call_id, name, _ in bench.main.take() if name == "t"]:
+            called += len(calls)
+            for call_id in calls:
+                did(bench, call_id, "blocked", error="no such module")
+        assert called < IN_SERIES + DEFAULT_SIDE_BY_SIDE
+        shown = {one.name: (one.state, one.error) for one in bench.keeper.summaries()}
+        assert shown == {"t": ("blocked", "no such module"), "other": ("running", "")}
+        await bench.main.until(lambda: [one for one in runs(*bench.main.sent) if one[1] == "t"])
+        (call_id, *_), *_ = [call for call in bench.main.take() if call[1] == "t"]
+        did(bench, call_id)
+        assert bench.keeper.summaries()[1].state == "running"
+        (consumer,) = bench.feeder.consumers_of("t")
+        assert max(consumer.state.attempts_of(one) for one, _ in consumer.state.cursor().open) == 0
+
+
+@on_bench()
+async def test_a_blocked_trigger_that_is_removed_leaves_nothing(bench: Bench) -> None:
+    await bench.add("t")
+    await bench.put(*(b"%02d" % n for n in range(20)))
+    for call_id, _, _ in bench.main.take():
+        did(bench, call_id, "blocked", error="no such module")
+    await bench.triggers.remove("t")
+    await bench.add("t")
+    assert bench.keeper.summaries()[0].state == "running"
+    await bench.put(b"a")
+    assert [row for _, _, row in bench.main.take()] == [b"a"]
 
 
 @on_bench()

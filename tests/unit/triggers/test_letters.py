@@ -8,7 +8,9 @@ from columnar.errors import TriggerError
 from columnar.model.mutation import Put, RowMutation
 from columnar.regions.change_record import ChangeRecord
 from columnar.triggers import burials, dead_letters, system_tables
+from columnar.triggers.api import Change
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, INFO, DeadLetter
+from columnar.triggers.slices import change_from
 from tests.support.fake_links import runs
 from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -183,3 +185,75 @@ async def test_a_letter_of_a_table_that_the_trigger_does_not_follow_any_more_sta
             await bench.keeper.retry("t", b"", as_it_was=as_it_was)
     assert [letter.row for letter in await bench.keeper.dead_letters("t", 10)] == [b"a"]
     assert bench.keeper.burials.count_of("t") == 1
+
+
+SEES = {"row": False, "images": True, "before": True, "columns": ("f:a",), "where": ("f:a=ordered",), "attempts": 1}
+
+
+async def dies_as_ordered(bench: Bench, value: bytes = b"ordered") -> int:
+    """A change to ``ordered`` becomes a letter, another follows, which meets no condition; the stamp of the first."""
+    await bench.apply(b"o", Put(b"f", b"a", b"draft"))
+    await bench.apply(b"o", Put(b"f", b"a", value))
+    stamp = stamp_of(bench, b"o")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "failed", error="Error: no")
+    await bench.settle()
+    await bench.apply(b"o", Put(b"f", b"a", b"shipped"))
+    return stamp
+
+
+async def delivered_change(bench: Bench) -> Change:
+    await bench.main.until(lambda: runs(*bench.main.sent))
+    (call,) = runs(*bench.main.sent)
+    return change_from(call[4][0])
+
+
+@on_bench()
+async def test_a_retry_as_it_was_sees_the_row_of_then_whatever_became_of_it(bench: Bench) -> None:
+    await bench.add("t", **SEES)
+    stamp = await dies_as_ordered(bench)
+    assert await bench.keeper.retry("t", b"", as_it_was=True) == 1
+    change = await delivered_change(bench)
+    assert (change.before, change.after) == ({b"f:a": b"draft"}, {b"f:a": b"ordered"})
+    assert (change.stamp, change.is_backfill, change.is_repeat) == (stamp, False, True)
+    assert [one.value for one in change.changes] == [b"ordered"]
+
+
+@on_bench()
+async def test_a_retry_as_it_was_that_dies_again_can_be_retried_again(bench: Bench) -> None:
+    await bench.add("t", **SEES)
+    await dies_as_ordered(bench)
+    for _ in range(2):
+        assert await bench.keeper.retry("t", b"", as_it_was=True) == 1
+        change = await delivered_change(bench)
+        assert change.after == {b"f:a": b"ordered"}
+        ((call_id, _, _),) = bench.main.take()
+        did(bench, call_id, "failed", error="Error: no")
+        await bench.settle()
+
+
+@on_bench()
+async def test_letters_whose_change_is_not_whole_stay_and_say_why(bench: Bench) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dead_letters, "CHANGE_BYTES", 120)  # room for the change, and for no images
+        await bench.add("t", **SEES)
+        await dies_as_ordered(bench)
+    with pytest.raises(TriggerError, match="1 dead letters of trigger t lack the row before and after their change"):
+        await bench.keeper.retry("t", b"", as_it_was=True)
+    assert len(await bench.keeper.dead_letters("t", 10)) == 1
+    assert bench.main.take() == []
+
+
+@on_bench()
+async def test_a_row_that_was_shown_without_a_change_is_retried_as_it_is_now_alone(bench: Bench) -> None:
+    """Under its old stamp the row as it is now would lose against what came meanwhile."""
+    await bench.add("t", attempts=1)
+    await die(bench, b"a")
+    assert await bench.keeper.retry("t", b"a") == 1
+    await bench.main.until(lambda: runs(*bench.main.sent))
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "failed", error="Error: no")
+    await bench.settle()
+    with pytest.raises(TriggerError, match="1 dead letters of trigger t stand for a row that was shown as it was then"):
+        await bench.keeper.retry("t", b"", as_it_was=True)
+    assert await bench.keeper.retry("t", b"a") == 1

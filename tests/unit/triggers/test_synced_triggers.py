@@ -24,7 +24,7 @@ CHANGED = replace(KEPT, columns=("f:a", "f:b"), side_by_side=2, before=True)
 async def sync(bench: Bench, wanted: Sequence[Registration], removed: Sequence[str] = ()) -> None:
     doing = asyncio.ensure_future(bench.triggers.sync(wanted, removed))
     while not doing.done():
-        for link in (bench.main, bench.ward):
+        for link in bench.links:
             for parts in [parts for parts in link.sent if parts[0] in ("check", "reload")]:
                 link.sent.remove(parts)
                 link.listener.answered(["checked", parts[1], None])

@@ -160,10 +160,10 @@ def test_looks_are_merged_and_a_server_that_is_silent_is_named(monkeypatch: pyte
         looks, silent = await gateway.apart.looks()
         found = [(one.name, one.lag_changes, one.letters, one.error) for one in looks]
         assert found == [("links", 5, 4, "no"), ("more", 1, 2, "")]
-        assert silent == ["s3.1"]
+        assert silent == ["s3.1 (its link has ended)"]
         gateway.hung.add(OTHER)
         looks, silent = await gateway.apart.looks()
-        assert ([one.name for one in looks], silent) == (["links"], ["s2.1", "s3.1"])
+        assert ([one.name for one in looks], silent) == (["links"], ["s2.1", "s3.1 (its link has ended)"])
 
     scenario()
 

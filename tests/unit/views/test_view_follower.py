@@ -36,6 +36,27 @@ async def test_changes_are_in_the_view(house: ViewHouse) -> None:
 
 
 @in_view_house
+async def test_views_with_contrary_conditions_have_each_row_once(house: ViewHouse) -> None:
+    """An empty cell is there; a row passes from one view to the other with the cell."""
+    await house.make_source()
+    for name, where in (("live", "f:deleted absent"), ("gone", "f:deleted exists")):
+        await house.add(View(name, Source("t", key=("f:a",), where=(where,))))
+
+    async def counts() -> tuple[dict[bytes, dict[str, int]], dict[bytes, dict[str, int]]]:
+        await house.settled("live")
+        await house.settled("gone")
+        return await house.totals("live"), await house.totals("gone")
+
+    one: dict[bytes, dict[str, int]] = {b"x": {"count": 1}}
+    await house.put_cells("t", b"1", a=b"x", deleted=b"")
+    assert await counts() == ({}, one)
+    await house.write("t", b"1", Delete(b"f", b"deleted"))
+    assert await counts() == (one, {})
+    await house.put_cells("t", b"1", deleted=b"yes")
+    assert await counts() == ({}, one)
+
+
+@in_view_house
 async def test_rows_that_were_there_are_shown(house: ViewHouse) -> None:
     await house.make_source("t", ("f",), b"5")
     for n in range(40):

@@ -10,6 +10,8 @@ from tests.support.well_nested import check
 from wikka_port.limits import ACTIONS_MAX, CELLS_MAX, LINKS_MAX, STEPS_MAX
 from wikka_port.markup.bounds import is_dear, over_bounds
 from wikka_port.markup.document import parse, render
+from wikka_port.markup.formats import FORMATS
+from wikka_port.markup.formats import tokens as tokens_of
 from wikka_port.markup.lexer import tokens
 from wikka_port.markup.links import links
 from wikka_port.markup.tokens import Cell, Rest
@@ -100,3 +102,51 @@ def test_a_page_that_people_write_is_not_dear() -> None:
     assert is_dear(link_list(LINKS_MAX))
     assert is_dear(camel_list(LINKS_MAX))
     assert is_dear("||a" * CELLS_MAX)
+
+
+# --- the same in each format -------------------------------------------------------------------
+
+MEGABYTE = 1_000_000
+# Running text that becomes links without a mark, and everything else that a page can have very often.
+DENSE = {
+    "one word of two": "AaB ",
+    "lines of such words": "AaB AaB AaB AaB AaB\n",
+    "paragraphs of such words": "AaB\n\n",
+    "what looks like an address": "a:b ",
+    "addresses": "http://a.b ",
+    "mail addresses": "mailto:a@b.c ",
+    "pages of other wikis": "Wikipedia:A ",
+    "links": "[[a]] ",
+    "actions": "{{toc}}",
+    "emphasis": "**a** ",
+    "characters by name": "&amp;",
+    "cells": "||a|a",
+    "items": "- a\n~-a\n",
+    "headings": "# a\n==a==\n",
+}
+
+
+@pytest.mark.parametrize("markup", FORMATS)
+@pytest.mark.parametrize("unit", DENSE.values(), ids=list(DENSE))
+def test_a_megabyte_of_anything_is_read_up_to_a_bound_in_each_format(markup: str, unit: str) -> None:
+    text = unit * (MEGABYTE // len(unit))
+    read = tokens_of(text, markup=markup)
+    assert len(read) <= STEPS_MAX + 5
+    assert isinstance(read[-1], Rest)
+    assert over_bounds(text, markup=markup) is not None
+    assert is_dear(text, markup=markup)
+    assert len(render(parse(text, markup=markup), existing=set())) < 7 * len(text)
+
+
+@pytest.mark.parametrize("markup", FORMATS)
+def test_links_and_cells_have_the_same_bound_in_each_format(markup: str) -> None:
+    for listed in (
+        " ".join(f"AaB{n}x" for n in range(LINKS_MAX + 1)),
+        "\n\n".join(map("[[a{}]]".format, range(LINKS_MAX + 1))),
+    ):
+        assert tokens_of(listed, markup=markup)[-1].over == "links"  # type: ignore[union-attr]
+        assert "more than 5,000 pages" in (over_bounds(listed, markup=markup) or "")
+    table = "|a|b|\n|--|--|\n" + "|a\n" * (CELLS_MAX // 2) if markup == "markdown" else cells(CELLS_MAX + 1)
+    assert tokens_of(table, markup=markup)[-1].over == "cells"  # type: ignore[union-attr]
+    actions = "{{pageindex}} " * (ACTIONS_MAX + 1)
+    assert f"{ACTIONS_MAX} are the most" in (over_bounds(actions, markup=markup) or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from columnar.wire import idl
 
 OURS = [
+    "columnarAlterNamespace",
     "columnarAlterTable",
     "columnarAssign",
     "columnarBalance",
@@ -16,9 +17,11 @@ OURS = [
     "columnarDeadLetters",
     "columnarDecisions",
     "columnarDeleteRows",
+    "columnarDescribeNamespace",
     "columnarDescribeTable",
     "columnarDrain",
     "columnarDropNamespace",
+    "columnarDropTable",
     "columnarFence",
     "columnarFlows",
     "columnarFlush",

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
-from columnar.operations.slow_log import LINES_PER_SECOND
+from columnar.operations.scanners import Scanner
+from columnar.operations.slow_log import LINES_PER_SECOND, MUCH_READ
 from columnar.operations.slow_log import SlowLog as Log
 from columnar.regions.tables import ServedTable, Tables
 from columnar.thrift.slow_calls import SlowCalls
@@ -84,3 +86,24 @@ def test_rows_of_structs_name_their_table(caplog: pytest.LogCaptureFixture) -> N
     slow_log(0).was_slow(CTX, "append", [Append()], 1.0, [])
     assert "table=pages" in caplog.text
     assert "row=r" in caplog.text
+
+
+def test_a_filter_that_reads_much_and_returns_little_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    log = slow_log(0)
+    text = b"ValueFilter(=, 'substring:" + b"x" * 300 + b"\xff')"
+    spec = ScanSpec(b"", b"", ReadSpec(Projection(())), filter_string=text)
+    scanner = Scanner(SimpleNamespace(), b"pages", spec, None)  # type: ignore[arg-type]
+    opened = log.log._scanners.open(scanner, 1)
+
+    def logged(before: int, read: int, cells: int) -> str:
+        scanner.cells_read_before, scanner.cells_read = before, before + read
+        log.was_slow(CTX, "scannerGetList", [opened, 100], 0.3, RowList([(b"r", [(b"f:a", b"1", 1)] * cells)]))
+        return caplog.records[-1].message
+
+    found = logged(7, 10_000, 3)
+    assert f" cells_read=10007 filter={text.decode('latin-1')[:200]}...; peer=" in found
+    assert "filter=" not in logged(7, MUCH_READ - 1, 1), "little is read"
+    assert "filter=" not in logged(90_000, 5_000, 501), "an earlier call read much"
+    tscan = SimpleNamespace(filterString=b"PageFilter(3)")
+    log.was_slow(CTX, "scannerOpenWithScan", [b"pages", tscan, {}], 0.3, 1)
+    assert " filter=PageFilter(3);" in caplog.records[-1].message

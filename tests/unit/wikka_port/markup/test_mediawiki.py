@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 
+from wikka_port.markup.document import parse, render
 from wikka_port.markup.mediawiki import Converted, Dialect, convert, convert_source
 
 NAMESPACES = {
@@ -26,6 +30,11 @@ def text(wikitext: str) -> str:
     return made(wikitext).text
 
 
+def reader_sees(ours: str) -> str:
+    """The words of the page."""
+    return html.unescape(re.sub("<[^>]+>", "", render(parse(ours, autolink=False), existing=set())))
+
+
 def folded(title: str, *rows: str) -> str:
     return "\n".join(["|!|(c:folded)||", f"|?|{title}||", *rows])
 
@@ -39,10 +48,69 @@ def folded(title: str, *rows: str) -> str:
         ("====== six ======", "==six=="),
         ("==", '""==""'),
         ("===", '======""=""======'),
+        ("=====", '=====""=""====='),
+        ("=a=", "======a======"),
+        ("==a=", '======""=""a======'),
+        ("=a==", '======a""=""======'),
+        ("=======a=======", '==""=""a""=""=='),
+        ("==[[Dog]]=", '======""=""[[Dog]]======'),
+        ("== a == \t", "=====a====="),
+        ("== a == <!-- c --><!-- d --> ", "=====a====="),
+        ("== a ==<noinclude></noinclude>", "=====a====="),
+        ("== a == __NOEDITSECTION__", "=====a====="),
+        ("__NOTOC__== a ==", "=====a====="),
+        ("== a == b ==", '=====a ""=="" b====='),
+        ("|\n== a ==", "|\n\n=====a====="),
     ],
 )
 def test_headings(theirs: str, ours: str) -> None:
     assert text(theirs) == ours
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "==Heading without an end sign",
+        "=x+y is a sum of two terms",
+        "==Title== trailing words",
+        "==a=b",
+        "==G",
+        "=",
+        "==",
+        "== ",
+        "=a",
+        "a=",
+        "=== a == b",
+        "====== six and more, not closed",
+        "== a == .",
+        "= is no sign of a heading, == neither",
+        "== ''a'' == b",
+        "\t== indented ==",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "before\n{}\nbehind", "{{|\n| cell\n{}\n|}}", "{{|\n| {}\n|}}"])
+def test_a_line_that_does_not_end_with_the_sign_is_no_heading_and_loses_nothing(line: str, around: str) -> None:
+    shown = reader_sees(text(around.format(line)))
+    assert line.replace("''", "").strip() in shown
+    assert "<h" not in render(parse(text(around.format(line)), autolink=False), existing=set())
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("==History==<ref>Smith 2001</ref>", "==History==[1]"),
+        ("==External links== [[Category:Foo]]", "==External links=="),
+        ("==Title=={{anchor|x}}", "==Title=="),
+        ("==Title== <b></b>", "==Title=="),
+    ],
+)
+def test_what_mediawiki_takes_out_only_later_ends_no_heading(line: str, shown: str) -> None:
+    assert reader_sees(text(line)).startswith(shown)
+    assert "heading" not in made(line).converted
+
+
+def test_a_heading_in_a_cell_begins_a_line_of_its_own() -> None:
+    assert text("{|\n| == a ==\n== b ==\n=== c ==\n|}") == '||""=="" a ""=="" --- **b** --- **= c**||'
 
 
 @pytest.mark.parametrize(
@@ -288,3 +356,18 @@ def test_links_are_those_of_the_text_that_came_out() -> None:
     result = made('a<ref name="n">[[one]]</ref><ref name="n">[[two]]</ref> [[three|x [[four]]]]')
     assert result.links == ("Three", "One")
     assert result.unconverted["reference defined twice"] == 1
+
+
+def test_pictures_before_the_first_words_come_behind_them() -> None:
+    made = text("[[File:A.jpg|thumb|one]]\n[[File:B.jpg|thumb|two]]\nWords [[File:C.png|20px]] first.\n\nMore.")
+    parts = made.split("\n\n")
+    assert parts[0].startswith("Words ")
+    assert [part.rpartition("## ")[2] for part in parts[1:3]] == ["one", "two"]
+    assert parts[3] == "More."
+    for alone in (
+        "[[File:A.jpg|thumb|one]]",
+        "[[File:A.jpg|thumb|one]]\n== Heading ==\nWords",
+        "Words\n\n[[File:A.jpg]]",
+    ):
+        assert text(alone).count("[image: A.jpg]") == 1
+    assert text("[[File:A.jpg|thumb|one]]\n== Heading ==\nWords").startswith('##""[image: A.jpg]""##')

@@ -130,6 +130,18 @@ def test_a_passage_shows_the_words_that_were_asked_for() -> None:
     assert "**" not in "".join(text for text, _ in pieces)
 
 
+def test_a_passage_does_not_mix_headings_with_the_text() -> None:
+    body = "=====The Moon=====\nThe moon landing was in July.\n=====Later landings=====\nMore came later.\n"
+    assert "".join(text for text, _ in passage(body, {"moon", "land"})) == (
+        "The moon landing was in July. More came later."
+    )
+    only = "=====Later landings=====\nMore of them came.\n=====Notes=====\nNone.\n"
+    pieces = passage(only, {"land"})
+    assert "".join(text for text, _ in pieces) == "Later landings · More of them came. None."
+    assert [text for text, is_marked in pieces if is_marked] == ["landings"]
+    assert "".join(text for text, _ in passage("=====A=====\n====B====\n", {"land"})) == "A · B"
+
+
 @given(st.text(max_size=600), st.sets(st.sampled_from(["moon", "land", "é", "a"])))
 def test_a_passage_is_short_and_marks_nothing_else(body: str, wanted: set[str]) -> None:
     pieces = passage(body, wanted)

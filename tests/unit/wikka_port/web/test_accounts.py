@@ -144,6 +144,27 @@ def test_settings_are_kept_and_nonsense_is_not(web: WikiClient) -> None:
     assert 'data-theme="dark"' in ada.get("/-/settings").text
 
 
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("zone", "Europe/Berln", "There is no time zone “Europe/Berln”"),
+        ("changes", "5", "A list has 10 to 500 rows."),
+        ("revisions", "501", "A list has 10 to 500 rows."),
+        ("revisions", "many", "A list has 10 to 500 rows."),
+    ],
+)
+def test_a_setting_that_cannot_be_kept_is_refused_and_none_of_the_others_counts(
+    web: WikiClient, field: str, typed: str, said: str
+) -> None:
+    ada = web.signed_in("Ada")
+    fields = {**ada.form("/-/settings"), "do": "looks", "theme": "dark", "dblclick": "1", field: typed}
+    answer = ada.post("/-/settings", fields)
+    assert (answer.status_code, said in answer.text) == (400, True)
+    assert f'value="{typed}"' in answer.text
+    assert 'value="dark" checked' in answer.text
+    assert 'data-theme="dark"' not in ada.get("/-/settings").text
+
+
 def test_times_are_of_the_readers_zone(web: WikiClient) -> None:
     web.wiki.save("P", "x", author="a", base=0, time_ms=1_750_000_000_000)  # 2025-06-15 15:06:40 UTC
     ada = web.signed_in("Ada")

@@ -140,6 +140,13 @@ def test_a_place_is_taken_from_either_side_or_both(web: WikiClient, side: str) -
     assert (page.number, page.note) == (3, "why")
 
 
+def test_a_language_that_was_chosen_goes_with_the_choice(web: WikiClient) -> None:
+    answer = met(web, language="de")
+    fields = choosing(answer)
+    assert web.post("/P/edit", {**fields, **dict.fromkeys(places(answer), "both")}).status_code == 303
+    assert web.wiki.page("P").language == "de"
+
+
 def test_every_combination_of_two_places(web: WikiClient) -> None:
     old, mine, theirs = "a\n\nsame\n\nb", "a mine\n\nsame\n\nb mine", "a theirs\n\nsame\n\nb theirs"
     answer = met(web, old, mine, theirs)

@@ -42,6 +42,37 @@ def test_an_edit_is_never_signed_with_another_name_than_its_form_said(web: WikiC
     assert "signed in as Ada" in answer.text
 
 
+def test_a_password_that_is_typed_beside_the_text_is_not_passed_over(web: WikiClient) -> None:
+    """The other button saves without it: asked about once, so nobody signs with a network by mistake."""
+    ada = web.other_visitor()
+    register(ada)
+    fields = {**ada.form("/P/edit"), "body": "text"}
+    ada.post("/-/logout", ada.form("/-/logout"))
+    hidden = hidden_fields(ada.post("/P/edit", fields))
+    typed = {**hidden, "body": "text", "user": "Ada", "password": PASSWORD, "save": "1"}
+    answer = ada.post("/P/edit", typed)
+    assert (answer.status_code, text_in(answer)) == (400, "text")
+    assert "You typed a password" in answer.text
+    assert web.wiki.page("P") is None
+    assert 'name="user" value="Ada"' in answer.text, "the sign-in stands there still"
+    assert 'name="save" value="unsigned"' in answer.text
+    assert ada.post("/P/edit", {**typed, **hidden_fields(answer), "save": "unsigned"}).status_code == 303
+    assert web.wiki.page("P").signed == "visitor"
+
+
+def test_a_preview_keeps_the_sign_in_beside_the_text(web: WikiClient) -> None:
+    ada = web.other_visitor()
+    register(ada)
+    fields = {**ada.form("/P/edit"), "body": "text"}
+    ada.post("/-/logout", ada.form("/-/logout"))
+    token = ada.form("/P/edit")["csrf"]
+    first = ada.post("/P/edit", {**fields, "csrf": token, "preview": "1"})
+    assert "You are not signed in any more" in first.text, "the form was made for Ada"
+    assert 'name="user" value="Ada"' in first.text
+    again = ada.post("/P/edit", {**hidden_fields(first), "body": "text", "user": "Adalbert", "preview": "1"})
+    assert 'name="user" value="Adalbert"' in again.text
+
+
 def test_a_conflict_after_a_sign_in_beside_the_text_keeps_both(web: WikiClient) -> None:
     ada = web.other_visitor()
     register(ada)

@@ -61,6 +61,9 @@ def test_raw_is_plain_text(web: WikiClient) -> None:
     assert answer.text == "<b>ü</b>"
     assert web.get("/P/raw?revision=1").text == "text 1 of the page"
     assert web.get("/P/raw?revision=99").status_code == 404
+    for none in ("/P/raw?source=1", "/P/raw?source=1&revision=1", "/P/raw?source=1&revision=99", "/Nope/raw?source=1"):
+        assert web.get(none).status_code == 404, none
+    assert "was not imported" in web.get("/P/raw?source=1").text
 
 
 def walk(web: WikiClient, path: str) -> list[str]:

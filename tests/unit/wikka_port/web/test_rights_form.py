@@ -29,7 +29,7 @@ def send(browser: WikiClient, button: str = "save", page: str = "/P", **fields: 
 def test_lists_are_saved_and_explained(web: WikiClient) -> None:
     olga = web.signed_in("Olga")
     assert "Everybody may." in olga.get("/P/acls").text
-    assert send(olga, own_read="1", read="Editors\r\n!*", write="ignored") == ""
+    assert send(olga, own_read="1", read="Editors\r\n!*") == ""
     page = web.wiki.page("P")
     assert page.rights.lists == {Privilege.READ: "Editors\n!*"}
     assert page.owner == "Olga"
@@ -66,6 +66,78 @@ def test_try_as_shows_and_changes_nothing(web: WikiClient) -> None:
         assert hint in answer
         assert "Editors</textarea>" in answer, "what was typed is kept"
     assert web.wiki.page("P").rights == PageRights("Olga")
+
+
+@pytest.mark.parametrize("with_shown", [True, False], ids=["our form", "a form of before"])
+def test_a_list_that_is_typed_without_its_box_is_asked_about_never_dropped(web: WikiClient, with_shown: bool) -> None:
+    olga = web.signed_in("Olga")
+    form = {**olga.form("/P/acls"), "owner": "Olga"}
+    if not with_shown:
+        form = {key: value for key, value in form.items() if not key.startswith("shown_")}
+    answer = olga.post("/P/acls", {**form, "read": "Olga\r\n", "save": "1"})
+    assert answer.status_code == 400
+    assert "You typed a list for: Read the page." in answer.text
+    assert 'name="own_read" value="1" checked' in answer.text
+    assert 'name="own_write" value="1">' in answer.text
+    assert web.wiki.page("P").rights == PageRights("Olga")
+    again = {**olga.form_of(answer), "owner": "Olga", "read": "Olga"}
+    assert olga.post("/P/acls", {**again, "save": "1"}).status_code == 303, "taken back on purpose"
+    assert web.wiki.page("P").rights.lists == {}
+    again["revision"] = olga.form("/P/acls")["revision"]
+    assert olga.post("/P/acls", {**again, "own_read": "1", "save": "1"}).status_code == 303
+    assert web.wiki.page("P").rights.lists == {Privilege.READ: "Olga"}
+    assert web.get("/P").status_code == 403
+
+
+def test_lists_that_are_only_shown_are_not_asked_about(web: WikiClient) -> None:
+    """A prefix has a list with line ends and spaces of its own, and it changes while the form is open."""
+    olga = web.signed_in("Olga")
+    rules = web.wiki.rights.change_rules("", {Privilege.READ: "# all\n  *  \n"}, web.wiki.rights.rules())
+    form = {**olga.form("/P/acls"), "owner": "Olga"}
+    web.wiki.rights.change_rules("", {Privilege.READ: "+"}, rules)
+    shown = {key.removeprefix("shown_"): value for key, value in form.items() if key.startswith("shown_")}
+    typed = {key: value.replace("\n", "\r\n") for key, value in shown.items()}
+    assert olga.post("/P/acls", {**form, **typed, "save": "1"}).status_code == 303
+    assert web.wiki.page("P").rights.lists == {}
+
+
+def test_trying_counts_what_is_typed_and_says_so(web: WikiClient) -> None:
+    olga = web.signed_in("Olga")
+    answer = send(olga, "try", read="Olga")
+    assert answer.startswith("200")
+    assert "You typed a list for: Read the page." in answer
+    assert "Read the page: <strong>no</strong>" in answer
+    assert 'name="own_read" value="1" checked' in answer
+
+
+def test_a_user_who_is_typed_is_tried_before_anything_is_saved(web: WikiClient) -> None:
+    """Enter in the field of the user sends the form as the first button does, which saves."""
+    olga = web.signed_in("Olga")
+    web.signed_in("Mia")
+    fields = {"own_read": "1", "read": "Olga", "as": "Mia"}
+    form = olga.form("/P/acls")
+    answer = olga.post("/P/acls", {**form, "owner": "Olga", **fields, "save": "1"})
+    assert answer.status_code == 200
+    assert "Nothing is saved yet" in answer.text
+    assert "Read the page: <strong>no</strong>" in answer.text
+    assert web.wiki.page("P").rights == PageRights("Olga")
+    again = olga.post("/P/acls", {**olga.form_of(answer), "owner": "Olga", **fields, "save": "1"})
+    assert again.status_code == 303
+    assert web.wiki.page("P").rights.lists == {Privilege.READ: "Olga"}
+
+
+def test_a_loss_that_was_not_asked_about_is_asked_about(web: WikiClient) -> None:
+    """He was asked whether he may lose the page's rights, and gives away its reading, too, before he confirms."""
+    olga = web.signed_in("Olga")
+    web.signed_in("Mia")
+    form = olga.form("/P/acls")
+    asked = olga.post("/P/acls", {**form, "owner": "Mia", "save": "1"})
+    assert 'name="confirm" value="change_rights"' in asked.text
+    again = {**olga.form_of(asked), "owner": "Mia", "own_read": "1", "read": "Mia", "confirm": "change_rights"}
+    answer = olga.post("/P/acls", again)
+    assert answer.status_code == 200
+    assert "you could no longer read this page, edit it, change its rights" in unescape(answer.text)
+    assert web.wiki.page("P").owner == "Olga"
 
 
 def test_a_mistake_is_named_beside_its_list(web: WikiClient) -> None:

@@ -65,6 +65,31 @@ def test_half_sent_requests_do_not_keep_others_waiting() -> None:
             connection.close()
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: CHUNKED\r\ncontent-length: 0\r\n\r\n",
+        b"POST / HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ],
+)
+def test_a_length_that_is_said_in_two_ways_is_refused_and_what_follows_is_no_request(head: bytes) -> None:
+    """RFC 9112, 6.1: a proxy may believe the other one."""
+    asked: list[str] = []
+
+    def noting(environ: Any, start_response: Any) -> list[bytes]:
+        asked.append(environ["PATH_INFO"])
+        return hello(environ, start_response)
+
+    with serving(noting) as (_, port, _), connect(port) as connection:
+        connection.sendall(head + b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = read_all(connection)
+    assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
+    assert b"Transfer-Encoding" in answer.partition(b"\r\n\r\n")[2]
+    assert asked == []
+
+
 def test_stopping_answers_what_is_under_way_and_waits_for_nothing_else() -> None:
     began, go_on = threading.Event(), threading.Event()
     size = 3_000_000

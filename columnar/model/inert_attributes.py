@@ -1,0 +1,161 @@
+"""(pure) Attributes of HBase's descriptors that change nothing here: which values are taken, and kept.
+
+HBase's clients write back every attribute that they have read, and schema scripts name what HBase needs for its files.
+A value that no application can see the effect of is taken, kept and described again; so are settings of HBase's
+servers, whose names have a dot.  A value that promises an effect is refused by name: it would be a promise broken in
+silence.  A key of an application's own, which has a small letter, is kept as ``METADATA.key``.
+
+Knows nothing of attributes that act: those of families are in ``attributes``, those of tables in ``schema``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.errors import IllegalArgument
+from columnar.limits import INERT_ATTRIBUTES, INERT_TEXT_BYTES
+from columnar.model.written_amounts import bytes_written
+
+_NAMES_SHOWN: Final = 100
+_METADATA: Final = "METADATA."
+
+
+@dataclass(frozen=True, slots=True)
+class Inert:
+    default: str  # HBase's: what a descriptor without the attribute means
+    canonical: Callable[[str], str | None]  # the text as it is kept; None: it is not taken
+    form: str  # of what is taken
+
+
+def _one_of(*names: str) -> Inert:
+    """The first is the default."""
+    upper = {name.upper(): name for name in names}
+    shown = ", ".join(names[:-1]) + " or " + names[-1] if len(names) > 1 else names[0]
+    return Inert(names[0], lambda text: upper.get(text.upper()), shown)
+
+
+def _number(default: str) -> Inert:
+    def canonical(text: str) -> str | None:
+        return str(int(text)) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+    return Inert(default, canonical, "a whole number")
+
+
+def _size(default: str) -> Inert:
+    def canonical(text: str) -> str | None:
+        try:
+            return str(bytes_written(text))
+        except IllegalArgument:
+            return None
+
+    return Inert(default, canonical, "a size, for example '128 MB'")
+
+
+def _split_policy(text: str) -> str | None:
+    """A policy that splits a region by its size, as happens here; the others promise where borders are."""
+    by_size = ("SteppingSplitPolicy", "IncreasingToUpperBoundRegionSplitPolicy", "ConstantSizeRegionSplitPolicy")
+    return text if text.removeprefix("org.apache.hadoop.hbase.regionserver.") in by_size else None
+
+
+_OFF: Final = _one_of("false", "true")
+_ON: Final = _one_of("true", "false")
+_COMPACTED: Final = _one_of("", "NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")
+_TEXT: Final = Inert("", lambda text: text, "a text")
+
+# A single value is HBase's default, whose meaning is what happens here.
+FAMILY_INERT: Final[Mapping[str, Inert]] = {
+    "DATA_BLOCK_ENCODING": _one_of("NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"),
+    "INDEX_BLOCK_ENCODING": _one_of("NONE", "PREFIX_TREE"),
+    "KEEP_DELETED_CELLS": _one_of("FALSE"),
+    "REPLICATION_SCOPE": _one_of("0"),
+    "NEW_VERSION_BEHAVIOR": _one_of("false"),
+    "DFS_REPLICATION": _one_of("0"),
+    "CACHE_DATA_ON_WRITE": _OFF,
+    "CACHE_INDEX_ON_WRITE": _OFF,
+    "CACHE_BLOOMS_ON_WRITE": _OFF,
+    "CACHE_DATA_IN_L1": _OFF,
+    "EVICT_BLOCKS_ON_CLOSE": _OFF,
+    "PREFETCH_BLOCKS_ON_OPEN": _OFF,
+    "COMPRESS_TAGS": _ON,
+    "ENCODE_ON_DISK": _ON,
+    "COMPRESSION_COMPACT": _COMPACTED,
+    "COMPRESSION_COMPACT_MAJOR": _COMPACTED,
+    "COMPRESSION_COMPACT_MINOR": _COMPACTED,
+    "IS_MOB": _OFF,
+    "MOB_THRESHOLD": _size("102400"),
+    "MOB_COMPACT_PARTITION_POLICY": _one_of("DAILY", "WEEKLY", "MONTHLY"),
+    "IN_MEMORY_COMPACTION": _one_of("NONE", "BASIC", "EAGER", "ADAPTIVE"),
+    "STORAGE_POLICY": _one_of("", "HOT", "WARM", "COLD", "ALL_SSD", "ONE_SSD"),
+}
+TABLE_INERT: Final[Mapping[str, Inert]] = {
+    "IS_META": _one_of("false"),
+    "IS_ROOT": _one_of("false"),
+    "OWNER": _TEXT,
+    "MEMSTORE_FLUSHSIZE": _size("134217728"),
+    "FLUSH_POLICY": _TEXT,
+    "SPLIT_POLICY": Inert("", _split_policy, "a policy that splits by size"),
+    "PRIORITY": _number("0"),
+    "REGION_REPLICATION": _one_of("1"),
+    "REGION_MEMSTORE_REPLICATION": _ON,
+    "SPLIT_ENABLED": _one_of("true"),
+    "MERGE_ENABLED": _one_of("true"),
+    "COMPACTION_ENABLED": _one_of("true"),
+    "NORMALIZATION_ENABLED": _OFF,
+    "NORMALIZER_TARGET_REGION_COUNT": _number("-1"),
+    "NORMALIZER_TARGET_REGION_SIZE": _number("-1"),
+    "NORMALIZER_TARGET_REGION_SIZE_MB": _number("-1"),
+    "ERASURE_CODING_POLICY": _one_of("", "NULL"),
+}
+
+
+def attribute_name(said: str) -> str:
+    """As an attribute is called whose name may have been written in small letters."""
+    return said if is_setting(said) else said.upper()
+
+
+def name_in_hbase(name: str) -> str:
+    """As HBase's clients call an attribute that is kept under ``name``."""
+    return name.removeprefix(_METADATA)
+
+
+def name_from_hbase(key: str, known: Collection[str]) -> str:
+    """As the attribute ``key`` of a descriptor is called here; ``known``: those that are here by their names."""
+    if key in known or is_setting(key) or key.upper() == key or key.lower().startswith("coprocessor"):
+        return key
+    return _METADATA + key
+
+
+def is_setting(name: str) -> bool:
+    """A setting of HBase's servers (``hbase.hstore.blockingStoreFiles``) or an application's own: nothing reads it."""
+    return "." in name
+
+
+def is_inert(known: Mapping[str, Inert], name: str) -> bool:
+    return name in known or is_setting(name)
+
+
+def kept(known: Mapping[str, Inert], name: str, text: str, said: str = "") -> str:
+    """The text as it is kept; empty where it says no more than the attribute's absence.
+
+    ``said``: what the caller calls the attribute.  IllegalArgument: the value is not taken.
+    """
+    if len(name.encode()) > INERT_TEXT_BYTES or len(text.encode()) > INERT_TEXT_BYTES:
+        raise IllegalArgument(
+            f"attribute {name[:_NAMES_SHOWN]}: names and values have at most {INERT_TEXT_BYTES} bytes"
+        )
+    if is_setting(name):
+        return text
+    inert, said = known[name], said or name
+    canonical = inert.canonical(text) if text else inert.default
+    if canonical is None:
+        raise IllegalArgument(
+            f"{said} is none of the attributes that act here: {said} can only be {inert.form}, not '{text}'"
+        )
+    return "" if canonical == inert.default else canonical
+
+
+def check_count(attributes: int, what: str) -> None:
+    if attributes > INERT_ATTRIBUTES:
+        raise IllegalArgument(f"{what} has at most {INERT_ATTRIBUTES} attributes that change nothing, not {attributes}")

@@ -1,0 +1,138 @@
+"""(pure) Ranges of rows: those that a filter may let through, so that a scan reads no others.
+
+A range is half-open, ``start <= row < stop``; ``stop`` None is the table's end, ``start`` b"" its beginning.
+
+Invariant I1: ranges are not empty, ascend, and neither touch nor overlap.
+
+Knows nothing of filters and regions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from columnar.limits import FILTER_RANGES
+from columnar.model.read import after_prefix
+
+
+class RowRange(NamedTuple):
+    start: bytes
+    stop: bytes | None
+
+
+class RowRanges:
+    """Constant."""
+
+    __slots__ = ("_starts", "all", "is_exact")
+
+    def __init__(self, ranges: Sequence[RowRange], *, is_exact: bool = True) -> None:
+        """``ranges`` hold I1; ``of`` makes such of any.  Not ``is_exact``: rows are among them that were not meant."""
+        self.all: Final = tuple(ranges)
+        self.is_exact: Final = is_exact
+        self._starts: Final = [one.start for one in self.all]
+
+    @classmethod
+    def of(cls, ranges: Iterable[RowRange]) -> RowRanges:
+        """Their union."""
+        found: list[RowRange] = []
+        for one in sorted(ranges, key=_start):
+            if one.stop is not None and one.stop <= one.start:
+                continue
+            last = found[-1] if found else None
+            if last is None or (last.stop is not None and last.stop < one.start):
+                found.append(one)
+            elif last.stop is not None and (one.stop is None or one.stop > last.stop):
+                found[-1] = RowRange(last.start, one.stop)
+        return cls(found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowRanges) and self.all == other.all
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"RowRanges({list(self.all)})"
+
+    @property
+    def is_everything(self) -> bool:
+        return self.all == (_EVERYTHING,)
+
+    def before_last(self) -> RowRanges:
+        """All rows up to the last range's end."""
+        return RowRanges([RowRange(b"", self.all[-1].stop)] if self.all else ())
+
+    def from_first(self) -> RowRanges:
+        """All rows from the first range's start."""
+        return RowRanges([RowRange(self.all[0].start, None)] if self.all else ())
+
+    def next_from(self, row: bytes) -> RowRange | None:
+        """The first range with rows at or after ``row``."""
+        found = bisect_right(self._starts, row) - 1
+        if found >= 0:
+            one = self.all[found]
+            if one.stop is None or row < one.stop:
+                return one
+        return self.all[found + 1] if found + 1 < len(self.all) else None
+
+    def last_below(self, row: bytes | None) -> RowRange | None:
+        """The last range with rows below ``row``; None: below the table's end."""
+        found = len(self.all) if row is None else bisect_left(self._starts, row)
+        return self.all[found - 1] if found else None
+
+
+def _start(one: RowRange) -> bytes:
+    return one.start
+
+
+_EVERYTHING: Final = RowRange(b"", None)
+EVERY_ROW: Final = RowRanges((_EVERYTHING,))
+
+
+def of_prefix(prefix: bytes) -> RowRange:
+    return RowRange(prefix, after_prefix(prefix) or None)
+
+
+def of_row(row: bytes) -> RowRange:
+    return RowRange(row, row + b"\0")
+
+
+def below(stop: bytes | None) -> RowRange:
+    return RowRange(b"", stop)
+
+
+def union(several: Iterable[RowRanges]) -> RowRanges:
+    """Rows of any of them, and perhaps others between: at most ``FILTER_RANGES`` ranges."""
+    several = list(several)
+    return _merged(RowRanges.of([one for ranges in several for one in ranges.all]).all, several)
+
+
+def intersection(several: Sequence[RowRanges]) -> RowRanges:
+    """Rows of all of them, and perhaps others between, as ``union``.  O(n log n) of all ranges."""
+    if not several:
+        return EVERY_ROW
+    edges = [(one.start, 1) for ranges in several for one in ranges.all]
+    edges += [(one.stop, -1) for ranges in several for one in ranges.all if one.stop is not None]
+    found: list[RowRange] = []
+    depth, start = 0, None  # of how many of them the row is; since when of all
+    for row, step in sorted(edges):  # at the same row a stop comes first
+        if start is not None and step < 0:
+            if start < row:
+                found.append(RowRange(start, row))
+            start = None
+        depth += step
+        if depth == len(several):
+            start = row
+    if start is not None:
+        found.append(RowRange(start, None))
+    return _merged(found, several)
+
+
+def _merged(found: Sequence[RowRange], of: Sequence[RowRanges]) -> RowRanges:
+    is_exact = all(one.is_exact for one in of)
+    if len(found) <= FILTER_RANGES:
+        return RowRanges(found, is_exact=is_exact)
+    size = -(-len(found) // FILTER_RANGES)
+    chunks = [found[at : at + size] for at in range(0, len(found), size)]
+    return RowRanges([RowRange(chunk[0].start, chunk[-1].stop) for chunk in chunks], is_exact=False)

@@ -1,0 +1,97 @@
+"""Blocked triggers: what stands in their way is no fault of their changes, and passes (``obstacles``).
+
+    running --met--> blocked, its changes come again when the pause is over --worked--> running
+
+Pauses grow from 0.1 s to LONGEST_S, and all changes that meet an obstacle within one come again at its end.  After
+IN_SERIES such calls without any other between them the trigger takes no turn either until then: thousands of changes
+would be called in vain.  If a trigger writes to several tables and one is disabled, the changes for the others go on.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from columnar.errors import CallerError, ColumnarError, TableNotEnabled, TableReadOnly
+from columnar.flows.delivery_state import pause_s
+
+IN_SERIES: Final = 8
+
+
+def is_obstacle(error: ColumnarError) -> bool:
+    """Whether what met this error may be done later, as it is."""
+    return not isinstance(error, CallerError) or isinstance(error, TableNotEnabled | TableReadOnly)
+
+
+class _Block:
+    __slots__ = ("ends_s", "in_series", "pauses", "timer", "why")
+
+    def __init__(self) -> None:
+        self.why = ""  # empty: it is blocked no more
+        self.in_series = 0  # calls since one worked
+        self.pauses = 0
+        self.ends_s = 0.0  # of the pause
+        self.timer: asyncio.TimerHandle | None = None  # it takes no turn until then
+
+
+class Blocks:
+    def __init__(self, hold_back: Callable[[str], None], let_go: Callable[[str], None]) -> None:
+        """``hold_back``: the trigger takes no turn until ``let_go``."""
+        self._hold_back = hold_back
+        self._let_go = let_go
+        self._blocks: dict[str, _Block] = {}  # of triggers that were blocked before, too
+        self.blocked: set[str] = set()
+
+    def why(self, name: str) -> str:
+        """Empty: it is not blocked."""
+        return self._blocks[name].why if name in self.blocked else ""
+
+    def holds_back(self, name: str) -> bool:
+        block = self._blocks.get(name)
+        return block is not None and block.timer is not None
+
+    def met(self, name: str, why: str, longest_s: float) -> float:
+        """A call met an obstacle: the seconds until its changes come again."""
+        now_s = asyncio.get_running_loop().time()
+        block = self._blocks.setdefault(name, _Block())
+        if now_s >= block.ends_s:
+            is_another = now_s > block.ends_s + 2 * longest_s
+            block.pauses = 1 if is_another else block.pauses + 1
+            block.ends_s = now_s + min(longest_s, pause_s(block.pauses))
+        block.why = why
+        self.blocked.add(name)
+        block.in_series += 1
+        if block.in_series >= IN_SERIES and block.timer is None:
+            block.timer = asyncio.get_running_loop().call_at(block.ends_s, self._over, name)
+            self._hold_back(name)
+        return block.ends_s - now_s
+
+    def _over(self, name: str) -> None:
+        """The pause is over."""
+        self._blocks[name].timer = None
+        self._let_go(name)
+
+    def worked(self, name: str) -> None:
+        """A call of a blocked trigger met no obstacle."""
+        block = self._blocks[name]
+        self.blocked.discard(name)
+        block.in_series = 0
+        if block.timer is not None:
+            block.timer.cancel()
+            self._over(name)
+
+    def forget(self, name: str) -> None:
+        """The trigger is removed."""
+        self.blocked.discard(name)
+        block = self._blocks.pop(name, None)
+        if block is not None and block.timer is not None:
+            block.timer.cancel()
+            self._let_go(name)
+
+    def close(self) -> None:
+        for block in self._blocks.values():
+            if block.timer is not None:
+                block.timer.cancel()

@@ -1,0 +1,134 @@
+"""What service managers, cleaners and hasty people do to a store of several servers, from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from columnar.client import ClusterAdmin
+from columnar.wire.idl import hbase
+from tests.support.cluster_process import ClusterProcess, children, until
+from tests.support.standalone_store import WAIT_S
+
+
+def fill(store: ClusterProcess) -> None:
+    connection = store.connection()
+    connection.create_table("t", {"f": {}}, splits=[b"d", b"h", b"m"])
+    connection.close()
+    with store.rows() as rows:
+        for row in (b"a", b"e", b"i", b"n"):
+            rows.put(b"t", row, row)
+
+
+def check(store: ClusterProcess) -> None:
+    with store.rows() as rows:
+        assert [rows.get(b"t", row) for row in (b"a", b"e", b"i", b"n")] == [b"a", b"e", b"i", b"n"]
+
+
+def test_sigterm_to_every_process_at_once_is_a_stop_in_order(tmp_path: Path) -> None:
+    """Managers of services signal all processes of a store, and the supervisor signals its servers as well."""
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        fill(store)
+        family = store.family()
+        for pid in [*family[1:], store.pid, *family[1:]]:  # a server gets it once more by its supervisor, too
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        assert store.has_ended(WAIT_S)
+        assert store.stop() == 0
+        log = store.log.read_text()
+        assert log.count("columnar.server: stopped") == 2
+        assert "by SIG" not in log, log  # every process ended by itself, in order
+        assert "with status 1" not in log, log
+        assert not list((tmp_path / "data" / "servers").glob("*/log/*.segment")), "synced and closed: no log is left"
+        store.start()
+        check(store)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_server_that_is_killed_while_the_store_starts_is_replaced(tmp_path: Path, which: int) -> None:
+    store = ClusterProcess(tmp_path / "data", 2)
+    store.begin()
+    try:
+        until(lambda: len(children(store.pid)) == 2)
+        os.kill(children(store.pid)[which], signal.SIGKILL)
+        store.await_ready()
+        fill(store)
+        check(store)
+    finally:
+        store.kill()
+
+
+def test_a_server_that_cannot_start_ends_the_start_and_its_log_says_why(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        fill(store)
+        assert store.stop() == 0
+        servers = tmp_path / "data" / "servers"
+        shutil.rmtree(servers, ignore_errors=True)
+        servers.write_text("no folder")
+        store.begin()
+        assert store.has_ended(WAIT_S)
+        assert store.stop() == 2
+        assert "servers" in store.log.read_text().splitlines()[-1]
+        servers.unlink()
+        store.start()
+        check(store)
+
+
+def test_sockets_that_a_cleaner_removed_come_back_and_a_dead_server_is_replaced(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        fill(store)
+        control = json.loads((tmp_path / "data" / "run.json").read_text())["socket"]
+        shutil.rmtree(os.path.dirname(control))
+        killed = store.kill_server(0)
+        until(lambda: len(store.servers()) == 2 and killed not in store.servers())
+        check(store)
+        until(lambda: os.path.exists(control))
+        until(lambda: len(os.listdir(os.path.dirname(control))) == 3)  # the other server's, too
+        assert os.stat(os.path.dirname(control)).st_mode & 0o777 == 0o700
+        asked = [sys.executable, "-m", "columnar", "servers", "--data", str(tmp_path / "data"), "--json"]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
+        assert [one["state"] for one in json.loads(said)["servers"]] == ["up", "up"]
+
+
+def test_a_supervisor_that_is_killed_amid_a_restart_of_a_server_leaves_no_drained_one(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        fill(store)
+        connection = store.connection()
+        owners = {one.server for one in ClusterAdmin(connection).locations(b"t")}
+        connection.close()
+        name = min(owners)
+        scanning = store.rows_of_each()  # a scanner that is open keeps its server from stopping
+        for one in scanning:
+            one.client.scannerOpenWithScan(b"t", hbase.TScan(), {})
+        restart = [sys.executable, "-m", "columnar", "restart", name, "--data", str(tmp_path / "data")]
+        asking = threading.Thread(target=subprocess.run, args=(restart,), kwargs={"capture_output": True}, daemon=True)
+        asking.start()
+
+        def notes() -> tuple[str, ...]:
+            asked = store.connection()
+            try:
+                (found,) = [one for one in ClusterAdmin(asked).servers().servers if one.name == name]
+                return found.notes
+            finally:
+                asked.close()
+
+        until(lambda: any("is being stopped or restarted" in note for note in notes()))
+        store.kill()
+        asking.join(WAIT_S)
+        store.start()
+        connection = store.connection()
+        servers = ClusterAdmin(connection).servers().servers
+        assert [one.drained for one in servers] == [False, False]
+        connection.close()
+        for one in scanning:
+            one.close()
+        check(store)

@@ -1,0 +1,106 @@
+"""How long a store of many open regions is not whole: after kill -9 of a server, and at an orderly stop.
+
+    python -m tests.measure.failover --regions 1000,3000 --servers 3
+
+Each region has a row and is open.  Then one server is killed; clients ask for a row of each region, all at once, until
+each has answered.  A second kill follows, since the owners of the first one's regions have more than their share then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from columnar.wire.idl import hbase
+from tests.support.cluster_process import ClusterProcess, Rows
+from tests.support.readme_blocks import await_that
+
+CLIENTS = 8
+BATCH = 100
+TABLE = b"many"
+
+
+def rows_of(regions: int) -> list[bytes]:
+    return [b"%06d" % number for number in range(regions)]
+
+
+def made(store: ClusterProcess, regions: int) -> float:
+    """Seconds until each region has its row."""
+    connection = store.connection()
+    rows, begun = rows_of(regions), time.monotonic()
+    connection.create_table(TABLE, {"f": {}}, splits=rows[1:])
+    connection.close()
+    with store.rows() as client:
+        for at in range(0, regions, BATCH):
+            batch = [
+                hbase.BatchMutation(row=row, mutations=[hbase.Mutation(column=b"f:q", value=row)])
+                for row in rows[at : at + BATCH]
+            ]
+            client.client.mutateRows(TABLE, batch, {})
+    return time.monotonic() - begun
+
+
+def answered(store: ClusterProcess, rows: list[bytes], begun: float) -> list[float]:
+    """For each row the seconds from ``begun`` to its first answer."""
+
+    def ask(part: list[bytes]) -> list[float]:
+        found = []
+        client = Rows(store.port)
+        for row in part:
+            while True:
+                try:
+                    value = client.get(TABLE, row)
+                    break
+                except Exception:  # noqa: BLE001 - a connection that is lost with its server has many errors
+                    client.close()
+                    client = Rows(store.port)
+            assert value == row, "an acknowledged row is gone"
+            found.append(time.monotonic() - begun)
+        client.close()
+        return found
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        return sorted(at for part in pool.map(ask, [rows[n::CLIENTS] for n in range(CLIENTS)]) for at in part)
+
+
+def measured(regions: int, servers: int, folder: Path) -> None:
+    with ClusterProcess(folder / f"data-{regions}", servers) as store:
+        took = made(store, regions)
+        rows = rows_of(regions)
+        print(f"{regions} regions on {servers} servers: made and written in {took:.1f} s", flush=True)
+        for which in ("first", "second"):
+            answered(store, rows, time.monotonic())  # all are open, or were
+            victim = store.servers()[0]
+            begun = time.monotonic()
+            store.kill_server(0, signal.SIGKILL)
+            times = answered(store, rows, begun)
+            print(
+                f"  {which} kill: half of the rows after {times[len(times) // 2]:.2f} s, all after {times[-1]:.2f} s",
+                flush=True,
+            )
+            await_that(lambda gone=victim: len(store.servers()) == servers and gone not in store.servers(), 60.0, str)
+        begun = time.monotonic()
+        status = store.stop()
+        print(f"  stop in {time.monotonic() - begun:.1f} s, status {status}", flush=True)
+        killed = store.log.read_text().count("does not stop; it is killed")
+        if killed:
+            print(f"  {killed} servers did not stop in time and were killed", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--regions", default="1000", help="numbers of regions, with commas")
+    parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="for the data; default: a temporary one")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="columnar-failover-", dir=given.folder) as folder:
+        for regions in map(int, given.regions.split(",")):
+            measured(regions, given.servers, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

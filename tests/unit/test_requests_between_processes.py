@@ -1,0 +1,152 @@
+"""Each message that one process sends to another has an answer there: read from the sources and the real tables.
+
+The senders are found by the syntax: a module that makes a message of ``message_codec``.  The receivers are the tables
+of a started server and of a master, not a copy of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+import columnar
+from columnar.config import RegionServerConfig, StandaloneConfig
+from columnar.master_answers import MasterAnswers
+from columnar.regionserver import ClusterServer
+from columnar.routing import message_codec
+
+SOURCES: Final = Path(columnar.__file__).parent
+KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
+
+# Modules that make messages -> who gets them: a server from the master, the master from a server, or a server from
+# another.  A module that is missing here says whom it asks, by a line of its own.
+TO_SERVER: Final = (
+    "cluster_host",
+    "cluster_owners",
+    "evening_out",
+    "master",
+    "server_processes",
+    "servers_asked",
+    "supervisor",
+)
+TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
+    "region_owner": frozenset({"Commit", "Shown"}),
+    "regions/owning": frozenset({"CannotOpen"}),
+    "regionserver": frozenset({"Listening"}),
+}
+TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
+    "operations/apart_reads": frozenset({"Rows"}),
+    "operations/apart_scans": frozenset({"Scan"}),
+    "operations/apart_upkeep": frozenset({"DeleteRows", "RegionStates", "Tend"}),
+    "operations/apart_writes": frozenset({"Apply", "Ingest"}),
+    "regionserver": frozenset({"OwnFigures", "ViewLooks"}),
+    "triggers/apart": frozenset({"FlowLooks", "LogAgain", "TriggerLooks", "WaitForDelivery"}),
+    "views/check_looks": frozenset({"LookAtMembers", "LookAtRows"}),
+    "views/checking": frozenset({"GroupsPart", "MendGroup", "SayAgain", "SourcePart"}),
+}
+WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the same process
+    "region_owner": frozenset({"ReleaseDeliveries"}),
+    "server_measures": frozenset({"TriggerLooks"}),
+}
+
+
+def made_in(path: Path) -> set[str]:
+    """The messages that a module makes."""
+    found = set()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }  # ``bench`` has a class Rows of its own
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Attribute) and called.attr in KINDS:
+                found.add(called.attr)
+            elif isinstance(called, ast.Name) and called.id in KINDS & imported:
+                found.add(called.id)
+    return found
+
+
+def sent() -> Iterator[tuple[str, set[str]]]:
+    """(module as a path without suffix, messages)."""
+    for path in sorted(SOURCES.rglob("*.py")):
+        made = made_in(path)
+        if made:
+            yield path.relative_to(SOURCES).with_suffix("").as_posix(), made
+
+
+def names(kinds: frozenset[type[Any]]) -> set[str]:
+    return {kind.__name__ for kind in kinds}
+
+
+@pytest.fixture(scope="module")
+def server_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
+    """What a started server answers: (to its master, to other servers)."""
+    return asyncio.run(_tables_of_a_server(tmp_path_factory.mktemp("server")))
+
+
+async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str]]:
+    (folder / "run").mkdir(mode=0o700)
+    config = RegionServerConfig(
+        "s1", 1, str(folder), "c", 1, str(folder / "run"), 1, "error", StandaloneConfig(str(folder), web_port=-1)
+    )
+    (control, master), (doorbell, door) = socket.socketpair(), socket.socketpair()
+    for one in (control, doorbell):
+        one.setblocking(False)
+    server = ClusterServer(config, lambda _why: None)
+    with master, door:
+        await server.start(control, doorbell)
+        try:
+            return names(server.answering.kinds), names(server.peer_server.kinds)
+        finally:
+            await server.stop()
+
+
+def master_table() -> set[str]:
+    answers = MasterAnswers()
+    answers.lead(cast(Any, None), {}, cast(Any, None), cast(Any, None))
+    return names(answers.kinds)
+
+
+def test_every_module_that_sends_is_known_with_the_receiver() -> None:
+    for module, made in sent():
+        if module.split("/")[0] in TO_SERVER:
+            continue
+        known = set[str]().union(*(table.get(module, ()) for table in (TO_MASTER, TO_OWNER, WITHIN)))
+        assert made == known, f"{module}: say above who gets {sorted(made ^ known)}"
+
+
+def test_every_message_is_sent_by_somebody() -> None:
+    assert set[str]().union(*(made for _, made in sent())) == KINDS
+
+
+def test_a_server_answers_all_that_its_master_sends(server_tables: tuple[set[str], set[str]]) -> None:
+    to_master, _ = server_tables
+    for module, made in sent():
+        if module.split("/")[0] in TO_SERVER:
+            assert made <= to_master, f"{module} sends {sorted(made - to_master)}, which no server answers"
+
+
+def test_a_server_answers_all_that_other_servers_send(server_tables: tuple[set[str], set[str]]) -> None:
+    _, to_others = server_tables
+    for module, made in TO_OWNER.items():
+        assert made <= to_others, f"{module} sends {sorted(made - to_others)}, which no server answers"
+
+
+def test_a_master_answers_all_that_servers_send() -> None:
+    for module, made in TO_MASTER.items():
+        assert made <= master_table(), f"{module} sends {sorted(made - master_table())}, which no master answers"
+
+
+def test_nothing_is_registered_that_nobody_sends(server_tables: tuple[set[str], set[str]]) -> None:
+    to_master, to_others = server_tables
+    by_master = set[str]().union(*(made for module, made in sent() if module.split("/")[0] in TO_SERVER))
+    assert to_master == by_master
+    assert to_others == set[str]().union(*TO_OWNER.values())
+    assert master_table() == set[str]().union(*TO_MASTER.values())

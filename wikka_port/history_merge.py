@@ -1,0 +1,343 @@
+"""Revisions of a dump put in their places in a history that is there: ordered by time, as MediaWiki merges an import.
+
+A revision that is there already (``Place.is_of``) is left alone.  Every other one comes behind the revisions that are
+not later than it.  Numbers follow from the places, and each revision names the one before it, so all revisions above
+the first new one are staged anew, with their texts, numbers, and tokens; what they say is not changed.
+
+    1. read the history, without texts
+    2. stage: walk it upwards with the new revisions, from the first that is new
+    3. commit: the page's row names the newest revision of the new chain, in one step of ``meta:versioncount``
+    4. (when the triggers have seen it) remove the rows that are on no chain any more
+
+A crash before 3 leaves rows that are on no chain, one behind it those of the chain before: nobody sees either, and
+``wikka check --repair`` removes them.  The page's cells get a stamp above all that the row has had (``meta:stamp``),
+since the time of the newest revision may be older than that.  Numbers of hidden revisions follow their revisions.
+
+Memory: some 200 bytes for each revision of the page; texts in batches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.client import Connection, Expect, Put
+from columnar.client.table import Operation
+from columnar.triggers.api import Change, ChangedCell
+from wikka_port import history, schema
+from wikka_port.application_indexes import run_indexes
+from wikka_port.import_plan import ImportedRevision, Origin
+from wikka_port.limits import MERGED_CHARS, MERGED_ROWS
+from wikka_port.next_revision import PageTooBig
+from wikka_port.page_rows import (
+    Cells,
+    hidden_in,
+    number_in,
+    page_cells_of_revision,
+    stamp_of,
+    time_of,
+)
+from wikka_port.pages import Conflict, Wiki
+from wikka_port.schema import Head, revision_token
+from wikka_port.store import check_and_put
+
+Draw = Callable[[ImportedRevision, Cells, Head | None], "Staged"]
+_SAME_SECOND_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stored revision, as far as its place in the history hangs on it."""
+
+    head: Head
+    time_ms: int  # here
+    origin: Origin | None
+    author: str
+    note: str
+    is_imported: bool  # else it was written here
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return (self.origin.time_ms, self.origin.revision_id) if self.origin else (self.time_ms, 0)
+
+    def is_of(self, revision: ImportedRevision) -> bool:
+        """Whether it is that revision.  Imports of earlier versions kept no origin: author, note and second tell."""
+        if self.origin is not None:
+            return revision.origin is not None and self.origin.is_of(revision.origin)
+        alike = self.is_imported and (self.author, self.note) == (revision.author, revision.note)
+        return alike and 0 <= self.time_ms - revision.time_ms < _SAME_SECOND_MS
+
+    def is_before(self, revision: ImportedRevision) -> bool:
+        """Whether ``revision`` comes behind it.  Ids order what is of one moment, where both have one."""
+        time_ms, number = self.order
+        if time_ms != revision.time_ms or not number or not revision.revision_id:
+            return time_ms <= revision.time_ms
+        return number <= revision.revision_id
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A revision of the new chain."""
+
+    head: Head
+    cells: Cells  # of its row
+
+    def row(self, key: bytes) -> bytes:
+        return schema.revision_row(key, self.head)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge came to."""
+
+    new: int
+    already: int
+    too_big: tuple[str, ...]
+    covers: bool  # a text that was written here has one of the dump above it now
+    stays: bool  # the newest text was written here, and stays
+    sequence: str  # for ``Wiki.settle``
+    stale: tuple[bytes, ...]  # rows of the chain before
+
+
+def places(connection: Connection, key: bytes, newest: Head) -> list[Place]:
+    """The history, oldest first.  O(revisions), without texts."""
+    found = history.chain(connection, key, newest, newest.number, bodies=False, further=(schema.ORIGIN,))
+    return [_place(head, cells) for head, cells in found][::-1]
+
+
+def _place(head: Head, cells: Cells) -> Place:
+    origin = Origin.parse(cells.get(schema.ORIGIN))
+    is_quiet = not cells.get(schema.SIGNED) and cells.get(schema.AUTOLINK) == b"no"
+    return Place(
+        head,
+        time_of(cells),
+        origin,
+        cells.get(schema.REVISION_AUTHOR, b"").decode(errors="replace"),
+        cells.get(schema.REVISION_NOTE, b"").decode(errors="replace"),
+        origin is not None or (is_quiet and bool(cells.get(schema.ATTRIBUTION))),
+    )
+
+
+class HistoryMerge:
+    """The merge of one page: ``add`` its revisions in the order of their times, then ``finish``.
+
+    ``row`` is the page's row as it was read; ``draw`` makes the cells of a new revision from those of the one before.
+    """
+
+    def __init__(self, wiki: Wiki, name: str, key: bytes, row: Cells, there: list[Place], draw: Draw) -> None:
+        self._wiki = wiki
+        self._name = name
+        self._key = key
+        self._row = row
+        self._there = there
+        self._draw = draw
+        self._unmatched = _by_second(there)
+        self._next = 0  # of ``there``: those before it are on the new chain
+        self._changed_at: int | None = None  # of ``there``: the first that is staged anew
+        self._last: Staged | None = None  # of the new chain, once there is one of its own
+        self._last_place: Place | None = None
+        self._waiting: list[Staged] = []
+        self._waiting_chars = 0
+        self._staged: list[bytes] = []
+        self._numbers: dict[int, int] = {}  # of revisions that are staged anew: before -> now
+        self._new = self._already = 0
+        self._too_big: list[str] = []
+        self._reached: tuple[int, int] = (-1, -1)
+        self._ends_with_new = False
+
+    def takes(self, revisions: Sequence[ImportedRevision]) -> bool:
+        """Whether they come behind all that were added."""
+        return not revisions or _order(revisions[0]) >= self._reached
+
+    def add(self, revisions: Sequence[ImportedRevision]) -> None:
+        """Raises StoreAway."""
+        for revision in revisions:
+            self._reached = _order(revision)
+            if self._is_there(revision):
+                self._already += 1
+                continue
+            while self._next < len(self._there) and self._there[self._next].is_before(revision):
+                self._pass_on()
+            self._insert(revision)
+
+    def _is_there(self, revision: ImportedRevision) -> bool:
+        """Each stored revision stands for one of the dump."""
+        second = revision.time_ms // _SAME_SECOND_MS
+        for near in (second, second + 1):
+            candidates = self._unmatched.get(near, [])
+            found = next((place for place in candidates if place.is_of(revision)), None)
+            if found is not None:
+                candidates.remove(found)
+                return True
+        return False
+
+    # --- the new chain -----------------------------------------------------------------------------
+
+    def _pass_on(self) -> None:
+        """The next revision that is there follows."""
+        place = self._there[self._next]
+        if self._changed_at is None:
+            self._last_place = place
+        else:
+            self._put_stored(place, self._cells_of(place.head))
+        self._ends_with_new = False
+        self._next += 1
+
+    def _put_stored(self, place: Place, cells: Cells) -> None:
+        before = self._last
+        at = max(place.origin.time_ms if place.origin else place.time_ms, time_of(before.cells) + 1 if before else 0)
+        created = before.cells.get(schema.CREATED, b"%d" % at) if before else b"%d" % at
+        previous = before.head.token if before else b""
+        again = {**cells, schema.TIME: b"%d" % at, schema.CREATED: created, schema.PREVIOUS: previous}
+        number = before.head.number + 1 if before else self._there[0].head.number
+        head = Head(number, _token(number, again), place.head.history)
+        self._numbers[place.head.number] = number
+        self._put(Staged(head, again))
+
+    def _insert(self, revision: ImportedRevision) -> None:
+        if self._changed_at is None and self._last_place is not None:
+            self._last = Staged(self._last_place.head, self._cells_of(self._last_place.head))
+        before = self._last
+        try:
+            if before is not None:
+                row = {**page_cells_of_revision(before.head, before.cells), schema.VERSIONCOUNT: before.head.pack()}
+                made = self._draw(revision, row, None)
+            else:
+                made = self._draw(revision, {}, self._there[0].head if self._there else None)
+        except PageTooBig as big:
+            self._too_big.append(f"{self._name}: {big}")
+            return
+        if self._changed_at is None:
+            self._changed_at = self._next
+        self._new += 1
+        self._ends_with_new = True
+        self._put(made)
+
+    def _put(self, made: Staged) -> None:
+        self._last = made
+        self._waiting.append(made)
+        self._waiting_chars += sum(map(len, made.cells.values()))
+        if len(self._waiting) >= MERGED_ROWS or self._waiting_chars >= MERGED_CHARS:
+            self._stage()
+
+    def _stage(self) -> None:
+        made = {one.row(self._key): one.cells for one in self._waiting}
+        self._staged += made
+        if made:
+            self._wiki.stage_rows(made)
+        self._waiting, self._waiting_chars = [], 0
+
+    def _cells_of(self, head: Head) -> Cells:
+        row = schema.revision_row(self._key, head)
+        return self._wiki.store.run(lambda c: dict(c.table(schema.REVISIONS).row(row)))
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def finish(self) -> Merged:
+        """Raises Conflict: the page was changed meanwhile, and nothing of this is on its chain."""
+        while self._next < len(self._there):
+            self._pass_on()
+        sequence, stale = "", tuple[bytes, ...]()
+        if self._changed_at is not None and self._last is not None:
+            self._stage()
+            sequence = self._commit(self._last)
+            stale = tuple(schema.revision_row(self._key, place.head) for place in self._there[self._changed_at :])
+        written_here = [place for place in self._there if not place.is_imported]
+        newest_is_ours = bool(self._there) and not self._there[-1].is_imported
+        return Merged(
+            self._new,
+            self._already,
+            tuple(self._too_big),
+            covers=bool(written_here) and newest_is_ours and self._ends_with_new,
+            stays=newest_is_ours and not self._ends_with_new,
+            sequence=sequence,
+            stale=stale,
+        )
+
+    def give_up(self) -> None:
+        """Remove what was staged."""
+        if self._staged:
+            self._wiki.remove_rows(self._staged)
+
+    def _commit(self, last: Staged) -> str:
+        row, key = self._row, self._key
+        at_ms = min(max(time_of(last.cells), stamp_of(row) + 1), schema.TIME_MAX_MS)
+        cells = dict(page_cells_of_revision(last.head, last.cells))
+        cells[schema.NAME] = row.get(schema.NAME, cells[schema.NAME])  # a renamed page has another than its revisions
+        cells[schema.VERSIONCOUNT] = last.head.pack()
+        cells[schema.STAMP] = b"%d" % at_ms
+        hidden = self._hidden()
+        put = self._wiki.store.run(lambda c: _commit(c, key, row, cells, hidden, at_ms, self._wiki.store.is_columnar))
+        if put is None and self._wiki.head(self._name) != last.head:
+            self.give_up()
+            raise Conflict(self._name, self._wiki.page(self._name))
+        if self._wiki.indexes == "application":
+            steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in cells.items())
+            if hidden is not None:
+                steps = (*steps, ChangedCell("put", schema.HIDDEN, at_ms, hidden))
+            now = {**row, **cells, **({schema.HIDDEN: hidden} if hidden is not None else {})}
+            change = Change(schema.PAGES, key, at_ms, "", steps, now, dict(row), attempt=2)
+            self._wiki.store.run(lambda c: run_indexes(c, change))
+            return ""
+        return put or ""
+
+    def _hidden(self) -> bytes | None:
+        """``meta:hidden`` with the new numbers; None: it stays as it is."""
+        held = hidden_in(self._row)
+        now = {self._numbers.get(number, number) for number in held}
+        return b",".join(b"%d" % number for number in sorted(now)) if now != held else None
+
+
+def _order(revision: ImportedRevision) -> tuple[int, int]:
+    return revision.time_ms, revision.revision_id or 0
+
+
+def _by_second(there: Sequence[Place]) -> dict[int, list[Place]]:
+    found: dict[int, list[Place]] = defaultdict(list)
+    for place in there:
+        found[place.order[0] // _SAME_SECOND_MS].append(place)
+    return found
+
+
+def _token(number: int, cells: Cells) -> bytes:
+    def text(column: bytes) -> str:
+        return cells.get(column, b"").decode(errors="replace")
+
+    return revision_token(
+        text(schema.NAME),
+        number,
+        number_in(cells, schema.TIME),
+        text(schema.REVISION_AUTHOR),
+        text(schema.REVISION_NOTE),
+        text(schema.REVISION_BODY),
+        cells.get(schema.PREVIOUS, b""),
+        text(schema.FORMAT),
+        text(schema.LANGUAGE),
+    )
+
+
+def _commit(
+    connection: Connection, key: bytes, row: Cells, cells: Cells, hidden: bytes | None, at_ms: int, is_columnar: bool
+) -> str | None:
+    """The sequence of the change; None: another revision stands there."""
+    expected = row[schema.VERSIONCOUNT]
+    if not is_columnar:
+        table = connection.table(schema.PAGES)
+        if not check_and_put(connection, schema.PAGES, key, schema.VERSIONCOUNT, expected, cells[schema.VERSIONCOUNT]):
+            return None
+        table.put(key, {c: v for c, v in cells.items() if c != schema.VERSIONCOUNT}, timestamp=at_ms)
+        if hidden is not None:
+            table.put(key, {schema.HIDDEN: hidden})
+        return ""
+    held = row.get(schema.HIDDEN)
+    conditions = [
+        Expect(schema.VERSIONCOUNT, expected),
+        Expect.absent(schema.HIDDEN) if not held else Expect(schema.HIDDEN, held),
+    ]
+    puts: list[Operation] = [Put(column, value, at_ms) for column, value in cells.items()]
+    if hidden is not None:
+        puts.append(Put(schema.HIDDEN, hidden))
+    result = connection.table(schema.PAGES).check_and_mutate(key, conditions, puts)
+    return result.sequence if result.applied else None
