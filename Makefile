@@ -4,11 +4,12 @@
 # make compile the hot modules to machine code again, after a change (make test does it too)
 # make idl  the interface definitions parsed again, after a change of a .thrift
 # make client-suites  the test suites of happybase and aiohappybase against our server (SERVERS=1)
+# make java-suites    HBase's own tests of its Thrift gateways against our server (SERVERS=1); needs a JDK and Maven
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# of make run and client-suites; not taken from the environment, where a PORT is often somebody else's
+# of make run, client-suites and java-suites; not taken from the environment, where a PORT is often somebody else's
 DATA      = data
 PORT      = 9090
 WEB_PORT  = 9095
@@ -18,7 +19,7 @@ SERVERS   = 1
 # arguments of pytest for make test, as BUT=--ignore=tests/tidy: all that a make check before it has not run
 BUT =
 
-.PHONY: run test check style types layers collected compile idl client-suites clean help
+.PHONY: run test check style types layers collected compile idl client-suites java-suites clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -64,6 +65,9 @@ collected: $(VENV)/.made-dev
 
 client-suites: $(VENV)/.made-dev
 	@$(BIN)/python tests/client_suites/run --servers $(SERVERS)
+
+java-suites: $(VENV)/.made-dev
+	@$(BIN)/python -m tests.client_suites java --servers $(SERVERS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

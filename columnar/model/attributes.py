@@ -27,6 +27,7 @@ from columnar.model.schema import (
 )
 from columnar.model.written_amounts import bytes_written, seconds_written
 
+_OTHER_COMPRESSIONS: Final = ("LZO", "BZIP2", "LZMA", "BROTLI")  # which HBase has where their libraries are
 OWN_COMPRESSION: Final = "LZ4"  # where our own administration is told nothing; HBase's Thrift says NONE
 
 
@@ -45,6 +46,14 @@ def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
         return text.upper()
 
     return parse
+
+
+def _compression(text: str) -> str:
+    try:
+        return _one_of(COMPRESSIONS)(text)
+    except IllegalArgument as error:
+        hint = "; ZSTD does their work" if text.upper() in _OTHER_COMPRESSIONS else ""
+        raise IllegalArgument(f"{error.text}{hint}") from None
 
 
 def _number(text: str) -> int:
@@ -84,7 +93,7 @@ FAMILY_ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
     "VERSIONS": _Attribute("max_versions", _number, str, "how many versions of a cell are kept"),
     "MIN_VERSIONS": _Attribute("min_versions", _number, str, "so many stay though their time to live is over"),
     "TTL": _Attribute("ttl_s", _seconds, _shown_seconds, "seconds that a cell lives, or FOREVER"),
-    "COMPRESSION": _Attribute("compression", _one_of(COMPRESSIONS), str, ", ".join(COMPRESSIONS)),
+    "COMPRESSION": _Attribute("compression", _compression, str, ", ".join(COMPRESSIONS)),
     "BLOOMFILTER": _Attribute("bloom_filter", _one_of(BLOOM_FILTERS), str, ", ".join(BLOOM_FILTERS)),
     "IN_MEMORY": _Attribute("in_memory", _truth, _shown_truth, "true: a cache that other families cannot use up"),
     "BLOCKCACHE": _Attribute("block_cache", _truth, _shown_truth, "false: blocks are not kept in memory"),

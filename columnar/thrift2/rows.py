@@ -40,12 +40,14 @@ class RowMethods2:
         spec = translate.get_spec(served.schema, tget)
         if tget.existence_only:
             return self._several(ctx, table, [tget], lambda _: Result(row, []), 1)
-        if tget.filterString is not None:
+        if tget.filterString is not None or tget.filterBytes is not None:
             return self._filtered(served, row, tget, spec, ctx.has_gone)
         return self._reads.row(served, row, spec, lambda _, cells: Result(row, translate.cut_by_family(cells, tget)))
 
     async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: HasGone) -> Result:
-        cells = await self._scans.row(served, row, spec, tget.filterString, has_gone)
+        text = translate.filter_of(tget)
+        assert text is not None, "the get has a filter"
+        cells = await self._scans.row(served, row, spec, text, has_gone)
         return Result(row, translate.cut_by_family(cells, tget))
 
     def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
@@ -70,7 +72,7 @@ class RowMethods2:
         for tget in asked:
             rows.append(checked_row(tget.row))
             specs.append(translate.get_spec(served.schema, tget))
-        filters = [tget.filterString for tget in asked]
+        filters = [translate.filter_of(tget) for tget in asked]
 
         cuts = [translate.cut_of(tget) for tget in asked]
         query = RowQuery(

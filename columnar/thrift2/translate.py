@@ -89,8 +89,6 @@ def _read(table: Table, columns: Sequence[Any] | None, time_range: tuple[int, in
 
 
 def get_spec(table: Table, tget: Any) -> ReadSpec:
-    if tget.filterBytes is not None:
-        raise _filter_bytes()
     _check_replica(tget)
     if tget.timestamp is not None:
         if tget.timestamp < 0:
@@ -104,8 +102,16 @@ def get_spec(table: Table, tget: Any) -> ReadSpec:
     return _read(table, tget.columns, time_range, 1 if tget.maxVersions is None else tget.maxVersions)
 
 
-def _filter_bytes() -> IllegalArgument:
-    return IllegalArgument("filterBytes is Java's own form of a filter; write it as filterString")
+def filter_of(asked: Any) -> bytes | None:
+    """The filter string of a TGet or TScan, also of a filter that Java's client has serialised; None: no filter."""
+    if asked.filterBytes is None:
+        text: bytes | None = asked.filterString
+        return text
+    if asked.filterString is not None:
+        raise IllegalArgument("filterString and filterBytes are two filters; send one, which may be a list of filters")
+    from columnar.model.filter_protobufs import filter_string_of  # few clients send them
+
+    return filter_string_of(asked.filterBytes)
 
 
 def cut_of(tget: Any) -> tuple[int, int] | None:
@@ -123,8 +129,6 @@ def cut_by_family(cells: Iterable[tuple[bytes, bytes, int]], tget: Any) -> list[
 
 def scan_spec(table: Table, tscan: Any) -> ScanSpec:
     """``caching``, ``cacheBlocks``, ``readType`` and replicas are the server's or the client's own affair."""
-    if tscan.filterBytes is not None:
-        raise _filter_bytes()
     _check_replica(tscan)
     translate.check_scan_attributes(tscan.attributes)
     if tscan.batchSize is not None and tscan.batchSize < 0 and tscan.batchSize != -1:
@@ -138,7 +142,7 @@ def scan_spec(table: Table, tscan: Any) -> ScanSpec:
         read=replace(spec, family_ranges=ranges),
         reversed=bool(tscan.reversed),
         batch=max(tscan.batchSize or 0, 0),
-        filter_string=tscan.filterString,
+        filter_string=filter_of(tscan),
         limit=max(tscan.limit or 0, 0),
     )
 

@@ -54,6 +54,39 @@ def test_existence_only_answers_without_cells(client: Any) -> None:
         client.get(T, H.TGet(row=b"there", existence_only=True, filterString=b"Nope()"))
 
 
+def java_filter(means: str) -> bytes:
+    """As HBase's client serialises it."""
+    lines = (ROOT / "tests" / "golden" / "java_filters.txt").read_text().splitlines()
+    return next(bytes.fromhex(line.partition("\t")[0]) for line in lines if line.endswith("\t" + means))
+
+
+def test_filters_of_javas_client(client: Any) -> None:
+    for row in (b"row", b"row1", b"row2", b"s"):
+        client.put(T, put(row, cell(b"a", b"p"), cell(b"a", b"q")))
+    rows = [b"row", b"row1", b"row2"]
+    prefix, page = java_filter("PrefixFilter('row')"), java_filter("PageFilter(1)")
+    bare = H.TScan(startRow=b"ro", filterBytes=prefix)
+    assert [one.row for one in client.getScannerResults(T, bare, 9)] == rows
+    scanner = client.openScanner(T, bare)
+    assert [one.row for one in client.getScannerRows(scanner, 9)] == rows
+    client.closeScanner(scanner)
+    both = H.TScan(startRow=b"ro", filterBytes=page)
+    assert [one.row for one in client.getScannerResults(T, both, 9)] == rows[:1]
+    first = H.TGet(row=b"row", filterBytes=java_filter("ColumnCountGetFilter(0)"))
+    assert client.get(T, first).columnValues == []
+    one = H.TGet(row=b"row", filterBytes=java_filter("FirstKeyOnlyFilter()"))
+    assert [found for found, _, _ in cells_of(client.get(T, one))] == [b"a:p"]
+    assert [len(cells_of(found)) for found in client.getMultiple(T, [one, H.TGet(row=b"row")])] == [1, 2]
+    assert client.exists(T, H.TGet(row=b"s", filterBytes=prefix)) is False
+    assert client.existsAll(T, [H.TGet(row=row, filterBytes=prefix) for row in (b"row", b"s")]) == [True, False]
+    with pytest.raises(H.TIOError, match="two filters"):
+        client.get(T, H.TGet(row=b"row", filterString=b"PageFilter(1)", filterBytes=page))
+    with pytest.raises(H.TIOError, match="RandomRowFilter has no form"):
+        client.openScanner(T, H.TScan(filterBytes=java_filter("refused RandomRowFilter")))
+    with pytest.raises(H.TIOError, match="IncompatibleFilterException"):
+        client.openScanner(T, H.TScan(filterBytes=page, batchSize=2))
+
+
 def mutation(**parts: Any) -> Any:
     return H.TRowMutations(b"r", [H.TMutation(**parts)])
 

@@ -262,6 +262,35 @@ def test_what_alter_refuses(shell: Shell, pages: str) -> None:
     shell.out("alter", pages, "--set", "READONLY=")
 
 
+PASTED = """create 'pasted', {NAME => 'a', VERSIONS => '1', EVICT_BLOCKS_ON_CLOSE => 'false', \
+NEW_VERSION_BEHAVIOR => 'false', KEEP_DELETED_CELLS => 'FALSE', CACHE_DATA_ON_WRITE => 'false', \
+DATA_BLOCK_ENCODING => 'NONE', TTL => 'FOREVER', MIN_VERSIONS => '0', REPLICATION_SCOPE => '0', BLOOMFILTER => 'ROW', \
+CACHE_INDEX_ON_WRITE => 'false', IN_MEMORY => 'false', CACHE_BLOOMS_ON_WRITE => 'false', \
+PREFETCH_BLOCKS_ON_OPEN => 'false', COMPRESSION => 'NONE', BLOCKCACHE => 'true', BLOCKSIZE => '65536'},
+ {NAME => 'b', INDEX_BLOCK_ENCODING => 'NONE', VERSIONS => '3', KEEP_DELETED_CELLS => 'FALSE', \
+DATA_BLOCK_ENCODING => 'FAST_DIFF', TTL => '2592000 SECONDS (30 DAYS)', MIN_VERSIONS => '0', REPLICATION_SCOPE => '0', \
+BLOOMFILTER => 'ROWCOL', IN_MEMORY => 'true', COMPRESSION => 'GZ', BLOCKCACHE => 'true', \
+BLOCKSIZE => '65536 B (64KB)', METADATA => {'mykey' => 'a,b=c'}},
+ {TABLE_ATTRIBUTES => {\
+ MAX_FILESIZE => '10737418240 B (10GB)', METADATA => {'hbase.store.file-tracker.impl' => 'DEFAULT'}}}
+"""
+
+
+def test_the_output_of_hbases_describe_makes_a_table(shell: Shell, tmp_path: Path) -> None:
+    script = tmp_path / "schema.txt"
+    script.write_text(PASTED.replace("\\\n", ""))
+    shell.out("shell", str(script))
+    found = shell.json("describe", "pasted")
+    assert found["attributes"] == {"MAX_FILESIZE": "10737418240", "hbase.store.file-tracker.impl": "DEFAULT"}
+    b = found["families"]["b"]
+    assert (b["TTL"], b["BLOCKSIZE"], b["VERSIONS"]) == ("2592000", "65536", "3")
+    assert (b["DATA_BLOCK_ENCODING"], b["METADATA.mykey"], b["COMPRESSION"]) == ("FAST_DIFF", "a,b=c", "GZ")
+    assert "KEEP_DELETED_CELLS" not in b
+    again = [f"{name.lower()}={text}" for name, text in b.items() if "," not in text]
+    shell.out("create", "again", "b:" + ",".join(again))
+    assert shell.json("describe", "again")["families"]["b"] == {k: v for k, v in b.items() if "," not in v}
+
+
 def test_truncate_and_delete_rows(shell: Shell, pages: str) -> None:
     for row in ("a", "b1", "b2", "c"):
         shell.out("put", pages, row, "text:n=1")

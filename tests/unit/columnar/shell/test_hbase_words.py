@@ -67,6 +67,26 @@ def ours(text: str, known: set[str] = KNOWN) -> Ours | Answer | None:
         ("create 't','f', {NUMREGIONS => 15, SPLITALGO => 'HexStringSplit'}", "create t f --splits-hex 15"),
         ("create 't','f', {MAX_FILESIZE => '134217728'}", "create t f --set MAX_FILESIZE=134217728"),
         ("alter 't', NAME => 'f', VERSIONS => 5", "alter t --change f:versions=5"),
+        (
+            "create 't', {NAME => 'f', TTL => '86400 SECONDS (1 DAY)', BLOCKSIZE => '65536 B (64KB)', "
+            "METADATA => {'mykey' => 'a,b', 'CACHE_DATA_ON_WRITE' => 'true'}, CONFIGURATION => {'hbase.x.y' => '2'}}",
+            "create t 'f:ttl=86400 SECONDS (1 DAY),blocksize=65536 B (64KB),METADATA.mykey=a\\x2Cb,"
+            "cache_data_on_write=true,hbase.x.y=2'",
+        ),
+        (
+            "create 't', {TABLE_ATTRIBUTES => {MAX_FILESIZE => '10 GB', METADATA => {'hbase.x' => 'D', 'own' => 'v'}}}"
+            ", {NAME => 'f'}, OWNER => 'me'",
+            "create t f --set 'MAX_FILESIZE=10 GB' --set hbase.x=D --set METADATA.own=v --set OWNER=me",
+        ),
+        (
+            "alter 't', MEMSTORE_FLUSHSIZE => 5, METADATA => {'k' => 'v'}",
+            "alter t --set MEMSTORE_FLUSHSIZE=5 --set METADATA.k=v",
+        ),
+        ("alter 't', METHOD => 'table_att', MAX_FILESIZE => '1 GB'", "alter t --set 'MAX_FILESIZE=1 GB'"),
+        ("create_namespace 'n', {'key' => 'v', 'KEY' => 5}", "namespace create n key=v KEY=5"),
+        ("alter_namespace 'n', {METHOD => 'set', 'key' => 'v'}", "namespace alter n key=v"),
+        ("alter_namespace 'n', METHOD => 'unset', NAME => 'key'", "namespace alter n key="),
+        ("describe_namespace 'n'", "namespace describe n"),
         ("alter 't', 'delete' => 'f'", "alter t --drop f"),
         ("alter 't', {NAME => 'f', METHOD => 'delete'}", "alter t --drop f"),
         ("alter 't', READONLY => true", "alter t --set READONLY=true"),
