@@ -24,7 +24,7 @@ from typing import Final
 
 from wikka_port.markup.mediawiki_inline import heading_of, inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, link_name
-from wikka_port.markup.mediawiki_pieces import Draft, clean, code_block, literal, mono, unescape
+from wikka_port.markup.mediawiki_pieces import JOIN, Draft, clean, code_block, literal, mono, unescape
 from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
 from wikka_port.markup.mediawiki_templates import hidden_table
@@ -223,14 +223,14 @@ def _heading(draft: Draft, line: str) -> str | None:
         return None
     draft.converted["heading"] += 1
     signs = "=" * max(7 - level, 2)
-    return f"{signs}{_guarded_ends(content)}{signs}"
+    return f"{signs}{_guarded_ends(draft, content)}{signs}"
 
 
-def _guarded_ends(content: str) -> str:
+def _guarded_ends(draft: Draft, content: str) -> str:
     """A sign at an end of a heading's text would be one of the heading's own."""
-    if content[-1] == "=":
-        content = content[:-1] + literal("=")
-    return literal("=") + content[1:] if content[0] == "=" else content
+    if draft.edges(content)[1].endswith("="):
+        content = content[:-1] + literal("=") if content[-1] == "=" else content + JOIN
+    return draft.guarded(content) if draft.edges(content)[0].startswith("=") else content
 
 
 def _item(draft: Draft, line: str) -> list[str]:
@@ -243,16 +243,17 @@ def _item(draft: Draft, line: str) -> list[str]:
         term, rest = (body[: end.start()], body[end.end() :]) if end else (body, "")
         shown = inline(draft, term)
         marker = "~" * (depth - 1)
-        items = [f"{marker}**{shown}**" if "**" not in shown else marker + shown] if shown else []
-        return items + ([f"{marker}~{_guarded(inline(draft, rest))}"] if rest.strip() else [])
+        bold = f"**{shown}**" if "**" not in shown else _guarded(draft, shown) if marker else shown
+        items = [marker + bold] if shown else []
+        return items + ([f"{marker}~{_guarded(draft, inline(draft, rest))}"] if rest.strip() else [])
     sign = {"*": "- ", "#": "1) "}.get(prefix[-1], "")
     shown = inline(draft, body)
-    return [f"{'~' * depth}{sign}{shown if sign else _guarded(shown)}"] if shown else []
+    return [f"{'~' * depth}{sign}{shown if sign else _guarded(draft, shown)}"] if shown else []
 
 
-def _guarded(text: str) -> str:
+def _guarded(draft: Draft, text: str) -> str:
     """Text behind ``~`` that could be taken for the marker of a list item."""
-    return literal(text[0]) + text[1:] if _LIKE_A_MARKER.match(text) else text
+    return draft.guarded(text) if _LIKE_A_MARKER.match(draft.edges(text)[0]) else text
 
 
 def _preformatted(draft: Draft, lines: list[str]) -> str:

@@ -10,9 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from wikka_port.markup.mediawiki_pieces import MARK, Draft, collapse, entities, escape, literal, unescape
+from wikka_port.markup.mediawiki_pieces import (
+    EDGE_CHARS,
+    JOIN,
+    Draft,
+    collapse,
+    entities,
+    escape_between,
+    joins,
+    literal,
+    unescape,
+)
 
 _URL_CHARS: Final = '[^\\s\\[\\]<>"{}|\x02\x03]'
 # Every repetition is possessive: what failed once is not tried again in pieces.
@@ -47,9 +58,6 @@ URL_CHARS_MAX: Final = 2000  # what browsers take, and our links
 _LINKABLE: Final = re.compile(r"(?:https?|ftp)://[^\s/]|mailto:.", re.IGNORECASE)
 _URL_DANGER: Final = re.compile(r"""[\s|\[\]"\\]""")
 _LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
-# Two of these in a row are a toggle, a bracket, ...; and so are these unequal pairs.
-_EDGE: Final = frozenset("*/_#%+-[]:={}<>|'@")
-_EDGE_PAIRS: Final = frozenset({"/*", "*/", "#%", "%#", ":/", ":_", ":#", ":+", ':"', ":*"})
 _STYLE_OF_RUN: Final = {2: ("//",), 3: ("**",), 5: ("**", "//")}
 
 
@@ -225,47 +233,58 @@ class _Line:
     def finish(self) -> str:
         while self._open:
             self._end(self._open.pop())
-        merged = self._merged()
-        out = []
-        for position, (is_text, string) in enumerate(merged):
-            if is_text:
-                before = self._neighbour(merged[position - 1][1], -1) if position else ""
-                after = self._neighbour(merged[position + 1][1], 0) if position + 1 < len(merged) else ""
-                out.append(self._escaped(string, before, after))
-            else:
-                out.append(string)
+        runs = self._runs()
+        edges = [
+            (run.text[:EDGE_CHARS], run.text[-EDGE_CHARS:]) if run.is_text else self._draft.edges(run.text)
+            for run in runs
+        ]
+        out: list[str] = []
+        for position, run in enumerate(runs):
+            before, after = edges[max(position - EDGE_CHARS, 0) : position], edges[position + 1 :][:EDGE_CHARS]
+            if run.is_text:
+                left = _collected([tail for _, tail in before], last=True)
+                right = _collected([head for head, _ in after], last=False)
+                out.append(escape_between(left, run.text, right, cell=self._cell, marks=run.empty))
+                continue
+            # Our own markup is made to stand side by side; what is in a mark may be the author's.
+            is_mark = position > 0 and "\x02" in (runs[position - 1].text[-1:].replace("\x03", "\x02"), run.text[0])
+            if is_mark and not runs[position - 1].is_text and joins(before[-1][1], edges[position][0]):
+                out.append(JOIN)
+            out += (*(mark for _, mark in run.empty), run.text)
         return collapse("".join(out)).strip(" ")
 
-    def _neighbour(self, markup: str, end: int) -> str:
-        """The character of ``markup`` at that end, looking into marks; "?" if that leads too far."""
-        for _ in range(3):
-            if not markup or markup[end] not in "\x02\x03":
-                return markup[end] if markup else ""
-            marks = MARK.findall(markup)
-            markup = self._draft.pieces[int(marks[end])].inline
-        return "?"
-
-    def _merged(self) -> list[tuple[bool, str]]:
-        """Neighbouring texts as one: what a tag stood between may be a pair now."""
-        merged: list[tuple[bool, list[str]]] = []
+    def _runs(self) -> list[_Run]:
+        """Neighbouring texts as one: what a tag stood between, or a mark of nothing, may be a pair now."""
+        runs: list[_Run] = []
+        waiting: list[str] = []  # marks of nothing behind what is no text
         for is_text, string in self._parts:
-            if merged and is_text and merged[-1][0]:
-                merged[-1][1].append(string)
+            if not is_text and string[0] == "\x02" and not self._draft.edges(string)[0]:
+                if runs and runs[-1].is_text:
+                    runs[-1].empty.append((len(runs[-1].text), string))
+                else:
+                    waiting.append(string)
+            elif is_text and runs and runs[-1].is_text:
+                runs[-1].text += string
             else:
-                merged.append((is_text, [string]))
-        return [(is_text, "".join(strings)) for is_text, strings in merged]
-
-    def _escaped(self, text: str, before: str, after: str) -> str:
-        """``before``, ``after``: the character of our markup there, which a single one of the text must not join."""
-        head = tail = ""
-        if _joins(before, text[0], text[0]):
-            head, text = literal(text[0]), text[1:]
-        if text and _joins(text[-1], after, text[-1]):
-            text, tail = text[:-1], literal(text[-1])
-        return head + escape(text, cell=self._cell) + tail
+                runs.append(_Run(is_text, string, [(0, mark) for mark in waiting]))
+                waiting = []
+        if waiting:
+            runs.append(_Run(True, "", [(0, mark) for mark in waiting]))
+        return runs
 
 
-def _joins(left: str, right: str, typed: str) -> bool:
-    if typed not in _EDGE or not left or not right:
-        return False
-    return left == right or left + right in _EDGE_PAIRS or "?" in (left, right)
+@dataclass(slots=True)
+class _Run:
+    is_text: bool
+    text: str
+    empty: list[tuple[int, str]]  # marks of nothing, and before which character they stand
+
+
+def _collected(parts: list[str], *, last: bool) -> str:
+    """EDGE_CHARS of what stands together there."""
+    found = ""
+    for part in reversed(parts) if last else parts:
+        found = part + found if last else found + part
+        if len(found) >= EDGE_CHARS:
+            break
+    return found[-EDGE_CHARS:] if last else found[:EDGE_CHARS]

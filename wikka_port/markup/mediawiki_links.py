@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from wikka_port.markup.mediawiki_inline import inline, plain_label
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, collapse, escape, mono, unescape
+from wikka_port.markup.mediawiki_pieces import Draft, Piece, apart, collapse, escape, mono, unescape
 from wikka_port.markup.mediawiki_titles import Dialect, Target
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
@@ -33,12 +33,12 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
     """The link ``[[head|label]]trail``; None if it is none.  ``label`` may hold marks and line breaks."""
     head = unescape(head)
     if _URL.match(head.strip()):
-        return _address(draft, head, label)
+        return _address(draft, head, label, trail)
     target = draft.dialect.target(head)
     if target is None:
         return None
     if target.kind == "file":
-        return _image(draft, target, label)
+        return _image(draft, target, label, trail)
     if target.kind == "category":
         draft.categories.setdefault(target.title, plain_label(draft, target.title.partition(":")[2]))
         draft.converted["category"] += 1
@@ -50,10 +50,10 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
     return _labelled(draft, target, head, label, trail)
 
 
-def _address(draft: Draft, head: str, label: str | None) -> Piece:
+def _address(draft: Draft, head: str, label: str | None, trail: str) -> Piece:
     """``[[http://x y]]``: an address in one pair of brackets too many."""
     text = "[" + head.strip() + (" " + label if label is not None else "") + "]"
-    return Piece(inline(draft, collapse(text)), collapse(plain_label(draft, text)))
+    return Piece(apart(inline(draft, collapse(text) + trail)), collapse(plain_label(draft, text)) + trail)
 
 
 def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail: str) -> Piece:
@@ -74,7 +74,7 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
         section = _NAME_DANGER.sub(_reference, target.section)
         return Piece(f"{before}[[#{section} | {_LABEL_DANGER.sub(_reference, shown)}]]{after}", shown)
     draft.unconverted[f"{target.kind} link"] += 1
-    return Piece(f"{before}{escape(shown, cell=True)}{after}", shown)
+    return Piece(f"{before}{apart(escape(shown, cell=True))}{after}", shown)
 
 
 def _pipe_trick(head: str) -> str:
@@ -116,12 +116,16 @@ def picture(dialect: Dialect, name: str, words: str = "") -> str:
     return f"[[{url} | picture: {_LABEL_DANGER.sub(_reference, name)}]]"
 
 
-def _image(draft: Draft, target: Target, label: str | None) -> Piece:
-    """An image is its caption behind a link to the picture, or behind the picture: a dump has no files."""
+def _image(draft: Draft, target: Target, label: str | None, trail: str) -> Piece:
+    """An image is its caption behind a link to the picture, or behind the picture: a dump has no files.
+
+    ``trail``: the letters behind it, which are no part of it.
+    """
     draft.unconverted["image"] += 1
     parts = [part.strip() for part in label.split("|")] if label is not None else []
     captions = [part for part in parts if part and not _IMAGE_OPTION.fullmatch(part)]
     caption = captions[-1] if captions else ""
     marker = picture(draft.dialect, target.title, plain_label(draft, caption))
     text = f"{marker} {inline(draft, collapse(caption), cell=True)}".strip() if caption else marker
-    return Piece(text, plain_label(draft, caption) or target.title, block=text)
+    text += trail
+    return Piece(apart(text), (plain_label(draft, caption) or target.title) + trail, block=text)

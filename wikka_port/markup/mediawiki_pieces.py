@@ -8,6 +8,8 @@ Invariants:
     I1. A mark stands in one place only, so the expanded text is linear in the pieces.
     I2. ``inline`` and ``plain`` of a piece hold no line break; ``plain`` holds no mark.
     I3. Text of the author goes into a piece only through ``literal`` or ``escape``.
+    I4. No double quote of the author's begins or ends a piece: all others may, and whoever puts a piece beside a text
+        or a piece guards the text as it will be joined (``Draft.edges``, ``escape_between``, ``JOIN``).
 
 Knows nothing of MediaWiki's syntax.
 """
@@ -16,8 +18,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,7 +34,7 @@ _ENTITY: Final = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Z
 _DANGER: Final = re.compile(
     r"""([*/_#%'+£¥@"{}\[\]=<>`|])\1+       # toggles, brackets, cells and comments are pairs
       | \[\^ | /\* | \*/ | \#% | %\# | -{3,} | ~ | \|.\| | ::c::
-      | (?:(?<=[A-Za-z])|(?<=[cC]2)):(?=\S)  # after the name of another wiki
+      | (?:(?<=[A-Za-z])|(?<=[cC]2)):(?=[^\s<>"|\[\]{}`\\^])  # after the name of another wiki
       | <(?=map\b) | &(?=\#?\w+;)           # mind maps, shown entities""",
     re.VERBOSE,
 )
@@ -43,6 +45,9 @@ _CELL_DANGER: Final = re.compile(
     re.VERBOSE,
 )
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
+_REACH: Final = 4  # characters of markup before its last one
+EDGE_CHARS: Final = 40  # of a neighbour: longer than whatever two texts can make together
+JOIN: Final = '""""'  # a literal of nothing: what stands on its two sides is not read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Draft:
     dialect: Dialect
     title: str
     pieces: list[Piece] = field(default_factory=list)
+    ends: list[tuple[str, str]] = field(default_factory=list)  # of the pieces: first and last EDGE_CHARS
     links: dict[str, None] = field(default_factory=dict)  # a set that keeps its order; full after ``expand``
     categories: dict[str, str] = field(default_factory=dict)  # page -> label
     languages: dict[str, None] = field(default_factory=dict)
@@ -77,8 +83,31 @@ class Draft:
     unconverted: Counter[str] = field(default_factory=Counter)
 
     def mark(self, piece: Piece) -> str:
+        self.ends.append(self.edges(piece.inline))
         self.pieces.append(piece)
         return f"\x02{len(self.pieces) - 1}\x03"
+
+    def edges(self, text: str) -> tuple[str, str]:
+        """The first and the last EDGE_CHARS of ``text`` as it will be; both are the whole of what is shorter."""
+        if "\x02" not in text:
+            return text[:EDGE_CHARS], text[-EDGE_CHARS:]
+        parts = MARK.split(text)
+        head = tail = ""
+        for position, part in enumerate(parts):
+            head += part if position % 2 == 0 else self.ends[int(part)][0]
+            if len(head) >= EDGE_CHARS:
+                break
+        for position in range(len(parts) - 1, -1, -1):
+            tail = (parts[position] if position % 2 == 0 else self.ends[int(parts[position])][1]) + tail
+            if len(tail) >= EDGE_CHARS:
+                break
+        return head[:EDGE_CHARS], tail[-EDGE_CHARS:]
+
+    def guarded(self, text: str) -> str:
+        """``text`` so that its first character means nothing where a list item, a cell or a heading begins."""
+        if not text:
+            return text
+        return JOIN + text if text[0] == "\x02" else literal(text[0]) + text[1:]
 
     def blocks_of(self, line: str) -> list[str] | None:
         """The blocks of a line that holds nothing but marks of pieces that can stand alone."""
@@ -157,6 +186,68 @@ def mono(text: str) -> str:
 def escape(text: str, *, cell: bool = False) -> str:
     """Running text, decoded already, with what would look like our markup made literal."""
     return (_CELL_DANGER if cell else _DANGER).sub(lambda match: literal(match[0]), text)
+
+
+def escape_between(
+    before: str, text: str, after: str, *, cell: bool = False, marks: Sequence[tuple[int, str]] = ()
+) -> str:
+    """As ``escape``, where ``text`` will stand between two others: what they make together is no markup either.
+
+    ``marks`` of nothing are put where they stood, by the number of characters before them, and part no pair.
+    """
+    joined, start, end = before + text + after, len(before), len(before) + len(text)
+    out: list[str] = []
+    position, waiting = start, deque(marks)
+
+    def plain(stop: int) -> None:
+        nonlocal position
+        while waiting and start + waiting[0][0] <= stop:
+            place, mark = waiting.popleft()
+            out.extend((joined[position : max(start + place, position)], mark))
+            position = max(start + place, position)
+        out.append(joined[position:stop])
+        position = stop
+
+    danger = _CELL_DANGER if cell else _DANGER
+    last = min(_reach(danger, joined, start), end)
+    if last > start:
+        out.append(literal(joined[start:last]))
+        position = last
+    for match in danger.finditer(joined, position):
+        if match.start() >= end:
+            break
+        plain(match.start())
+        position = min(match.end(), end)
+        out.append(literal(joined[match.start() : position]))
+    plain(end)
+    return "".join(out)
+
+
+def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:
+    """Where markup ends that begins before ``border``; at most there: none reaches beyond it."""
+    found = (danger.match(joined, begin) for begin in range(max(border - _REACH, 0), border))
+    return max((match.end() for match in found if match is not None), default=border)
+
+
+def joins(before: str, after: str) -> bool:
+    """Whether the end of one text and the begin of another are markup together."""
+    joined, border = before + after, len(before)
+    if _reach(_DANGER, joined, border) > border:
+        return (before[-1:], after[:1]) != ('"', '"')  # both are ends of literals (I4)
+    ahead = _DANGER.match(joined, border - 1) if before else None  # one that looks ahead
+    return ahead is not None and _DANGER.match(before, border - 1) is None
+
+
+def apart(text: str) -> str:
+    """``text`` of ours as a piece (I4).  An odd number of double quotes at its end has one that is the author's."""
+    if (len(text) - len(text.rstrip('"'))) % 2:
+        text = text[:-1] + literal('"')
+    return literal('"') + text[1:] if (len(text) - len(text.lstrip('"'))) % 2 else text
+
+
+def cell_text(draft: Draft, text: str) -> str:
+    """What stands in a cell: its begin is not read as attributes of the cell."""
+    return draft.guarded(text) if draft.edges(text)[0][:1] in ("(", "{") else text
 
 
 def code_block(text: str, language: str = "") -> str:

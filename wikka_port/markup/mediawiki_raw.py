@@ -6,6 +6,7 @@ Knows nothing of where they begin and end.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import inline
@@ -14,6 +15,7 @@ from wikka_port.markup.mediawiki_pieces import (
     PLAIN_CHARS_MAX,
     Draft,
     Piece,
+    apart,
     code_block,
     collapse,
     escape,
@@ -31,16 +33,19 @@ _DATA: Final = (
 )
 TAGS: Final = ("nowiki", "pre", "gallery", *_LISTINGS, *_FORMULAS, *_DATA)
 
+Read = Callable[[str], str]
+_OPTION: Final = re.compile(r"\s*(?:alt|link|page|lang|class)\s*=[^|\[\]{}]*+\|")
 _LANGUAGE: Final = re.compile(r"""lang\s*=\s*["']?([A-Za-z0-9+#-]{1,24})""", re.IGNORECASE)
 
 
-def raw(draft: Draft, name: str, attributes: str, content: str) -> Piece:
+def raw(draft: Draft, name: str, attributes: str, content: str, read: Read) -> Piece:
+    """``read`` makes marks of what closes in a line: captions are wikitext."""
     plain = collapse(content.strip()[:PLAIN_CHARS_MAX]).replace("\n", " ")
     if name == "nowiki":
         draft.converted["nowiki"] += 1
         return Piece(_shown(content), collapse(unescape(content))[:PLAIN_CHARS_MAX])
     if name == "gallery":
-        return _gallery(draft, content)
+        return _gallery(draft, content, read)
     if name in _FORMULAS:
         draft.unconverted["formula"] += 1
         return Piece(mono(content), plain)
@@ -73,13 +78,20 @@ def _shown(content: str) -> str:
     )
 
 
-def _gallery(draft: Draft, content: str) -> Piece:
+def _gallery(draft: Draft, content: str, read: Read) -> Piece:
     draft.unconverted["gallery"] += 1
     items = []
     for line in content.split("\n"):
         name, _, caption = line.strip().partition("|")
         if name.strip():
             shown = picture(draft.dialect, unescape(name.partition(":")[2].strip() or name.strip()))
-            items.append(f"{shown} {inline(draft, caption, cell=True)}".strip())
+            items.append(f"{shown} {inline(draft, read(_captions(caption)), cell=True)}".strip())
     block = "\n".join(f"~- {item}" for item in items)
-    return Piece(" --- ".join(items), "", block=block)
+    return Piece(apart(" --- ".join(items)), "", block=block)
+
+
+def _captions(text: str) -> str:
+    """Without the options before it, which galleries have since MediaWiki 1.17."""
+    while option := _OPTION.match(text):
+        text = text[option.end() :]
+    return text

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, collapse, entities, escape
+from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, apart, collapse, entities, escape
 from wikka_port.markup.mediawiki_templates import Call, made_of, note_of
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
@@ -135,14 +135,19 @@ class _Scan:
         name = match["raw"].lower()
         attributes = match["attributes"]
         if attributes.endswith("/"):
+            self._add(self._draft.mark(Piece("", block="")))  # the texts on its sides stand together, and are no markup
             return match.end()
         closing = self._closing(rf"</{name}\s*+>", match.end())
         if closing is None:
             self._add(match[0])
             return match.end()
         content = self._text[match.end() : closing.start()]
-        self._add(self._draft.mark(mediawiki_raw.raw(self._draft, name, attributes, content)))
+        self._add(self._draft.mark(mediawiki_raw.raw(self._draft, name, attributes, content, self._caption)))
         return closing.end()
+
+    def _caption(self, text: str) -> str:
+        """A line of a gallery, which lies in this text and cannot hold another gallery."""
+        return scan(self._draft, text)
 
     # -- templates ------------------------------------------------------------------
 
@@ -204,7 +209,7 @@ class _Scan:
             return self._place_notes()
         if call.title in _OWN_NAME:
             draft.converted["name of the page"] += 1
-            return draft.mark(Piece(escape(draft.title, cell=True), draft.title))
+            return draft.mark(Piece(apart(escape(draft.title, cell=True)), draft.title))
         note = note_of(call)
         if note is not None:
             return self._note(note[0], collapse(note[1]))

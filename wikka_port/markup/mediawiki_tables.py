@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import BREAK, heading_of, inline
-from wikka_port.markup.mediawiki_pieces import Draft, literal
+from wikka_port.markup.mediawiki_pieces import Draft, cell_text
 
 OPENING: Final = re.compile(r"[ \t:*#;]*\{\|")
 SPAN_MAX: Final = 1000  # what browsers take
@@ -65,7 +65,7 @@ def table(draft: Draft, lines: list[str]) -> str:
         elif depth:
             _flatten(made, text)
         else:
-            _line(made, text)
+            _line(made, text, is_indented=line[:1] in (" ", "\t"))
     rows = [_row(draft, row) for row in made.rows if row]
     if made.caption is not None:
         rows.insert(0, f"|?|{_content(draft, made.caption.lines)}||")
@@ -82,7 +82,7 @@ def _flatten(made: _Table, text: str) -> None:
     made.open.lines += ["", text]
 
 
-def _line(made: _Table, text: str) -> None:
+def _line(made: _Table, text: str, *, is_indented: bool) -> None:
     if text.startswith("|}"):
         rest = text[2:].strip()
         if rest:  # what stands behind the end would be lost
@@ -102,7 +102,7 @@ def _line(made: _Table, text: str) -> None:
             made.open = _Cell(header, attributes, [content])
             made.rows[-1].append(made.open)
     elif made.open is not None:
-        made.open.lines.append(text)
+        made.open.lines.append(" " + text if is_indented else text)
     elif text:  # before the first cell: attributes of a template, mostly
         made.open = _Cell(False, "", [text])
         made.rows[-1].append(made.open)
@@ -134,17 +134,14 @@ def _content(draft: Draft, lines: list[str]) -> str:
         if not text:
             again = False
             continue
-        shown, own_line = _cell_line(draft, text, begins_line=number > 0)
+        shown, own_line = _cell_line(draft, text, begins_line=number > 0 and line[:1] != " ")
         if not shown:
             continue
         if out:
             out.append(" " if again and not own_line else f" {BREAK} ")
         out.append(shown)
         again = not own_line
-    content = "".join(out)
-    if content[:1] in ("(", "{"):  # would be read as attributes of the cell
-        content = literal(content[0]) + content[1:]
-    return content or " "
+    return cell_text(draft, "".join(out)) or " "
 
 
 def _cell_line(draft: Draft, text: str, *, begins_line: bool) -> tuple[str, bool]:

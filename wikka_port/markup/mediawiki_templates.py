@@ -21,7 +21,7 @@ from typing import Final
 
 from wikka_port.markup.mediawiki_inline import inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, picture
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, collapse, literal, unescape
+from wikka_port.markup.mediawiki_pieces import Draft, Piece, apart, cell_text, collapse, literal, unescape
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
 FOLDED: Final = "|!|(c:folded)||"
@@ -131,7 +131,7 @@ def _shown(draft: Draft, value: str) -> str:
 
 def _piece(draft: Draft, value: str) -> Piece:
     shown = _shown(draft, value)
-    return Piece(shown, plain_label(draft, value), block=shown)
+    return Piece(apart(shown), plain_label(draft, value), block=shown)
 
 
 # -- words --------------------------------------------------------------------------------------
@@ -246,9 +246,11 @@ def _infobox(draft: Draft, call: Call) -> Piece | None:
         return None
     rows = [(inline(draft, key.replace("_", " "), cell=True), _shown(draft, value)) for key, value in values.items()]
     rows = [(key, value) for key, value in rows if value]
-    table = [FOLDED, f"|?|{inline(draft, call.title, cell=True)}||", *(f"|=|{key}||{value}||" for key, value in rows)]
+    title = cell_text(draft, inline(draft, call.title, cell=True))
+    cells = [(cell_text(draft, key), cell_text(draft, value)) for key, value in rows]
+    table = [FOLDED, f"|?|{title}||", *(f"|=|{key}||{value}||" for key, value in cells)]
     line = " · ".join(f"{key}: {value}" for key, value in rows)
-    return Piece(line, plain_label(draft, call.value("name")), block="\n".join(table) if rows else "")
+    return Piece(apart(line), plain_label(draft, call.value("name")), block="\n".join(table) if rows else "")
 
 
 _Maker = Callable[[Draft, Call], Piece | None]
