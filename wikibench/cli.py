@@ -1,8 +1,8 @@
 """The ``wikibench`` command: synth, replay, search; the place that puts everything together.
 
 Exit status: 0 done and every requirement met, 1 a requirement missed, 2 wrong usage or
-nothing to replay against, 3 the run is not valid (whatever was met), 130 ended by Ctrl-C (the
-report is written all the same).
+nothing to replay against, 3 the run is not valid (whatever was met), 4 a fault of wikibench
+itself, 130 ended by Ctrl-C (the report is written all the same); see ``statuses``.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from .live import print_summary
 from .options import Duration, Requirements, Share, load_options
 from .pacing import Pace, planned_seconds
 from .popularity import EDITS, UNIFORM, VIEWS, by_rank
+from .report import require_writable, write_report
 from .requirements import Requirement
 from .search_policy import SearchPlan, Try, best_rate, next_rate
+from .statuses import INTERRUPTED, MET, MISSED, NOT_VALID, Statuses
 from .summary import Json, Replay
 from .synth import Recipe, size_of, synthesize
 from .target import parse_target
 from .titles import titles_of_file, titles_of_wiki
 from .trace_file import write_trace
 
-MET, MISSED, NOT_VALID, INTERRUPTED = 0, 1, 3, 130
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=Statuses, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="wikibench")
 def main() -> None:
     """Replay a Wikipedia-style trace against any wiki, open loop, and say honestly how long visitors waited.
@@ -155,15 +156,16 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
             None if given["max_gap"] is None else round(given["max_gap"] * 1e6),
             given["loop"],
         )
+        if report is not None:
+            require_writable(report)
         run = Experiment.prepared(trace, target, given, pace.max_gap_us)
         result = run.go(pace, "replay")
     summary = run.summary(result, required, pace)
     print_summary(Console(), summary)
     _tell_about_trace(run, pace)
     if report is not None:
-        from .report import write_report
-
-        click.echo(f"report: {write_report(report, summary, result)}")
+        with _errors_told():
+            click.echo(f"report: {write_report(report, summary, result)}")
     if result.ending == "interrupted":
         sys.exit(INTERRUPTED)
     if not summary["valid"]:
@@ -198,6 +200,8 @@ def search(
     with _errors_told():
         if not required:
             raise PlanError("--require is empty: what is a rate to keep?")
+        if report is not None:
+            require_writable(report)
         run = Experiment.prepared(trace, target, given, None, hopeless_s=HOPELESS_LATENESS_S)
         while len(tries) < SEARCH_TRIES:
             rate = next_rate([one for one, _, _ in tries], policy)
@@ -214,10 +218,9 @@ def search(
     best = best_rate([one for one, _, _ in tries])
     _print_tries([(one, summary) for one, _, summary in tries], best)
     if report is not None and best is not None:
-        from .report import write_report
-
         _, result, summary = next(row for row in tries if row[0] == Try(best, True))
-        click.echo(f"report: {write_report(report, summary, result)}")
+        with _errors_told():
+            click.echo(f"report: {write_report(report, summary, result)}")
     if interrupted:
         sys.exit(INTERRUPTED)
     above = [(one.rate, summary["valid"]) for one, _, summary in tries if best is None or one.rate > best]

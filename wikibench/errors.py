@@ -5,6 +5,8 @@ Each exception carries fields and makes its one line of text from them.
 
 from __future__ import annotations
 
+from .secrets import without_login
+
 EXCERPT_CHARS = 120  # of an offending line: enough to find it, short enough for a terminal
 
 
@@ -21,6 +23,15 @@ class TraceError(WikibenchError):
         self.why = why
         shown = text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…"
         super().__init__(f"trace line {line_number}: {why}: {shown!r}")
+
+
+class TraceFileError(WikibenchError):
+    """The caller's file cannot be read as a trace, or as page names."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path}: {why}")
 
 
 class RequirementError(WikibenchError):
@@ -66,9 +77,19 @@ class TargetError(WikibenchError):
     """The target's address cannot be used, or nothing there answers as needed."""
 
     def __init__(self, url: str, why: str) -> None:
-        self.url = url
+        self.url = without_login(url)
         self.why = why
-        super().__init__(f"{url}: {why}")
+        super().__init__(f"{self.url}: {why}")
+
+
+class UnresolvedError(TargetError):
+    """The name of the target cannot be resolved: its spelling or the resolver is at fault, not the address."""
+
+    def __init__(self, url: str, host: str, why: str) -> None:
+        self.host = host
+        super().__init__(
+            url, f"the name {host} cannot be resolved ({why}): look at its spelling and at the name server"
+        )
 
 
 class PlanError(WikibenchError):

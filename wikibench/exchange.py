@@ -83,6 +83,8 @@ class Wire:
                 return await _read(response, keep)
         except TimeoutError:
             return NoAnswer(Outcome.TIMEOUT, "no whole answer within the timeout")
+        except aiohttp.ClientConnectorDNSError as error:
+            return NoAnswer(Outcome.REFUSED, f"the name {error.host} cannot be resolved: {error.os_error.strerror}")
         except aiohttp.ClientConnectorError as error:
             return NoAnswer(Outcome.REFUSED, str(error))
         except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -22,6 +23,7 @@ from .paths import Layout, page_name, parse_rewrite
 from .report import environment
 from .requirements import Requirement
 from .run import replay
+from .secrets import redacted, shown_words
 from .summary import Json, Replay, judge_all, summarize
 from .target import Target, parse_target, require_loopback
 from .trace_file import TraceFile
@@ -47,6 +49,7 @@ class Experiment:
     ) -> Experiment:
         """Read the trace and look at the target; the errors of ``errors``."""
         found = parse_target(target)
+        headers = found.headers(given["headers"])
         if not given["allow_remote"]:
             require_loopback(found)
         trace = TraceFile.opened(
@@ -56,15 +59,15 @@ class Experiment:
         shape = shape_of(trace.read(), max_gap_us)
         if not shape.requests:
             raise PlanError(f"{path}: no request to replay")
-        require_answer(found)
+        require_answer(found, headers)
         load = Load(
             found,
             layout,
             seed=given["seed"],
             names=_names(trace, layout),
             expect_404=given["expect_404"],
-            headers=given["headers"],
-            allow_edits=_require_consent(found, layout, trace, given),
+            headers=headers,
+            allow_edits=_require_consent(found, layout, trace, {**given, "headers": headers}),
             warm_up_s=given["warm_up"],
             timeout_s=given["timeout"],
             open_requests=given["open_requests"],
@@ -83,7 +86,7 @@ class Experiment:
     def summary(self, result: Replay, required: tuple[Requirement, ...], pace: Pace) -> Json:
         about = {
             "target": self.target.url(""),
-            "command_line": shlex.join(["wikibench", *sys.argv[1:]]),
+            "command_line": shlex.join(["wikibench", *shown_words(sys.argv[1:])]),
             "seed": self.load.seed,
             "trace": {
                 "file": self.path,
@@ -103,7 +106,13 @@ class Experiment:
             },
             "environment": environment(),
         }
-        return summarize(result, judge_all(required, result), about, why_not_valid(result, self._late_ms))
+        found = summarize(result, judge_all(required, result), about, why_not_valid(result, self._late_ms))
+        return cast("Json", redacted(found, _secrets(self.load.headers)))
+
+
+def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:
+    """The values of headers, and their parts: ``Bearer`` is none, what stands behind it is one."""
+    return [part for _, value in headers for part in (value, *value.split()[1:])]
 
 
 def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ at is the target, or nothing.  Whatever the target answers, a mistake ends in a 
 
 from __future__ import annotations
 
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -13,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from . import __version__
 from .bodies import is_of_a_replay
-from .errors import TargetError
+from .errors import TargetError, UnresolvedError
 from .forms import find_edit_form
 from .limits import EDIT_LOOK_S, EDIT_LOOKS, FORM_BYTES, TIMEOUT_S
 from .paths import Layout, page_name
@@ -52,14 +54,17 @@ def look(url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), ti
         error.close()
         return Page(error.code, "", b"")
     except OSError as error:
-        raise TargetError(url, f"nothing answers ({getattr(error, 'reason', error)})") from error
+        why = getattr(error, "reason", error)
+        if isinstance(why, socket.gaierror):
+            raise UnresolvedError(url, urlsplit(url).hostname or "", why.strerror or str(why)) from error
+        raise TargetError(url, f"nothing answers ({why})") from error
     except (HTTPException, ValueError) as error:
         raise TargetError(url, f"what answers does not speak HTTP ({type(error).__name__}: {error})") from error
 
 
-def require_answer(target: Target) -> None:
+def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> None:
     """A wiki that is not there is wrong usage, not a thousand failures."""
-    look(target.url("/"))
+    look(target.url("/"), headers=headers)
 
 
 def pages_of_others(

@@ -106,10 +106,15 @@ class Injector:
             await self._until(planned.start_s)
             if self.open >= self.load.open_requests:
                 blocked_until_s = await self._slot(planned, deadline_s)
+            else:
+                self._waited(planned, blocked_until_s)
             if self.load.hopeless_s is not None and self.now_s() - planned.start_s > self.load.hopeless_s:
                 self.stop("overloaded")
             if self.ending != "complete":
-                self._give_up([planned, *takewhile(self._is_due, rest)])
+                behind = list(takewhile(self._is_due, rest))
+                for other in behind:
+                    self._waited(other, blocked_until_s)
+                self._give_up([planned, *behind])
                 return
             if self.open >= self.load.open_requests:
                 self._unsent(planned, Outcome.UNSENT, "its turn had not come when the drain ended")
@@ -143,8 +148,13 @@ class Injector:
             except TimeoutError:
                 break
         free_s = self.now_s()
-        record_us(self.slot_wait, round((free_s - planned.start_s) * 1e6))
+        self._waited(planned, free_s)
         return free_s
+
+    def _waited(self, planned: Planned, free_s: float) -> None:
+        """Count the wait of a request that came before a slot was free at ``free_s``, at the head or behind it."""
+        if planned.start_s < free_s:
+            record_us(self.slot_wait, round((free_s - planned.start_s) * 1e6))
 
     def _unsent(self, planned: Planned, outcome: Outcome, why: str) -> None:
         now_s, start_s, request = self.now_s(), planned.start_s, planned.request

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -28,6 +29,13 @@ def environment() -> Json:
         "python": platform.python_version(),
         "wikibench_http_client": f"aiohttp {metadata.version('aiohttp')}",
     }
+
+
+def require_writable(folder: Path) -> None:
+    """Make the folder, and see that files can be written in it: before the load, not behind it.  Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def write_report(folder: Path, summary: Json, replay: Replay) -> Path:

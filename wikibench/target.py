@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from .errors import TargetError, UnsafeTargetError
+from .errors import TargetError, UnresolvedError, UnsafeTargetError
+from .secrets import basic
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +22,17 @@ class Target:
 
     origin: str
     prefix: str = ""
+    login: str = ""  # the value of an Authorization header, where the address has a name and a password
 
     def url(self, path: str) -> str:
         return self.origin + self.prefix + path
+
+    def headers(self, given: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """The ``given`` ones, and the login of the address where they have none."""
+        known = tuple(given)
+        if not self.login or any(name.lower() == "authorization" for name, _ in known):
+            return known
+        return (*known, ("Authorization", self.login))
 
 
 def parse_target(url: str) -> Target:
@@ -35,16 +45,20 @@ def parse_target(url: str) -> Target:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TargetError(url, "not an address of the form http://127.0.0.1:8080")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return Target(f"{parts.scheme}://{host}" + (f":{port}" if port else ""), parts.path.rstrip("/"))
+    login = basic(unquote(parts.username or ""), unquote(parts.password or "")) if "@" in parts.netloc else ""
+    return Target(f"{parts.scheme}://{host}" + (f":{port}" if port else ""), parts.path.rstrip("/"), login)
 
 
 def require_loopback(target: Target) -> None:
-    """Raise UnsafeTargetError unless every address of the target's name is on this machine."""
+    """Raise UnsafeTargetError unless every address of the target's name is on this machine.
+
+    Raises UnresolvedError for a name without an address.
+    """
     host = urlsplit(target.origin).hostname or ""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        found = []
+    except (OSError, UnicodeError) as error:
+        raise UnresolvedError(target.origin, host, getattr(error, "strerror", None) or str(error)) from error
     addresses = tuple(sorted({str(entry[4][0]) for entry in found}))
-    if not addresses or not all(ipaddress.ip_address(address).is_loopback for address in addresses):
+    if not all(ipaddress.ip_address(address).is_loopback for address in addresses):
         raise UnsafeTargetError(host, () if addresses == (host,) else addresses)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .errors import TargetError
+from .errors import TargetError, TraceFileError
 from .first_look import look
 from .limits import TITLES_BYTES
 from .target import Target
@@ -18,14 +18,17 @@ ROUTE = "/api/titles"
 
 def titles_of_file(path: Path) -> list[str]:
     """The names in ``path``, without empty lines and repeats, in file order."""
-    return _distinct(path.read_text(encoding="utf-8"))
+    try:
+        return _distinct(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise TraceFileError(str(path), f"page names are UTF-8, one a line ({error})") from error
 
 
 def titles_of_wiki(target: Target) -> list[str]:
     """The names of all pages of the wiki; raises TargetError where it does not tell them."""
     url = target.url(ROUTE)
     way_out = "; write the page names into a file, one a line, and give it with --titles"
-    page = look(url, most=TITLES_BYTES + 1)
+    page = look(url, most=TITLES_BYTES + 1, headers=target.headers(()))
     if page.status != 200:
         raise TargetError(url, f"this wiki does not list its pages here (status {page.status}){way_out}")
     if page.kind != "text/plain":

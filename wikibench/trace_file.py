@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from .errors import TraceError
+from .errors import TraceError, TraceFileError
 from .limits import BAD_LINES_KEPT
 from .paths import host_of
 from .trace import Request, format_line, in_order, parse
@@ -82,6 +83,18 @@ def write_trace(path: str, requests: Iterable[Request]) -> int:
 
 @contextmanager
 def _lines(path: str) -> Iterator[IO[str]]:
+    """Raises TraceFileError for a gzip file that is cut or damaged, wherever in it that is found."""
+    try:
+        with _opened(path) as file:
+            yield file
+    except EOFError as error:
+        raise TraceFileError(path, "the gzip file is cut: its end is missing; fetch or make it again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise TraceFileError(path, f"the gzip file is damaged or none: {error}") from error
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[str]]:
     # real traces hold bytes that are no UTF-8; they must come out as they went in
     if path == STDIN:
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]

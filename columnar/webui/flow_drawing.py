@@ -19,7 +19,12 @@ WIDTH: Final = 358  # of a phone's page
 ROW: Final = 44
 LEFT: Final = 70  # of the texts; arcs stand beside them
 RIGHT: Final = 318
-NAME_LETTERS: Final = 26
+NAME_WIDTH: Final = RIGHT - LEFT - 10  # of names and figures: arcs that lead back stand behind them
+NAME_SIZE: Final = 14
+FIGURES_SIZE: Final = 12
+# Widths of letters in parts of their size, in the widest of the usual fonts; all others count as MIDDLE.
+MIDDLE: Final = 0.64
+_WIDTHS: Final = {**dict.fromkeys("ijlItfr.,:;|!'()[]/ -", 0.42), **dict.fromkeys("mwMWQO@%", 1.0)}
 FLOWS_DRAWN: Final = 100
 
 
@@ -56,13 +61,14 @@ def drawing_of(looks: Sequence[FlowLook]) -> Drawing:
         table = text.partition("/")[0]
         if table not in places:
             places[table] = len(rows)
-            rows.append(Row(_y(len(rows)), _short(table), ""))
+            rows.append(Row(_y(len(rows)), fitted(table, NAME_SIZE), ""))
         return places[table]
 
     for look in order:
         sources = {place(text) for text in look.reads}
         at = len(rows)
-        rows.append(Row(_y(at), _short(f"{look.kind} {look.name}"), _figures(look), bool(look.dead or look.error)))
+        name = fitted(f"{look.kind} {look.name}", NAME_SIZE)
+        rows.append(Row(_y(at), name, fitted(_figures(look), FIGURES_SIZE), bool(look.dead or look.error)))
         edges += [(source, at) for source in sorted(sources)]
         edges += [(at, target) for target in sorted({place(text) for text in (*look.writes, *look.seen)})]
     arcs = tuple(_arc(a, b) for a, b in edges)
@@ -75,8 +81,22 @@ def _figures(look: FlowLook) -> str:
     return f"{measure.rate_per_s:,.1f}/s, {lag}" + (f", {measure.note}" if measure.note else "")
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= NAME_LETTERS else text[: NAME_LETTERS - 1] + "…"
+def fitted(text: str, size: int, width: int = NAME_WIDTH) -> str:
+    """The text, or as much of its beginning as is not wider than ``width`` pixels in letters of ``size``."""
+    if sum(map(_width, text)) * size <= width:
+        return text
+    left = width / size - 1.0  # for the dots
+    for at, letter in enumerate(text):
+        left -= _width(letter)
+        if left < 0:
+            return text[:at].rstrip() + "…"
+    return text
+
+
+def _width(letter: str) -> float:
+    if letter in _WIDTHS:
+        return _WIDTHS[letter]
+    return MIDDLE if ord(letter) < 0x1100 else 1.05  # letters of the Far East are squares
 
 
 def _y(row: int) -> int:

@@ -8,6 +8,7 @@ through a template that escapes (tables, rows and error texts come from stranger
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
@@ -269,7 +271,16 @@ def environment() -> Environment:
             "unanswered": unanswered.remark,
         }
     )
+    made.filters["key"] = unbroken
     return made
+
+
+_BYTE: Final = re.compile(r"(\\x[0-9A-Fa-f]{2})")
+
+
+def unbroken(text: str) -> Markup:
+    """A row key as ``shown`` writes it, which a browser breaks before and behind ``\\x00`` rather than within."""
+    return Markup("<wbr>").join(part for part in _BYTE.split(text) if part)
 
 
 @cache

@@ -14,6 +14,7 @@ from columnar.model.measures import Family
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.flow_drawing import RIGHT
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
 T = TypeVar("T")
@@ -35,6 +36,18 @@ class TwoServers:
             ),
             FlowLook("view", "posts_by_author", ("posts/t",), ("posts_by_author/v",), rate_per_s=9.0, idle_s=2.0),
             FlowLook("trigger", "back", ("mail/f",), ("posts/t",)),
+            FlowLook(
+                "trigger",
+                "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
+                ("posts/t",),
+                ("mmmmmmmmmmmmmmmmmmmmmmmmmmmmmm/f",),
+                (),
+                "paused",
+                123_456_789,
+                86_400.0,
+                1_234_567.8,
+                dead=12_345,
+            ),
         ]
         return looks, ["s2"]
 
@@ -96,6 +109,21 @@ def test_nothing_sticks_out_of_a_phone(browser: Any, site: str, scheme: str) -> 
     finally:
         context.close()
     assert faults == [], "the page keeps its own rules about styles and images"
+
+
+def test_texts_of_flows_end_before_the_curves_that_lead_back(browser: Any, site: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    try:
+        page.goto(f"{site}/flows")
+        ends = page.locator("svg.flows text").evaluate_all(
+            "all => all.map(one => one.getBBox().x + one.getBBox().width)"
+        )
+        assert len(ends) > 8
+        assert max(ends) <= RIGHT
+        assert any("…" in text for text in page.locator("svg.flows text").all_text_contents())
+    finally:
+        context.close()
 
 
 def brightness(color: str) -> float:

@@ -136,6 +136,9 @@ def test_the_page_keeps_to_its_own_policy(served: Served) -> None:
         "/health",
         "/where",
         "/servers",
+        "/transitions",
+        "/decisions",
+        "/flows",
     }
     assert all(served.get(path).status_code == 200 for path in linked)
 

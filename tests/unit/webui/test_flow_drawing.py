@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from columnar.model import flow_look
 from columnar.model.flow_look import FlowLook, merged
-from columnar.webui.flow_drawing import FLOWS_DRAWN, ROW, drawing_of
+from columnar.webui.flow_drawing import FLOWS_DRAWN, ROW, drawing_of, fitted
 
 THERE = FlowLook("trigger", "there", ("a/f",), ("b",), rate_per_s=2.0, runs=(0.0, 3.0) + (0.0,) * 15 + (1.0,))
 BACK = FlowLook("trigger", "back", ("b/f",), (), ("a/f",), "paused", 5, 1.5, dead=1)
@@ -22,6 +24,16 @@ def test_places_and_flows_stand_in_the_order_of_the_data() -> None:
     assert drawing.height == ROW * 4
     ill = [row for row in drawing.rows if row.is_ill]
     assert [row.figures for row in ill] == ["0.0/s, lag 5 (1.5 s), paused, 1 dead"]
+
+
+@pytest.mark.parametrize(
+    "text", ["m" * 60, "W" * 60, "i" * 60, "posts", "表" * 60, "", "12,345,678.9/s, lag 99 (1.0 s), paused"]
+)
+def test_texts_are_as_wide_as_the_drawing_has_room_for(text: str) -> None:
+    shown = fitted(text, 14)
+    assert shown == text or (shown.endswith("…") and text.startswith(shown[:-1]))
+    assert (len(shown) > 12) == (len(text) > 12)
+    assert fitted(shown, 14) == shown
 
 
 def test_a_drawing_is_bounded() -> None:

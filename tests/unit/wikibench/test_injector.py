@@ -112,3 +112,20 @@ def test_with_four_in_the_air_the_wait_of_the_others_still_counts_and_is_the_wik
     assert at_least(result.recorder.response(), 250) == pytest.approx(50, abs=1)
     assert result.slot_wait.get_max_value() == pytest.approx(480_000, abs=EXACTLY_US)
     assert result.own_lateness.get_max_value() <= EXACTLY_US
+
+
+def test_all_who_had_to_wait_for_a_slot_are_counted_not_those_at_the_head_alone() -> None:
+    """All answers come at 0.9 s: of the hundred that came in the stall four are sent, and all others wait."""
+    result = replay_in_own_time(open_requests=4)
+    assert result.slot_wait.get_total_count() == pytest.approx(96, abs=1)
+    assert at_least(result.slot_wait, 240) == pytest.approx(48, abs=2)
+
+
+def test_those_that_were_never_sent_have_waited_too() -> None:
+    requests = [Request(1_000_000 + n, "http://w/Page", VIEW) for n in range(2)]
+    pace, shape = Pace(rate=RATE, even=True, duration_s=0.8, loop=True), shape_of(requests)
+    given = Load(parse_target("http://127.0.0.1:1"), planned_s=0.8, open_requests=4, drain_s=0.0, hopeless_s=None)
+    with asyncio.Runner(loop_factory=OwnLoop) as runner:
+        injector = Injector(given, runner.get_loop().time, lambda _: StallingWiki())
+        runner.run(injector.run(plan(lambda: requests, pace, shape)))
+    assert injector.slot_wait.get_total_count() == pytest.approx(76, abs=2), "0.4 s of 200 a second, but for four"

@@ -1,0 +1,114 @@
+"""Exit statuses of wikibench: 1 is a requirement missed, and nothing else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tests.integration.test_wikibench_replay import command, trace_of
+from tests.support.fake_wiki import FakeWiki
+from wikibench import cli
+from wikibench.trace import VIEW
+from wikibench.trace_file import write_trace
+
+
+@pytest.fixture
+def wiki() -> Iterator[FakeWiki]:
+    with FakeWiki() as wiki:
+        yield wiki
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    path = str(tmp_path / "a.trace.gz")
+    write_trace(path, trace_of(*[(f"Page{n}", VIEW) for n in range(50)]))
+    return path
+
+
+@pytest.mark.parametrize("window", [(), ("--sort-window", "10")], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no gzip", "cut in its head"])
+def test_a_damaged_trace(wiki: FakeWiki, trace: str, damage: str, window: tuple[str, ...]) -> None:
+    data = Path(trace).read_bytes()
+    damaged = {
+        "cut": data[:-20],
+        "flipped": data[:40] + bytes([data[40] ^ 0xFF]) + data[41:],
+        "no gzip": gzip.decompress(data),
+        "cut in its head": data[:5],
+    }
+    Path(trace).write_bytes(damaged[damage])
+    result = command("replay", trace, "--target", wiki.url, *window)
+    assert result.exit_code == 2
+    assert "gzip" in result.output
+    assert trace in result.output
+    assert "Traceback" not in result.output
+
+
+def test_page_names_that_are_no_text(tmp_path: Path) -> None:
+    names = tmp_path / "names"
+    names.write_bytes(b"A\xff\n")
+    result = command("synth", "--titles", names, "--out", tmp_path / "t", "--requests", "5", "--rate", "5")
+    assert result.exit_code == 2
+    assert "UTF-8" in result.output
+
+
+@pytest.mark.parametrize("command_line", [("replay",), ("search", "--require", "p95<1s")], ids=["replay", "search"])
+def test_a_report_that_cannot_be_written_is_said_before_the_load(
+    wiki: FakeWiki, trace: str, tmp_path: Path, command_line: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("x")
+    result = command(*command_line, trace, "--target", wiki.url, "--report", tmp_path / "file" / "below")
+    assert result.exit_code == 2
+    assert wiki.gets == []
+
+
+def test_a_fault_of_ours_is_no_requirement_missed(monkeypatch: pytest.MonkeyPatch, trace: str, wiki: FakeWiki) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(cli, "print_summary", fails)
+    assert command("replay", trace, "--target", wiki.url).exit_code == 4
+
+
+@pytest.mark.parametrize("ending", [click.Abort, KeyboardInterrupt])
+def test_ctrl_c_at_any_moment_is_130(
+    monkeypatch: pytest.MonkeyPatch, trace: str, wiki: FakeWiki, ending: type[BaseException]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise ending
+
+    monkeypatch.setattr(cli.Experiment, "prepared", interrupted)
+    assert command("replay", trace, "--target", wiki.url).exit_code == 130
+
+
+def test_a_name_that_cannot_be_resolved_is_not_called_another_machine(
+    monkeypatch: pytest.MonkeyPatch, trace: str
+) -> None:
+    def unknown(*_: Any, **__: Any) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    for more in ((), ("--allow-remote",)):
+        result = command("replay", trace, "--target", "http://wikki.example:8080", *more)
+        assert result.exit_code == 2
+        assert "wikki.example cannot be resolved (Name or service not known)" in " ".join(result.output.split())
+        assert "not this machine" not in result.output
+    assert command("replay", trace, "--target", f"http://{'a' * 70}.example").exit_code == 2
+
+
+def test_no_secret_is_in_a_report(wiki: FakeWiki, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = wiki.url.replace("http://", "http://bob:hunter22@")
+    words = ["replay", trace, "--target", target, "--header", "X-Token: Bearer SECRET123", "--report", tmp_path / "out"]
+    monkeypatch.setattr("sys.argv", ["wikibench", *map(str, words)])
+    result = command(*words)
+    assert result.exit_code == 0, result.output
+    page, data = ((tmp_path / "out" / name).read_text() for name in ("report.html", "report.json"))
+    for secret in ("SECRET123", "hunter22", "Ym9iOmh1bnRlcjIy"):
+        assert secret not in page + data + result.output
+    assert "X-Token: …" in json.loads(data)["command_line"]

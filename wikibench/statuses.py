@@ -1,0 +1,44 @@
+"""Exit statuses: each means one thing, whatever ends a command.
+
+0 done and every requirement met, 1 a requirement missed, 2 wrong usage or nothing to replay against, 3 the run is not
+valid, 4 a fault of wikibench itself, 130 ended by Ctrl-C.  click and Python end with 1 what nobody caught, which would
+be a requirement missed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any, Final
+
+import click
+
+MET, MISSED, WRONG_USAGE, NOT_VALID, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+_BROKEN_PIPE: Final = 141  # as a shell says it of a program that SIGPIPE ended
+
+
+class Statuses(click.Group):
+    """The group of commands; its ``main`` ends the process."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **options)
+        sys.exit(self._status(*args, **options))
+
+    def _status(self, *args: Any, **options: Any) -> int:
+        try:
+            ended = super().main(*args, standalone_mode=False, **options)
+        except click.ClickException as mistake:
+            mistake.show()
+            return WRONG_USAGE
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("Aborted!", err=True)
+            return INTERRUPTED
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes
+            return _BROKEN_PIPE
+        except Exception:  # noqa: BLE001 - whatever it is, it is no requirement missed
+            traceback.print_exc()
+            return FAULT
+        return ended if isinstance(ended, int) else MET
