@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
+from columnar import log_lines
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
@@ -141,6 +142,7 @@ class Status:
     held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
     flows: tuple[FlowLook, ...] = ()  # of every kind
+    log_lines_dropped: int = 0
 
 
 class Looks(Protocol):
@@ -200,6 +202,7 @@ def gather(sources: Sources) -> Status:
         open_scanners=len(sources.scanners),
         commits=sources.commits(),
         slow_requests=sources.slow_requests(),
+        log_lines_dropped=log_lines.dropped(),
         tables=tuple(_table(served, list(islice(states, len(served.regions)))) for served in tables),
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),

@@ -1,8 +1,8 @@
 """Each public name of ``columnar.model`` is read by something that acts: no attribute is only computed and tested.
 
 A name is read if code outside the model names it, or the body of a name of the model that is read itself, other than
-its own.  A member of a class is read as an attribute, or named by a codec as a string; a keyword that makes a value is no
-reading.  Members are told apart by name alone, not by class.
+its own.  A member of a class is read as an attribute, or named by a codec as a string; a keyword that makes a value
+reads nothing.  Members are told apart by name alone, not by class.
 """
 
 from __future__ import annotations
