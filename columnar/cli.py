@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from columnar.standard_streams import open_closed_streams
 from columnar.version import VERSION
 
 if TYPE_CHECKING:
@@ -113,6 +114,10 @@ class _Subcommands(click.Group):
         names = [name for name in _SUBCOMMANDS if name.startswith(incomplete)]
         items = [CompletionItem(name, help=_SUBCOMMANDS[name][1]) for name in names]
         return items + click.Command.shell_complete(self, ctx, incomplete)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        open_closed_streams()
+        return super().main(*args, **extra)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

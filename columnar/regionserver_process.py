@@ -33,10 +33,11 @@ import time
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from columnar.child_processes import die_with_parent
 from columnar.config import AHEAD, RegionServerConfig
 from columnar.coordination.beat import Beat, packed
 from columnar.errors import ColumnarError
-from columnar.log_lines import log_to_stderr
+from columnar.log_lines import flush, log_to_stderr
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
 from columnar.regionserver import ClusterServer
 from columnar.storage.descriptors import raise_limit
@@ -47,19 +48,10 @@ BEAT_S: Final = 0.5
 SEEN_S: Final = 0.1  # between two looks at the loop
 CANNOT_START: Final = 2
 ORPHANED: Final = 3
-_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+GONE_S: Final = 0.05  # for the last line of one that must not answer any more
 _PR_SET_NAME: Final = 15
 SPARE: Final = "columnar spare"
 _NAME_BYTES: Final = 15
-
-
-def die_with_parent() -> None:
-    """SIGKILL when the thread that started this process ends; nothing where the kernel has no such thing."""
-    if sys.platform != "linux":
-        return
-    import ctypes  # Linux alone needs it
-
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def show_as(name: str) -> None:
@@ -74,7 +66,7 @@ def show_as(name: str) -> None:
 def _gone(why: str) -> NoReturn:
     """Nothing may be answered any more: another server may own the regions by now."""
     _log.error("the master has gone (%s): this server ends", why)
-    logging.shutdown()
+    flush(GONE_S)
     os._exit(ORPHANED)
 
 

@@ -22,14 +22,13 @@ import logging
 import os
 import signal
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from columnar.background_compiling import BackgroundCompiling
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
-from columnar.log_lines import log_to_stderr
+from columnar.log_lines import complain, log_to_stderr, say
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
 from columnar.standalone import Standalone
 from columnar.storage.descriptors import raise_limit
@@ -50,7 +49,7 @@ def run(config: StandaloneConfig, log_level: str) -> int:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config))
     except ColumnarError as error:
-        print(f"columnar: {error.text}", file=sys.stderr)  # noqa: T201 - a person reads this, not the log
+        complain(f"columnar: {error.text}")
         return CANNOT_START
 
 
@@ -68,9 +67,8 @@ async def _serve(config: StandaloneConfig) -> int:
     web = served_at(bound, sources, store.doors.tls, store.doors.visitors) if bound is not None else None
     if store.doors.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.doors.tls.certificate.renew)
-    with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
-        _log.info("hot modules: %s", compiling.state())
-        print(_ready_line(config, store, web), flush=True)  # noqa: T201 - the one line that scripts wait for
+    _log.info("hot modules: %s", compiling.state())
+    say(_ready_line(config, store, web))
     if web is not None:
         await web.start()
     compiling.start()

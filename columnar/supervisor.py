@@ -22,6 +22,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from columnar import log_lines
 from columnar.accepting import Port, Returns
 from columnar.cluster_host import ClusterHost
 from columnar.cluster_owners import ClusterOwners
@@ -327,6 +328,7 @@ class Supervisor:
             disabled=frozenset(name for name, entry in tables.items() if not entry.enabled),
             moves=tuple((reason.value, count) for reason, count in tallies.moves.items()),
             pauses=tuple((reason.value, pauses.numbers) for reason, pauses in tallies.pauses.items()),
+            log_lines_dropped=log_lines.dropped(),
             planning=self._planner.times.numbers,
         )
 

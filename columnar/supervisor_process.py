@@ -18,12 +18,11 @@ import logging
 import os
 import signal
 import sys
-from contextlib import suppress
 
 from columnar.background_compiling import BackgroundCompiling
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
-from columnar.log_lines import log_to_stderr
+from columnar.log_lines import complain, log_to_stderr, say
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
 from columnar.standalone_process import CANNOT_START, stop_on_signals, warn_of_the_open
 from columnar.storage.descriptors import raise_limit
@@ -41,7 +40,7 @@ def run(config: StandaloneConfig, count: int, log_level: str) -> int:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config, count, log_level))
     except ColumnarError as error:
-        print(f"columnar: {error.text}", file=sys.stderr)  # noqa: T201 - a person reads this, not the log
+        complain(f"columnar: {error.text}")
         return CANNOT_START
 
 
@@ -57,9 +56,8 @@ async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     if config.tls_cert:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.renew_certificate)
-    with suppress(BrokenPipeError):  # whoever started us no longer listens: serve all the same
-        _log.info("hot modules: %s", compiling.state())
-        print(_ready_line(config, store, count), flush=True)  # noqa: T201 - the one line that scripts wait for
+    _log.info("hot modules: %s", compiling.state())
+    say(_ready_line(config, store, count))
     compiling.start()  # for this process and its servers: once for all
     calm_collector()
     giving_back = asyncio.create_task(give_back_memory())

@@ -7,10 +7,11 @@ or the store could not be reached.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from columnar.standard_streams import open_closed_streams
 from wikka_port.interwiki_file import BadInterwiki, load_from_environment
 
 _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, short help
@@ -48,6 +49,10 @@ class _Subcommands(click.Group):
         module, _, attribute = _SUBCOMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        open_closed_streams()
+        return super().main(*args, **extra)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -19,11 +19,13 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
+from columnar.log_lines import complain
 from columnar.model.effect import Effect
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.fresh_source import forget
@@ -227,7 +229,11 @@ def main() -> None:
     sys.path.insert(0, os.getcwd())
     link = socket.socket(fileno=given.link)
     link.set_inheritable(False)  # a program that a trigger starts must not keep the socket open
-    Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
+    try:
+        Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
+    except BaseException:  # noqa: BLE001 - the process ends, whether anybody reads why or not
+        complain(traceback.format_exc())
+        os._exit(1)
     os._exit(0)  # calls may be running; the store delivers them again
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.families import log_lines_dropped
 
 
 def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Family]:
@@ -16,6 +17,7 @@ def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Famil
     look = status.look
     yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
     yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)
+    yield log_lines_dropped(status.log_lines_dropped)
     yield from _of_servers(status, silent)
     yield from _of_tables(status)
     yield by_label("columnar_transitions", GAUGE, "Regions on their way, waiting, or failed.", "kind", status.kinds)

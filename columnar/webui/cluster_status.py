@@ -22,6 +22,7 @@ class ClusterStatus:
     pauses: tuple[tuple[str, tuple[float, ...]], ...] = ()  # of these regions, by why: samples of a histogram
     hot_modules: str = ""  # how they run, in words
     has_triggers_page: bool = False  # a process that is alone shows its triggers on its first page
+    log_lines_dropped: int = 0  # of the master's own process
     planning: tuple[float, ...] = ()  # rounds of the planner: the sample of a histogram
 
     @property

@@ -26,7 +26,12 @@ def of_process(status: Status) -> Iterator[Family]:
     yield by_label("columnar_held_bytes", GAUGE, about, "what", status.held)
     yield single("columnar_commits", COUNTER, "Group commits: fsyncs of the log.", status.commits)
     yield single("columnar_slow_requests", COUNTER, "Requests slower than --slow-ms.", status.slow_requests)
+    yield log_lines_dropped(status.log_lines_dropped)
     yield from _requests(status)
+
+
+def log_lines_dropped(lines: int) -> Family:
+    return single("columnar_log_lines_dropped", COUNTER, "Lines of the log that nobody has read in time.", lines)
 
 
 def _requests(status: Status) -> Iterator[Family]:

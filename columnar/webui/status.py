@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
+from columnar import log_lines
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
@@ -143,6 +144,7 @@ class Status:
     flows: tuple[FlowLook, ...] = ()  # of every kind
     faults: tuple[str, ...] = ()  # what an operator must end
     unwritable_regions: int = 0  # they cannot be written
+    log_lines_dropped: int = 0
 
 
 class Looks(Protocol):
@@ -202,6 +204,7 @@ def gather(sources: Sources) -> Status:
         open_scanners=len(sources.scanners),
         commits=sources.commits(),
         slow_requests=sources.slow_requests(),
+        log_lines_dropped=log_lines.dropped(),
         tables=tuple(_table(served, list(islice(states, len(served.regions)))) for served in tables),
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),

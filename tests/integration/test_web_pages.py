@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import requests
 
+from columnar import log_lines
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.config import StandaloneConfig
@@ -154,7 +155,7 @@ def test_a_length_that_is_said_in_two_ways_is_refused_and_what_follows_is_no_req
     assert b"not both" in answer
 
 
-def test_metrics_count_what_was_done(served: Served) -> None:
+def test_metrics_count_what_was_done(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = served.metrics()
     assert metrics['columnar_requests_total{method="mutateRows",outcome="ok"}'] == 1
     assert metrics['columnar_requests_total{method="getRowWithColumns",outcome="NoSuchColumnFamily"}'] == 1
@@ -169,6 +170,9 @@ def test_metrics_count_what_was_done(served: Served) -> None:
     assert metrics["columnar_open_scanners"] == 0
     assert metrics["columnar_commits_total"] >= 1
     assert metrics["columnar_slow_requests_total"] >= 3  # every one is, with a bound of 0 ms
+    assert metrics["columnar_log_lines_dropped_total"] == 0
+    monkeypatch.setattr(log_lines, "dropped", lambda: 7)
+    assert served.metrics()["columnar_log_lines_dropped_total"] == 7
     assert metrics["process_resident_memory_bytes"] > 1_000_000
 
 

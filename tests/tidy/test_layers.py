@@ -73,7 +73,14 @@ STRANGERS: list[set[str]] = [
 ]
 # What may be imported from outside the store, by package.
 OUTSIDE: dict[str, tuple[str, ...]] = {
-    "wikka_port": ("columnar.client", "columnar.triggers.api", "columnar.errors"),
+    "wikka_port": (
+        "columnar.client",
+        "columnar.triggers.api",
+        "columnar.errors",
+        "columnar.log_lines",
+        "columnar.standard_streams",
+        "columnar.child_processes",
+    ),
     "wikibench": (),
 }
 

@@ -5,7 +5,8 @@
     a second one: both are killed at once, exit 130; what was acknowledged is on disk
     one of the two ends by itself: the other is stopped too; exit 1
 
-The children are in sessions of their own: a Ctrl-C of the terminal reaches this process alone.
+The children are in sessions of their own: a Ctrl-C of the terminal reaches this process alone.  On Linux they stop in
+order, too, where this process is killed.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from columnar.child_processes import before_exec
+from columnar.log_lines import complain, say
 from wikka_port.commands.admin_link import first_admin_link
 from wikka_port.commands.serving_options import as_arguments, serving_options, speak_the_language
-from wikka_port.commands.store_options import errors, open_wiki
+from wikka_port.commands.store_options import open_wiki
 from wikka_port.first_pages import write_first_pages
 from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
 
@@ -106,10 +109,10 @@ def run(
         _say_where(host, port, store, web_port, data, written, link)
         _watch(children)
     except _Stopped:
-        click.echo("Stopping; Ctrl-C again stops at once.")
+        say("Stopping; Ctrl-C again stops at once.")
         _stop(children)
     except _Ended as ended:
-        errors.print(f"wikka: {ended}", markup=False)
+        complain(f"wikka: {ended}")
         _stop(children)
         raise SystemExit(1) from None
     except BaseException:
@@ -129,7 +132,13 @@ def _wiki_command(store: str, host: str, port: int, serving: Mapping[str, Any]) 
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=before_exec(),
+    )
 
 
 def _stop_on_signals(children: list[subprocess.Popen[bytes]]) -> None:
@@ -178,13 +187,13 @@ def _await_ready_line(child: subprocess.Popen[bytes], what: str, patience_s: flo
 
 def _say_where(host: str, port: int, store: str, web_port: int, data: str, written: int, link: str | None) -> None:
     if written:
-        click.echo(f"A new wiki, with {written} pages to begin with.")
-    click.echo(f"The wiki:         {_address(host, port)}/")
-    click.echo(f"The store:        {store}" + (f", status at http://127.0.0.1:{web_port}/" if web_port > 0 else ""))
-    click.echo(f"The data is in    {os.path.abspath(data)}")
+        say(f"A new wiki, with {written} pages to begin with.")
+    say(f"The wiki:         {_address(host, port)}/")
+    say(f"The store:        {store}" + (f", status at http://127.0.0.1:{web_port}/" if web_port > 0 else ""))
+    say(f"The data is in    {os.path.abspath(data)}")
     if link:
-        click.echo(f"No administrator yet. A person who opens this address becomes one, once:\n  {link}")
-    click.echo("Ctrl-C stops both.")
+        say(f"No administrator yet. A person who opens this address becomes one, once:\n  {link}")
+    say("Ctrl-C stops both.")
 
 
 def _address(host: str, port: int) -> str:
@@ -207,7 +216,7 @@ def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
         try:
             child.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            errors.print(f"wikka: process {child.pid} did not end after {STOP_S:.0f} s: killed")
+            complain(f"wikka: process {child.pid} did not end after {STOP_S:.0f} s: killed")
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
 import click
 
 from columnar.client import ClientTls
+from columnar.log_lines import log_to_stderr, say
 from wikka_port.commands.account_options import taken_accounts
 from wikka_port.commands.serving_options import serving_options, speak_the_language
 from wikka_port.commands.store_options import address_of, checked_tls, store_options
@@ -30,7 +30,7 @@ def serve(
     store: str, indexes: Any, tls: ClientTls | None, secret_file: Path | None, log_level: str, **given: Any
 ) -> None:
     """Serve the wiki until Ctrl-C or SIGTERM; a second one ends it at once."""
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr(log_level.upper())
     store_host, store_port = address_of(store)
     speak_the_language(given)
     accounts = taken_accounts(given)
@@ -45,7 +45,7 @@ def serve(
         **given,
     )
     try:
-        status = serve_wiki(config, lambda url: click.echo(f"wikka ready {url} store={store}"))
+        status = serve_wiki(config, lambda url: say(f"wikka ready {url} store={store}"))
     except (PortTaken, NewerFolder) as refused:
         raise click.ClickException(str(refused)) from None
     raise SystemExit(status)

@@ -1,0 +1,164 @@
+"""The queue of log lines: nobody waits for a reader that stalls, lost lines are counted and named."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from columnar.limits import LOG_LINE_BYTES
+from columnar.log_lines import LineQueue, OneLine, QueuedLines
+
+WAIT_S = 20.0
+
+
+class Pipe:
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe()
+        self.queue = LineQueue(self.writing, bound_bytes=2_000)
+
+    def fill(self) -> int:
+        """Until it takes no byte more; how many."""
+        os.set_blocking(self.writing, False)
+        count = 0
+        try:
+            while True:
+                count += os.write(self.writing, b"x" * 4_096)
+        except BlockingIOError:
+            pass
+        try:
+            while True:
+                count += os.write(self.writing, b"x")
+        except BlockingIOError:
+            pass
+        os.set_blocking(self.writing, True)
+        return count
+
+    def read(self, count: int) -> bytes:
+        found = b""
+        while len(found) < count:
+            found += os.read(self.reading, count - len(found))
+        return found
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    os.close(made.reading)
+    assert made.queue.flush(WAIT_S)
+    os.close(made.writing)
+
+
+def test_lines_come_whole_and_in_order(pipe: Pipe) -> None:
+    for number in range(300):
+        pipe.queue.put(f"{number:05}")
+        if number % 100 == 99:
+            assert pipe.queue.flush(WAIT_S)
+    assert pipe.read(300 * 6).split() == [b"%05d" % number for number in range(300)]
+    assert pipe.queue.dropped == 0
+
+
+def test_a_stalled_reader_stalls_nobody_and_lost_lines_are_counted(pipe: Pipe) -> None:
+    filled = pipe.fill()
+    for _ in range(1_000):
+        pipe.queue.put("a" * 99)  # 100 bytes with its end: 20 of them have room
+    assert pipe.queue.dropped == 980
+    assert not pipe.queue.flush(0.01)
+    pipe.read(filled)
+    assert pipe.queue.flush(WAIT_S)
+    assert pipe.read(20 * 100) == (b"a" * 99 + b"\n") * 20
+    pipe.queue.put("the next one")
+    pipe.queue.put("and one more")
+    assert pipe.queue.flush(WAIT_S)
+    expected = b"(980 lines dropped: nobody read them) the next one\nand one more\n"
+    assert pipe.read(len(expected)) == expected
+    assert pipe.queue.dropped == 980
+
+
+def test_a_long_line_is_cut(pipe: Pipe) -> None:
+    queue = LineQueue(pipe.writing)
+    size = LOG_LINE_BYTES + 10
+    expected = b"b" * LOG_LINE_BYTES + b"... (%d bytes)\n" % size
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read(len(expected))))
+    reader.start()
+    queue.put("b" * size)
+    reader.join(WAIT_S)
+    assert found == [expected]
+
+
+def test_a_reader_that_has_gone_costs_the_line_alone() -> None:
+    tries: list[bytes] = []
+
+    def write(_descriptor: int, data: bytes) -> int:
+        tries.append(data)
+        raise OSError(errno.EPIPE, "nobody")
+
+    queue = LineQueue(1, write=write)
+    queue.put("one")
+    assert queue.flush(WAIT_S)
+    queue.put("two")
+    assert queue.flush(WAIT_S)
+    assert (tries, queue.dropped) == ([b"one\n", b"two\n"], 2)
+
+
+def test_a_descriptor_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
+    filled = pipe.fill()
+    os.set_blocking(pipe.writing, False)
+    pipe.queue.put("late")
+    assert not pipe.queue.flush(0.01)
+    pipe.read(filled)
+    assert pipe.read(5) == b"late\n"
+
+
+def test_a_forked_child_writes_its_own_lines(pipe: Pipe) -> None:
+    """The thread stays with the parent, and with it perhaps the lock."""
+    pipe.queue.put("parent")
+    assert pipe.queue.flush(WAIT_S)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            pipe.queue.begin_again()
+            pipe.queue.put("child")
+            status = 0 if pipe.queue.flush(WAIT_S) else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert pipe.read(13) == b"parent\nchild\n"
+
+
+def test_the_log_writes_a_line_for_each_record_and_survives_one_that_cannot_be_written(pipe: Pipe) -> None:
+    handler = QueuedLines(pipe.queue)
+    handler.setFormatter(OneLine("s1.7"))
+    log = logging.Logger("some.name")
+    log.addHandler(handler)
+    try:
+        raise ValueError("no\nnewline")
+    except ValueError:
+        log.exception("it %s", "failed")
+
+    class Unwritable:
+        def __str__(self) -> str:
+            raise RuntimeError("mine")
+
+    log.warning("%s", Unwritable())
+    handler.flush()
+    first, second = os.read(pipe.reading, 10_000).decode().splitlines()
+    assert " ERROR s1.7 some.name: it failed | Traceback" in first
+    assert first.endswith("| ValueError: no | newline")
+    assert "test_log_lines.py" in second
+    assert second.endswith("a log line cannot be written: RuntimeError: mine")
+
+
+def test_a_signal_handler_may_log_while_a_line_is_put(pipe: Pipe) -> None:
+    """The lock is reentrant: a handler runs in the thread that holds it."""
+    with pipe.queue._changed:
+        pipe.queue.put("inner")
+    assert pipe.queue.flush(WAIT_S)
+    assert pipe.read(6) == b"inner\n"
