@@ -102,8 +102,7 @@ class Triggers:
         ``before``: changes carry the cells as they were.  ``from_where``: ``now``, ``beginning`` (every row that is
         there counts as changed), or a time.  ``row``: changes carry the row as it is then, which costs a read each.
         ``rate``: of calls that begin, as 10/s, 600/min, 5/h or 1/d.  ``batch``: the function takes a sequence of so
-        many changes at most, which waits ``within_ms`` for more.  ``process``: triggers of one label share a worker
-        process.  All others: see ``triggers.api.on``.  0 means the default.
+        many changes at most, which waits ``within_ms`` for more.  All others: see ``triggers.api.on``; 0: the default.
         """
         self.register(
             Registration(

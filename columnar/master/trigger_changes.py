@@ -180,8 +180,8 @@ class TriggerChanges:
                 raise IllegalArgument(
                     f"trigger {registration.name}: cells of {table.name}, family {family.name}, expire after "
                     f"{family.ttl_s} s, and no change tells of it: what is derived from them would stay for ever. "
-                    "Use a family without TTL; or give the derived table's family the same TTL, or derive nothing that has "
-                    "to go with the cells, and add it with --allow-expiry (@on: allow_expiry=True)"
+                    "Use a family without TTL; or give the derived table's family the same TTL, or derive nothing that "
+                    "has to go with the cells, and add it with --allow-expiry (@on: allow_expiry=True)"
                 )
 
     def _check_generation(self, name: str) -> None:
