@@ -94,16 +94,15 @@ class Triggers:
         images: bool = False,
         writes: Sequence[str] = (),
         allow_cycle: bool = False,
+        allow_expiry: bool = False,
     ) -> None:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
-        Adding the very same registration again changes nothing; another one under a name that is taken is an
-        IllegalArgument.  ``before``: changes carry the cells as they were.  ``from_where``: ``now``, ``beginning``
-        (every row that is there counts as changed), or a time.  ``row``: changes carry the row as it is then,
-        which costs a read each.  ``rate``: of calls that begin, as 10/s, 600/min, 5/h or 1/d.  ``batch``: the
-        function takes a sequence of so many changes at most, which waits ``within_ms`` for more.  ``process``:
-        triggers of one label share a worker process.  ``columns``, ``where``, ``look``, ``images``: see
-        ``triggers.api.on``.  ``allow_cycle``: it may run for its own changes.  0 means the default.
+        The very same registration again changes nothing; another one under a taken name is an IllegalArgument.
+        ``before``: changes carry the cells as they were.  ``from_where``: ``now``, ``beginning`` (every row that is
+        there counts as changed), or a time.  ``row``: changes carry the row as it is then, which costs a read each.
+        ``rate``: of calls that begin, as 10/s, 600/min, 5/h or 1/d.  ``batch``: the function takes a sequence of so
+        many changes at most, which waits ``within_ms`` for more.  All others: see ``triggers.api.on``; 0: the default.
         """
         self.register(
             Registration(
@@ -128,6 +127,7 @@ class Triggers:
                 images=images,
                 writes=tuple(sorted(writes)),
                 allow_cycle=allow_cycle,
+                allow_expiry=allow_expiry,
             )
         )
 

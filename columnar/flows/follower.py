@@ -64,7 +64,7 @@ class Subscription:
     prepare: Callable[[Region], None] | None = None  # called before its follower on a region takes up the cursor
     in_order: bool = True  # changes of a row are delivered one after the other
     open_changes: int = OPEN_CHANGES  # at a time, of a region
-    needs_lasting: bool = False  # a put that expires, of which no record tells, is refused in what it has images of
+    lasting: Images = field(default_factory=dict)  # a put that expires, of which no record tells, is refused there
 
 
 class Follower(ABC):

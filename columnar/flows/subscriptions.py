@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from columnar.flows.follower import Subscription
 from columnar.flows.follower_name import FollowerName
 from columnar.regions.hooks import LogPolicy
@@ -60,5 +62,14 @@ class Subscriptions:
             frozenset(family for one in held for family in one.before),
             images,
             askers,
-            {family: str(one.name) for one in held if one.needs_lasting for family in one.images},
+            _lasting(held),
         )
+
+
+def _lasting(held: Iterable[Subscription]) -> dict[bytes, dict[bytes | None, str]]:
+    found: dict[bytes, dict[bytes | None, str]] = {}
+    for one in held:
+        for family, qualifiers in one.lasting.items():
+            for qualifier in (None,) if qualifiers is None else qualifiers:
+                found.setdefault(family, {}).setdefault(qualifier, str(one.name))
+    return found

@@ -63,12 +63,10 @@ class Alterations:
             await self._owner.ask(messages.FollowSchema(after.name))
         _log.info("table %s altered", after.name)
 
-    def _watchers(self, table: str) -> list[tuple[str, frozenset[str]]]:
-        return [(one.name, frozenset(one.registration.families)) for one in self._triggers.watchers(table)]
-
     def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
         expiring = expiry_changes(before, after)
-        for trigger, families in self._watchers(before.name):
+        for watcher in self._triggers.watchers(before.name):
+            trigger, families = watcher.name, frozenset(watcher.registration.families)
             gone = sorted(families & change.drop)
             if gone:
                 raise NotAllowed(
@@ -76,10 +74,11 @@ class Alterations:
                     f"remove it first (columnar trigger remove {trigger})"
                 )
             unheard = sorted(families & set(expiring))
-            if unheard:
+            if unheard and not watcher.registration.allow_expiry:
                 raise NotAllowed(
                     f"TTL and MIN_VERSIONS of family {unheard[0]} of {before.name} stay: cells would vanish or come "
-                    f"back without trigger {trigger} hearing of it; remove it, alter, add it --from beginning"
+                    f"back without trigger {trigger} hearing of it; remove it, alter, add it --from beginning, or let "
+                    "it allow that (--allow-expiry)"
                 )
 
     def _check_read(self, before: Table, after: Table, change: TableChange) -> None:
@@ -115,9 +114,10 @@ class Alterations:
 
     def _check_unheard(self, table: Table) -> None:
         instead = f"delete its rows instead, which is logged (columnar delete-rows {table.name} --all)"
-        watchers = self._watchers(table.name)
+        watchers = self._triggers.watchers(table.name)
         if watchers:
-            raise NotAllowed(f"{table.name} is not truncated: trigger {watchers[0][0]} would not hear of it; {instead}")
+            name = watchers[0].name
+            raise NotAllowed(f"{table.name} is not truncated: trigger {name} would not hear of it; {instead}")
         readers = self._catalogue.views.readers(table.name)
         if readers:
             view = readers[0].name

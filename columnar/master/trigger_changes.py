@@ -28,6 +28,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.model import region_messages as messages
 from columnar.model.flow_graph import Flow, Graph
 from columnar.model.region_messages import Peer
+from columnar.model.schema import Table
 from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
 from columnar.model.trigger_set import BEGINNING, State, Trigger, Triggers
@@ -89,9 +90,12 @@ class TriggerChanges:
 
     async def _change(self, held: Registration, wanted: Registration) -> None:
         """Change what it says of its effects, which it may while it runs; anything else is another trigger."""
-        if replace(held, writes=wanted.writes, allow_cycle=wanted.allow_cycle) != wanted:
+        free = {"writes": wanted.writes, "allow_cycle": wanted.allow_cycle, "allow_expiry": wanted.allow_expiry}
+        if replace(held, **free) != wanted:  # type: ignore[arg-type]  # each of its field's type
             raise IllegalArgument(f"trigger {wanted.name} exists with other settings; remove it first")
         check_no_cycle(wanted, self.graph())
+        if not wanted.allow_expiry:
+            self._check_lasting(wanted, self._catalogue.tables[wanted.table].schema)
         await self._catalogue.write_triggers(self.triggers.with_registration(wanted))
         await self.publish()
 
@@ -159,12 +163,26 @@ class TriggerChanges:
             raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
         for family in registration.family_bytes:
             entry.schema.family(family)
+        if not registration.allow_expiry:
+            self._check_lasting(registration, entry.schema)
         whole = [family for family, columns in registration.scope().images.items() if columns is None]
         check_bounded(entry.schema, whole, f"trigger {registration.name}")
 
         for look, looked, _ in registration.look:
             if looked not in self._catalogue.tables:
                 raise IllegalArgument(f"look '{look}': there is no table {looked}; create it first")
+
+    def _check_lasting(self, registration: Registration, table: Table) -> None:
+        """IllegalArgument: cells of the trigger's families expire without a change that it could follow."""
+        for name in sorted(registration.family_bytes):
+            family = table.family(name)
+            if family.ttl_s is not None:
+                raise IllegalArgument(
+                    f"trigger {registration.name}: cells of {table.name}, family {family.name}, expire after "
+                    f"{family.ttl_s} s, and no change tells of it: what is derived from them would stay for ever. "
+                    "Use a family without TTL; or give the derived table's family the same TTL, or derive nothing that "
+                    "has to go with the cells, and add it with --allow-expiry (@on: allow_expiry=True)"
+                )
 
     def _check_generation(self, name: str) -> None:
         """IllegalArgument: the table is one of a view that its readers do not see, which will be dropped or was."""

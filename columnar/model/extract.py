@@ -8,6 +8,7 @@
                | each f:q split ','      a group for each piece of the value
                | hour(f:q) | day(f:q)    of a time in milliseconds (``number_cells``): 2026-11-24T02, 2026-11-24, in UTC
                | key[0]                  of a view that is the source: that part of its group's key
+               | 'all'                   a constant: one group for all rows of the source
 
 A row without the cell has no key, and so no group.  A row whose key cannot be read (a part that is not there, that is
 empty or no time) is ``Unreadable``: it contributes nothing, and is counted as rejected.
@@ -34,6 +35,7 @@ from columnar.model.key_parts import joined, parted
 from columnar.model.number_cells import Number, Unreadable
 
 GROUPS_OF_A_ROW: Final = 10_000  # each is a write into another row
+CONSTANT_BYTES: Final = 1_000
 PIECES_OF_A_CELL: Final = 100_000  # of which many may be the same
 KEYS_BYTES: Final = 16 * MIB  # of all keys of a row
 Image = Mapping[bytes, bytes]
@@ -164,6 +166,14 @@ class KeyPart(_OfRow):
             raise Unreadable(str(error)) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Constant(_OfRow):
+    value: bytes
+
+    def parts(self, row: bytes, image: Image) -> tuple[bytes, ...]:
+        return (self.value,)
+
+
 def _there(part: bytes, what: str) -> bytes:
     if not part:
         raise Unreadable(f"{what} is empty")
@@ -193,7 +203,7 @@ def keys_of(extractors: tuple[Extractor, ...], row: bytes, image: Image, last: t
 
 _FORMS: Final = (
     "write family:qualifier, row, row[0:8], row.split(':', 1), each family:, each family:qualifier split ',', "
-    "hour(family:qualifier), day(family:qualifier), or key[0] of a view"
+    "hour(family:qualifier), day(family:qualifier), key[0] of a view, or a constant in quotes, as 'all'"
 )
 _Reader = Callable[[re.Match[str], int], Extractor]
 _TIMES: Final = {"hour": "-%m-%dT%H", "day": "-%m-%d"}
@@ -214,6 +224,13 @@ def _key_part(match: re.Match[str], key_parts: int) -> Extractor:
 
 def _piece(match: re.Match[str], key_parts: int) -> Extractor:
     return RowPiece(_separator(match[1]), int(match[2]))
+
+
+def _constant(match: re.Match[str], _key_parts: int) -> Extractor:
+    value = unquoted(match[0])
+    if not 0 < len(value) <= CONSTANT_BYTES:
+        raise IllegalArgument(f"a constant key has 1 to {CONSTANT_BYTES} bytes, not {len(value)}, as 'all'")
+    return Constant(value)
 
 
 def _separator(quoted: str) -> bytes:
@@ -237,6 +254,7 @@ _READERS: Final[tuple[tuple[re.Pattern[str], _Reader], ...]] = (
         re.compile(rf"(hour|day)\(\s*({COLUMN})\s*\)"),
         lambda match, _: Time(column_of(match[2]), _TIMES[match[1]]),
     ),
+    (re.compile(QUOTED), _constant),
     (re.compile(COLUMN), lambda match, _: Cell(column_of(match[0]))),
 )
 
@@ -249,7 +267,10 @@ def extractor_of(text: str, key_parts: int = 0) -> Extractor:
     for pattern, read in _READERS:
         match = pattern.fullmatch(text.strip())
         if match is not None:
-            return read(match, key_parts)
+            try:
+                return read(match, key_parts)
+            except ValueError as error:  # a number of thousands of digits
+                raise IllegalArgument(f"key '{text[:100]}': {error}") from error
     raise IllegalArgument(f"key '{text}': {_FORMS}")
 
 

@@ -125,7 +125,8 @@ def number_of(text: str) -> Number:
         raise IllegalArgument(
             f"number '{text}': write family:qualifier, counter(family:qualifier) or decimal(family:qualifier, scale)"
         )
-    scale = int(match[3] or 0)
+    digits = match[3] or "0"
+    scale = int(digits) if len(digits) <= _SHORT_DIGITS else HIGHEST_SCALE + 1
     if scale > HIGHEST_SCALE:
         raise IllegalArgument(f"number '{text}': a scale is 0 to {HIGHEST_SCALE}")
     return Number(column_of(match[2]), form or "number", scale)

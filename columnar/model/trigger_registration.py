@@ -56,6 +56,7 @@ class Registration:
     images: bool = False  # changes carry ``after``, and ``before`` whole: of columns, where and look
     writes: tuple[str, ...] = ()  # tables, or table/family, that the function says it writes (``model.trigger_flow``)
     of_module: str = ""  # whose sync made it (``columnar trigger sync``); empty: made by hand
+    allow_expiry: bool = False  # cells that it follows may expire, of which it does not hear
     allow_cycle: bool = False  # it may follow its own changes, through others; ``model.trigger_flow.HOPS`` bounds that
 
     @property
@@ -127,7 +128,7 @@ _UNSAID: Final = object()
 _LATER: Final[dict[str, object]] = {
     "row": True, "side_by_side": DEFAULT_SIDE_BY_SIDE, "share": DEFAULT_SHARE, "rate": "", "batch": 0, "within_ms": 0,
     "process": "", "columns": (), "where": (), "look": (), "images": False, "writes": (), "of_module": "",
-    "allow_cycle": False,
+    "allow_cycle": False, "allow_expiry": False,
 }  # fmt: skip
 
 

@@ -19,14 +19,14 @@ from typing import Final
 from columnar.errors import IllegalArgument
 from columnar.model.column_text import bytes_of
 from columnar.model.condition_text import RowCondition, column_tested, condition_of
-from columnar.model.extract import Cell, Extractor, Image, Row, RowPiece, Time, extractor_of
+from columnar.model.extract import Cell, Constant, Extractor, Image, Row, RowPiece, Time, extractor_of
 from columnar.model.number_cells import Unreadable
 
 MOST_COLUMNS: Final = 100
 MOST_CONDITIONS: Final = 16
 MOST_LOOKS: Final = 4
 LOOKED_CELLS: Final = 1_000  # of a row that comes along with a change; a function reads further ones in pages
-_ONE_ROW: Final = (Cell, Row, RowPiece, Time)
+_ONE_ROW: Final = (Cell, Row, RowPiece, Time, Constant)
 
 Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers; None: all of it
 

@@ -24,6 +24,7 @@ from columnar.model.trigger_registration import Registration
 _WORDS: Final = {
     "timeout_ms": "timeout", "within_ms": "within", "where": "where", "of_module": "made by a sync of",
     "side_by_side": "side by side", "allow_cycle": "allow cycle",
+    "allow_expiry": "allow expiry",
 }  # fmt: skip
 
 

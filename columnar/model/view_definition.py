@@ -161,6 +161,7 @@ def check_families(view: str, table: Table, families: frozenset[bytes]) -> None:
 # --- JSON --------------------------------------------------------------------------------------------
 
 _SEQUENCES: Final = frozenset({"key", "where", "include", "families"})
+_PAIRS: Final = frozenset({"sums", "averages"})
 
 
 def to_json(view: View) -> bytes:
@@ -182,23 +183,79 @@ def _source_to_json(source: Source) -> dict[str, Any]:
 def from_json(data: bytes) -> View:
     """DamagedData: the bytes are none of ours, or a newer version's."""
     try:
-        held: dict[str, Any] = json.loads(data)
-        if held["version"] != VERSION:
-            raise DamagedData(f"view of version {held['version']}; this program knows {VERSION}: upgrade")
+        held: Any = json.loads(data)
+        if not isinstance(held, dict):
+            raise ValueError("it is no JSON object")
+        version = _number(held, "version", "")
+        if version != VERSION:
+            raise DamagedData(f"view of version {version}; this program knows {VERSION}: upgrade")
+        name, sources = _text(held, "name", ""), held.get("sources")
+        if not isinstance(sources, list):
+            raise ValueError("sources is a list of one source or two")
         strange = set(held) - {"version", "name", "sources", "spread"}
-        if strange or len(held["sources"]) not in (1, 2):
-            raise DamagedData(f"view {held['name']} was changed by a newer version: upgrade")
-        sources = [_source_from_json(one) for one in held["sources"]]
-        return View(held["name"], sources[0], sources[1] if len(sources) > 1 else None, held["spread"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if strange or len(sources) not in (1, 2):
+            raise DamagedData(f"view {name} was changed by a newer version: upgrade")
+        read = [_source_from_json(one, f"sources[{at}]") for at, one in enumerate(sources)]
+        return View(name, read[0], read[1] if len(read) > 1 else None, _number(held, "spread", ""))
+    except (ValueError, RecursionError) as error:
         raise DamagedData(f"definition of a view: {error}") from error
 
 
-def _source_from_json(held: dict[str, Any]) -> Source:
+def _source_from_json(held: Any, place: str) -> Source:
+    """ValueError: names the field, within ``place``."""
+    if not isinstance(held, dict):
+        raise ValueError(f"{place} is an object with the fields of a source")
     known = {one.name for one in fields(Source)}
     if set(held) - known:
         raise DamagedData(f"a view's source was changed by a newer version ({sorted(set(held) - known)}): upgrade")
-    plain: dict[str, Any] = {name: tuple(value) if name in _SEQUENCES else value for name, value in held.items()}
-    for name in ("sums", "averages"):
-        plain[name] = dict(held.get(name, ()))
+    within = place + "."
+    plain: dict[str, Any] = {"table": _text(held, "table", within), "key": _texts(held, "key", within)}
+    for name in sorted(set(held) - set(plain)):
+        if name in _SEQUENCES:
+            plain[name] = _texts(held, name, within)
+        elif name in _PAIRS:
+            plain[name] = _pairs(held, name, within)
+        elif name == "key_parts":
+            plain[name] = _number(held, name, within)
+        else:
+            plain[name] = _text(held, name, within)
     return Source(**plain)
+
+
+def _text(held: Mapping[str, Any], name: str, within: str) -> str:
+    value = held.get(name)
+    if not _is_text(value):
+        raise ValueError(f"{within}{name} is a text, not {_shown(value)}")
+    return str(value)
+
+
+def _texts(held: Mapping[str, Any], name: str, within: str) -> tuple[str, ...]:
+    value = held.get(name)
+    if not isinstance(value, list) or not all(map(_is_text, value)):
+        raise ValueError(f"{within}{name} is a list of texts, not {_shown(value)}")
+    return tuple(value)
+
+
+def _pairs(held: Mapping[str, Any], name: str, within: str) -> dict[str, str]:
+    """A list of pairs, which has an order."""
+    value = held.get(name)
+    is_list = isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
+    if not is_list or not all(_is_text(text) for pair in value or () for text in pair):
+        raise ValueError(f"{within}{name} is a list of pairs of texts, [[name, number], ...], not {_shown(value)}")
+    return dict(value or ())
+
+
+def _number(held: Mapping[str, Any], name: str, within: str) -> int:
+    value = held.get(name)
+    if type(value) is not int:
+        raise ValueError(f"{within}{name} is a whole number, not {_shown(value)}")
+    return value
+
+
+def _is_text(value: Any) -> bool:
+    """UnicodeEncodeError is a ValueError: half a surrogate pair is no character."""
+    return isinstance(value, str) and bool(value.encode() or True)
+
+
+def _shown(value: Any) -> str:
+    return "left out" if value is None else repr(value)[:60]

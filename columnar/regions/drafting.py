@@ -87,6 +87,8 @@ class Drafting:
         failed = draft.check(mutation.conditions)
         if failed is not None:
             return Step(sequence, now_ms, (), failed)
+        if policy is not None and policy.lasting:
+            row_images.check_lasting(draft, mutation, policy)
         if policy is not None and policy.images:
             row_images.read(draft, mutation, policy)
         elif len(mutation.operations) > 1:

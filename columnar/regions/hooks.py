@@ -25,7 +25,8 @@ class LogPolicy:
     before: frozenset[bytes]  # a subset: of which a record holds what its touched columns held
     images: change_record.Images = field(default_factory=dict)  # of which it holds both images; families are a subset
     askers: Mapping[bytes, str] = field(default_factory=dict)  # who asked for all of a family's images, for people
-    lasting: Mapping[bytes, str] = field(default_factory=dict)  # families whose cells may not expire, and for whom
+    # columns into which no put with a time to live goes, and for whom: by family and qualifier; None: all of the family
+    lasting: Mapping[bytes, Mapping[bytes | None, str]] = field(default_factory=dict)
 
 
 class ChangeListener(Protocol):

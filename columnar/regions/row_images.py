@@ -21,6 +21,7 @@ from columnar.regions.hooks import LogPolicy
 from columnar.regions.row_draft import RowDraft
 
 _NOTHING: Final[frozenset[bytes]] = frozenset()
+TRIGGER: Final = "trigger "  # begins the name of such a reader
 
 
 def read(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
@@ -28,23 +29,25 @@ def read(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
     if not any(one.family in policy.families or isinstance(one, Contribute) for one in mutation.operations):
         draft.prefetch(mutation.operations)
         return
-    if policy.lasting:
-        _check_lasting(draft, mutation, policy)
     draft.prefetch(mutation.operations, policy.images)
     for family, qualifiers in policy.images.items():
         if qualifiers is None and not draft.read_family_within(family, IMAGE_CELLS, IMAGE_BYTES):
             raise _too_big(draft, family, policy)
 
 
-def _check_lasting(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
-    """NotAllowed: a put would expire, and whoever follows the family would not hear of it."""
+def check_lasting(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
+    """NotAllowed: a put would expire, and whoever follows the column would not hear of it."""
     for operation in mutation.operations:
         if isinstance(operation, Put) and operation.ttl_ms is not None and operation.family in policy.lasting:
-            column, reader = shown(operation.family + b":" + operation.qualifier), policy.lasting[operation.family]
-            raise NotAllowed(
-                f"a put into {column} of {draft.table} has a time to live: {reader} reads the family, and would not "
-                "hear of its end; put it without one"
-            )
+            readers = policy.lasting[operation.family]
+            reader = readers.get(operation.qualifier) or readers.get(None)
+            if reader is not None:
+                column = shown(operation.family + b":" + operation.qualifier)
+                either = ", or let the trigger allow it (--allow-expiry)" if reader.startswith(TRIGGER) else ""
+                raise NotAllowed(
+                    f"a put into {column} of {draft.table} has a time to live: {reader} reads the family, and would "
+                    f"not hear of its end; put it without one{either}"
+                )
 
 
 def taken(

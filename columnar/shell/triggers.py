@@ -136,6 +136,7 @@ def list_triggers(server: Server) -> None:
     "--writes", multiple=True, metavar="T[/F][,...]",
     help="Where its effects go: tables, or TABLE/FAMILY. It may be given anew while the trigger runs.",
 )  # fmt: skip
+@click.option("--allow-expiry", is_flag=True, help="Cells that it follows may expire: it does not hear of their end.")
 @click.option("--allow-cycle", is_flag=True, help="It may run for its own changes, through others: 16 times at most.")
 @with_server
 def add(

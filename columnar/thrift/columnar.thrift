@@ -140,7 +140,9 @@ struct TriggerSpec {
   // the module whose columnarTriggerSync made it
   21: string ofModule = "",
   // it may run for its own changes, through others, 16 times at most
-  30: optional bool allowCycle
+  30: optional bool allowCycle,
+  // cells that it follows may have a time to live, of whose end it does not hear
+  31: optional bool allowExpiry
 }
 
 // state is "running", "paused" or "blocked".

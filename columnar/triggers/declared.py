@@ -63,6 +63,7 @@ def on(
     process: str = "",
     writes: Sequence[str] = (),
     allow_cycle: bool = False,
+    allow_expiry: bool = False,
     start: str | datetime = "now",
     name: str = "",
 ) -> Callable[[F], F]:
@@ -99,6 +100,7 @@ def on(
         images=True,
         writes=tuple(sorted(writes)),
         allow_cycle=allow_cycle,
+        allow_expiry=allow_expiry,
     )
     return partial(_marked, asked)
 

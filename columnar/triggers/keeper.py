@@ -28,6 +28,7 @@ from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration, settings_of
 from columnar.model.trigger_set import Trigger, Triggers
 from columnar.operations.table_operations import TableOperations
+from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.triggers import replaying
@@ -141,6 +142,7 @@ class TriggerKeeper:
     def _subscription(self, one: Trigger) -> Subscription:
         registration, families = one.registration, one.registration.family_bytes
         touched_before = registration.before and not registration.images
+        scope = registration.scope()
         return Subscription(
             trigger(one.name),
             one.number,
@@ -148,10 +150,11 @@ class TriggerKeeper:
             families,
             families if touched_before else frozenset(),
             partial(self._consumer, registration),
-            registration.scope().images,
+            scope.images,
             None
             if one.replay is None
             else partial(replaying.carry_out, trigger(one.name), one.replay, starts=one.starts),
+            lasting={} if registration.allow_expiry else union((scope.touched, scope.images)),
         )
 
     def _consumer(self, registration: Registration, region: Region, state: DeliveryState) -> Consumer:

@@ -90,7 +90,7 @@ class ViewKeeper:
             prepare=partial(_mark, name, view.number),
             in_order=ViewFollower.in_order,
             open_changes=UNDER_WAY,
-            needs_lasting=True,
+            lasting=images,
         )
 
     def _follower(

@@ -40,6 +40,7 @@ def registration_of(spec: Any) -> Registration:
         writes=tuple(sorted(set(map(_text, spec.writes or ())))),
         of_module=_text(spec.ofModule),
         allow_cycle=bool(spec.allowCycle),
+        allow_expiry=bool(spec.allowExpiry),
     )
 
 
@@ -68,6 +69,7 @@ def spec_of(registration: Registration) -> Any:
         writes=list(registration.writes),
         ofModule=registration.of_module,
         allowCycle=registration.allow_cycle,
+        allowExpiry=registration.allow_expiry,
     )
 
 

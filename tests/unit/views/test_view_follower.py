@@ -57,6 +57,20 @@ async def test_views_with_contrary_conditions_have_each_row_once(house: ViewHous
 
 
 @in_view_house
+async def test_a_constant_key_makes_a_total_of_the_whole_table(house: ViewHouse) -> None:
+    await house.make_source("t", ("f",), b"5")
+    await house.put_cells("t", b"1", a=b"x", n=b"3")
+    await house.add(View("all", Source("t", key=("'all'",), sums={"n": "f:n"}, families=("f",))))
+    await house.put_cells("t", b"7", n=b"4")
+    await house.put_cells("t", b"8", a=b"y")
+    await house.settled("all")
+    assert await house.totals("all") == {b"all": {"count": 3, "n": 7}}
+    await house.write("t", b"7", Delete(b"f", None))
+    await house.settled("all")
+    assert await house.totals("all") == {b"all": {"count": 2, "n": 3}}, "a row without cells is none"
+
+
+@in_view_house
 async def test_rows_that_were_there_are_shown(house: ViewHouse) -> None:
     await house.make_source("t", ("f",), b"5")
     for n in range(40):

@@ -12,7 +12,7 @@ FULL = Registration(
     name="links", table="pages", function="m:links", families=("f", "g\xff"), before=True, from_where="beginning",
     timeout_ms=5_000, attempts=3, row=False, side_by_side=2, share=20, rate="10/s", batch=100, within_ms=50,
     process="slow", columns=("f", "g\xff:a"), where=("f:b=1",), look=(("fans", "followers", "row"),), images=True,
-    writes=("out",), of_module="m", allow_cycle=True,
+    writes=("out",), of_module="m", allow_cycle=True, allow_expiry=True,
 )  # fmt: skip
 
 
