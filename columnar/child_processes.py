@@ -1,4 +1,4 @@
-"""The end of a child with its parent, however that ends: the kernel's part of it, on Linux."""
+"""Children and their parent: the end of a child with its parent (the kernel's part of it, on Linux), and stops."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+# Set by a parent that kills a child which does not stop.  The child takes every signal after the first for the same
+# stop: a service manager signals all processes of a unit, and the parent signals its children as well.
+STOP_ONCE: Final = "COLUMNAR_STOP_ONCE"
+
+
+def stops_once() -> bool:
+    return bool(os.environ.get(STOP_ONCE))
 
 
 def _prctl() -> Callable[..., Any] | None:

@@ -25,6 +25,7 @@ from time import monotonic
 from typing import Any, Final
 
 from columnar.limits import LOG_LINE_BYTES, LOG_QUEUE_BYTES
+from columnar.log_rate import ClientLineRate
 from columnar.standard_streams import open_closed_streams
 
 STDOUT: Final = 1
@@ -159,8 +160,6 @@ def complain(text: str) -> None:
     for line in text.splitlines():
         _queues[STDERR].put(line)
     flush()
-
-from columnar.log_rate import ClientLineRate
 
 
 class OneLine(logging.Formatter):

@@ -26,6 +26,7 @@ from dataclasses import replace
 from typing import Final
 
 from columnar.background_compiling import BackgroundCompiling
+from columnar.child_processes import stops_once
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.log_lines import complain, log_to_stderr, say
@@ -107,12 +108,12 @@ def warn_of_the_open(config: StandaloneConfig) -> None:
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Set by the first SIGTERM or SIGINT; the second one ends the process."""
+    """Set by the first SIGTERM or SIGINT; the second one ends the process, unless its parent does so (STOP_ONCE)."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
     def asked(number: int) -> None:
-        if stopping.is_set():
+        if stopping.is_set() and not stops_once():
             os._exit(128 + number)
         stopping.set()
 

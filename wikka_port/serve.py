@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NoReturn
 
+from columnar.child_processes import stops_once
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
@@ -200,7 +201,8 @@ class _Parent:
                 self._start(place)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self._stop(signal.SIGTERM if self._stops == 0 else signal.SIGKILL)
+        if self._stops == 0 or not stops_once():
+            self._stop(signal.SIGTERM if self._stops == 0 else signal.SIGKILL)
 
     def _stop(self, how: signal.Signals) -> None:
         self._stops += 1

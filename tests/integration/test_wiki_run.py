@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from urllib.request import urlopen
 import requests
 
 from columnar.client import Connection
+from tests.support.cluster_process import children
 from tests.support.ports import free_port
 from wikka_port import schema
 from wikka_port.commands.run import run
@@ -61,6 +63,23 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
     assert "A new wiki" not in said[1]
     assert f"http://127.0.0.1:{port}/-/register?administrator=" in said[0]
     assert f"http://127.0.0.1:{port}/" in said[0]
+
+
+def test_a_signal_to_all_processes_at_once_is_a_stop_in_order(tmp_path: Path) -> None:
+    """Managers of services signal every process of a unit, and the first of them signals its children as well."""
+    options = ["--port", str(free_port()), "--store-port", str(free_port()), "--web-port", "-1", "--workers", "1"]
+    running = launch(tmp_path, *options)
+    assert running.stdout is not None
+    while not running.stdout.readline().startswith("Ctrl-C"):
+        assert running.poll() is None
+    store, wiki = children(running.pid)
+    family = [running.pid, store, wiki, *children(store), *children(wiki)]
+    for pid in family:
+        os.kill(pid, signal.SIGTERM)
+    out, err = running.communicate(timeout=30)
+    assert (running.returncode, [line for line in err.splitlines() if "slow request" not in line]) == (0, [])
+    assert "Stopping" in out
+    assert not list((tmp_path / "data" / "server-log").glob("*.segment")), "synced and closed in order"
 
 
 def test_a_port_in_use_is_said_plainly(tmp_path: Path) -> None:

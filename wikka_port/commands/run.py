@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from columnar.child_processes import before_exec
+from columnar.child_processes import STOP_ONCE, before_exec
 from columnar.log_lines import complain, say
 from wikka_port.commands.admin_link import first_admin_link
 from wikka_port.commands.serving_options import as_arguments, serving_options, speak_the_language
@@ -138,6 +138,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=before_exec(),
+        env={**os.environ, STOP_ONCE: "1"},  # a child that does not end is killed here
     )
 
 
