@@ -31,9 +31,10 @@ from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import CannotOpen, GiveBack, HandedOver, HandOver, Listening, Measures
+from columnar.model.owner_messages import CannotOpen, GiveBack, HandedOver, HandOver, Listening, Measures, SlowRequests
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+from columnar.model.slow_request import SlowRequest
 from columnar.model.view_look import ViewLook
 from columnar.operations.apart import connect
 from columnar.operations.asked import AskedOperations
@@ -194,6 +195,9 @@ class ClusterServer:
         answer: R = await self.serving.checks().answers[type(asked)](asked)
         return answer
 
+    async def _slow_requests(self, _asked: SlowRequests) -> tuple[SlowRequest, ...]:
+        return tuple(replace(one, server=self.here.name) for one in self.doors.slow_log.recent)
+
     async def _view_looks(self, _asked: ViewLooks) -> tuple[ViewLook, ...]:
         return self.serving.owner.views.looks()
 
@@ -242,6 +246,7 @@ class ClusterServer:
         looks = self.asked_triggers.looks
         measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
         self.answering.register(Measures, measures.measures)
+        self.answering.register(SlowRequests, self._slow_requests)
         self.answering.register(TriggerLooks, looks)
         self.answering.register(FlowLooks, self.asked_triggers.flow_looks)
         self.answering.register(HandOver, self._hand_over)

@@ -19,7 +19,8 @@ from columnar.model import flow_look
 from columnar.model.flow_look import FlowLook
 from columnar.model.histogram import Histogram
 from columnar.model.measures import Family
-from columnar.model.owner_messages import Measures
+from columnar.model.owner_messages import Measures, SlowRequests
+from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_look import TriggerLook, merged
 from columnar.routing.asks import FlowLooks, TriggerLooks
 from columnar.routing.side_by_side import LOOK_S, looks_at
@@ -57,6 +58,9 @@ class ServersAsked:
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         return self._awaited(self._measures())
 
+    def slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
+        return self._awaited(self._slow_requests())
+
     def triggers(self) -> tuple[list[TriggerLook], list[str]]:
         return self._awaited(self._triggers())
 
@@ -79,6 +83,10 @@ class ServersAsked:
         found, silent = await looks_at(list(self._host.greeted), self._servers, FlowLooks())
         looks = flow_look.merged(look for looks in found.values() for look in looks)
         return looks, [one.by_name for one in silent]
+
+    async def _slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
+        found, silent = await looks_at(list(self._host.greeted), self._servers, SlowRequests())
+        return [one for part in found.values() for one in part], [one.by_name for one in silent]
 
     async def _triggers(self) -> tuple[list[TriggerLook], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, TriggerLooks())

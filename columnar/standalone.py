@@ -100,5 +100,6 @@ class Standalone:
             flows=serving.keeper.hub.looks,
             views=serving.owner.views.looks,
             held=lambda: serving.held(doors.held_bytes),
+            slow=lambda: doors.slow_log.recent,
             looks=lambda: doors.alone(serving.operations.descriptions),
         )

@@ -19,6 +19,7 @@ from columnar.model.measures import Family
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+from columnar.model.slow_request import SlowRequest
 
 Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a log that is sealed
 
@@ -87,6 +88,11 @@ class Rates(Message[tuple[RegionRates, ...]]):
 @dataclass(frozen=True, slots=True)
 class Measures(Message[tuple[Family, ...]]):
     """The server's own families of ``/metrics``, as of now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequests(Message[tuple[SlowRequest, ...]]):
+    """The last slow requests of the server's clients, oldest first."""
 
 
 # --- where servers are ---------------------------------------------------------------------------------

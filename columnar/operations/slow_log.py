@@ -9,12 +9,15 @@ Owned by the loop.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic, time
 from typing import Final
 
 from columnar.errors import ScannerNotFound, printable, shown
+from columnar.limits import SLOW_REQUESTS_KEPT
+from columnar.model.slow_request import SlowRequest
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scanners import Scanner
@@ -49,6 +52,7 @@ class SlowLog:
     ) -> None:
         self.limit_s = limit_ms / 1_000
         self.count = 0
+        self.recent: deque[SlowRequest] = deque(maxlen=SLOW_REQUESTS_KEPT)  # that were logged, oldest first
         self._descriptions = descriptions
         self._scanners = scanners
         self._now = now_s
@@ -66,10 +70,11 @@ class SlowLog:
             self._unlogged += 1
             return
         self._lines += 1
-        words = [f"slow request: {method} took {took_s * 1_000:.0f} ms", *self._about(subject())]
+        about, took_ms = " ".join(self._about(subject())), round(took_s * 1_000)
         unlogged, self._unlogged = self._unlogged, 0
         before = f"; {unlogged} more before it" if unlogged else ""
-        _log.warning("%s; peer=%s%s", " ".join(words), peer, before)
+        self.recent.append(SlowRequest(round(time() * 1_000), took_ms, method, f"{about}; peer={peer}".lstrip("; ")))
+        _log.warning("slow request: %s took %d ms%s; peer=%s%s", method, took_ms, about and f" {about}", peer, before)
 
     def _about(self, subject: Subject) -> list[str]:
         words = []

@@ -24,6 +24,7 @@ from columnar.model.owner import Owner
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
 from columnar.model.row_ranges import RowRange
+from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
@@ -163,6 +164,9 @@ _RATES: Final = record(
         "limit_bytes": INT,
         "write_fault": TEXT,
     },
+)
+_SLOW_REQUEST: Final = record(
+    SlowRequest, {"at_ms": INT, "took_ms": INT, "method": TEXT, "about": TEXT, "server": TEXT}
 )
 _TRIGGER_LOOK: Final = record(
     TriggerLook,
@@ -329,6 +333,7 @@ _ENTRIES: Final = (
     _Entry("open_region", owners.OpenRegion, {**_OWNED, "is_doubted": BOOL}),
     _Entry("close_region", owners.CloseRegion, {"region": REGION, "epoch": INT}, _GIVEN_UP),
     _Entry("renumber_region", owners.RenumberRegion, _OWNED),
+    _Entry("slow_requests", owners.SlowRequests, {}, several(_SLOW_REQUEST)),
     _Entry("rates", owners.Rates, {}, several(_RATES)),
     _Entry("measures", owners.Measures, {}, several(_FAMILY)),
     _Entry("listening", owners.Listening, {"host": TEXT, "port": INT, "thrift2_port": INT}),

@@ -1,6 +1,6 @@
 """The pages of servers: who has what and why.  Read only, as ``pages``.
 
-    /servers   /servers/NAME   /tables/NAME (the map of its regions)   /where   /transitions   /decisions
+    /servers   /servers/NAME   /tables/NAME (the map of its regions)   /where   /transitions   /decisions   /requests
 
 A cluster's master shows them with ``/triggers``, ``/metrics`` and ``/health``; a store that is one process beside its
 status page.
@@ -20,6 +20,7 @@ from columnar.errors import ColumnarError, TableNotFound, shown
 from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook, busy_remark
 from columnar.model.flow_look import FlowLook
 from columnar.model.measures import Family
+from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_families import of_cluster
 from columnar.webui.cluster_status import ClusterStatus
@@ -36,6 +37,7 @@ from columnar.webui.pages import (
     health_of,
 )
 from columnar.webui.region_map import colour_of, legend_of, strip_of
+from columnar.webui.request_page import RequestPage
 from columnar.webui.server import Ask
 from columnar.webui.status import Looks, line_of
 from columnar.webui.where import answered, link_to
@@ -43,6 +45,8 @@ from columnar.wire.browsers import Visitors
 
 TABLES_SHOWN: Final = 200
 TRANSITIONS_SHOWN: Final = 200
+UNSERVED: Final = ("waiting", "failed")  # kinds of transitions: nobody serves the region
+UNSERVED_SHOWN: Final = 20
 DECISIONS_SHOWN: Final = 20  # about one server or region
 
 
@@ -54,6 +58,9 @@ class Servers(Protocol):
 
     def flows(self) -> tuple[Sequence[FlowLook], Sequence[str]]:
         """Return one look for each flow, and names of servers that did not answer."""
+
+    def slow_requests(self) -> tuple[Sequence[SlowRequest], Sequence[str]]:
+        """Return the last slow requests of each server, and names of servers that did not answer."""
 
     def triggers(self) -> tuple[Sequence[TriggerLook], Sequence[str]]:
         """Return one look for each trigger, and names of servers that did not answer."""
@@ -90,12 +97,15 @@ class LookPages:
         return Response(html, mimetype="text/html")
 
     def _servers(self, _request: Request) -> Response:
-        status, tables = self._ask(lambda: (self._status(), self._looks.tables()))
+        status, tables, transitions = self._ask(
+            lambda: (self._status(), self._looks.tables(), self._looks.transitions())
+        )
         busiest = max((one.load for one in status.look.servers), default=0.0)
         return self.page(
             "servers.html",
             status,
             tables=tables[:TABLES_SHOWN],
+            unserved=[one for one in transitions if one.kind in UNSERVED][:UNSERVED_SHOWN],
             hidden=max(0, len(tables) - TABLES_SHOWN),
             busiest=busiest,
         )
@@ -184,6 +194,9 @@ class ClusterPages(Pages):
             "/health": lambda _: self._health(),
             "/live": lambda _: self._live(),
             "/triggers": lambda _: self._triggers(),
+            "/requests": RequestPage(
+                servers.measures, servers.slow_requests, lambda: ask(status), look_pages.page
+            ).answer,
             "/flows": FlowPage(servers.flows, lambda: ask(status), look_pages.page).answer,
         }
         super().__init__({**own, **answers}, store, visitors)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -248,6 +249,11 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1_000:g} ms" if seconds < 1 else f"{seconds:g} s"
 
 
+def clock_text(at_ms: float) -> str:
+    """Return a time of the Unix epoch as date and time of day, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_ms / 1_000))
+
+
 def duration_text(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -267,6 +273,7 @@ def environment() -> Environment:
             "bytes": bytes_text,
             "latency": seconds_text,
             "duration": duration_text,
+            "clock": clock_text,
             "number": lambda n: f"{n:,}",
             "unanswered": unanswered.remark,
         }

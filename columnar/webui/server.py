@@ -93,13 +93,21 @@ class StoreSite:
         more: dict[str, Any] = {}
         if sources.looks is not None:
             from columnar.webui.cluster_pages import LookPages
+            from columnar.webui.families import of_process
             from columnar.webui.flow_page import FlowPage
+            from columnar.webui.request_page import RequestPage
 
             looks = sources.looks()
             status = partial(self._as_cluster, looks)
             pages = LookPages(ask, looks, status, environment())
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
-            more = {**pages.answers, "/flows": flows.answer}
+            requests = RequestPage(
+                lambda: ({"": tuple(of_process(ask(self._status)))}, ()),
+                lambda: (ask(lambda: tuple(sources.slow())), ()),
+                lambda: ask(status),
+                pages.page,
+            )
+            more = {**pages.answers, "/flows": flows.answer, "/requests": requests.answer}
         faults = sources.descriptions.faults
         return status_pages(lambda: ask(self._status), lambda: ask(faults), sources.address, visitors, more)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
         TransitionLook,
     )
     from columnar.model.flow_look import FlowLook
+    from columnar.model.slow_request import SlowRequest
     from columnar.model.trigger_look import TriggerLook
     from columnar.model.view_look import ViewLook
 
@@ -184,6 +185,7 @@ class Sources:
     held: Callable[[], Mapping[str, int]] = dict
     hot_modules: Callable[[], str] = str
     flows: Callable[[], Sequence[FlowLook]] = tuple
+    slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
     looks: Callable[[], Looks] | None = None  # for the pages of servers, tables and rows: made for the first of them
 
 

@@ -46,7 +46,16 @@ LINES_OF_BYTES = """() => [...document.querySelectorAll(".key")].flatMap((key) =
     }
     return found;
 })"""
-PATHS = ("/", f"/?table={LONG}", f"/tables/{LONG}", "/servers", f"/where?table={LONG}&row=", "/flows", "/decisions")
+PATHS = (
+    "/",
+    f"/?table={LONG}",
+    f"/tables/{LONG}",
+    "/servers",
+    f"/where?table={LONG}&row=",
+    "/flows",
+    "/decisions",
+    "/requests",
+)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=[path.partition("=")[0].partition("/a_")[0] for path in PATHS])

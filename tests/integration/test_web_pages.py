@@ -139,6 +139,7 @@ def test_the_page_keeps_to_its_own_policy(served: Served) -> None:
         "/servers",
         "/transitions",
         "/decisions",
+        "/requests",
         "/flows",
     }
     assert all(served.get(path).status_code == 200 for path in linked)

@@ -17,6 +17,7 @@ from columnar.model.region_messages import Message
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
 from columnar.model.row_ranges import RowRange
 from columnar.model.schema import Family, make_table
+from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Replay, Trigger, Triggers
@@ -105,6 +106,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.CloseRegion(HIGH, 8), owners.GivenUp(8, True)),
     (owners.RenumberRegion(LOW, OWNER, ()), None),
     (owners.Rates(), (owners.RegionRates(5, 1.5, 0.0, 1e6, 1 << 40, 1 << 30),)),
+    (owners.SlowRequests(), (SlowRequest(1_764_176_531_000, 1_234, "getRow", "table=t row=r", "s1"),)),
     (owners.Measures(), (by_label("columnar_forwarded", "counter", "Calls.", "method", [("get", 7), ("put", 2)]),)),
     (owners.Listening("0.0.0.0", 40_001, 40_002), None),
     (owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1))), None),
@@ -182,6 +184,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (ChangeRoutes(1), RoutesHeld(0)),
     (owners.OpenRegion(LOW, Owner(S1, 1), (), True), None),
     (owners.Rates(), ()),
+    (owners.SlowRequests(), ()),
     (owners.Measures(), ()),
     (owners.Listening("h", 1), None),
     (owners.Addresses(()), None),

@@ -93,6 +93,7 @@ def server_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], s
 
 async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str]]:
     (folder / "run").mkdir(mode=0o700)
+    (folder / "regions").mkdir()
     config = RegionServerConfig(
         "s1", 1, str(folder), "c", 1, str(folder / "run"), 1, "error", StandaloneConfig(str(folder), web_port=-1)
     )

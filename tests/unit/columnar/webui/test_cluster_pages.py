@@ -18,6 +18,7 @@ from columnar.model.flow_look import FlowLook
 from columnar.model.histogram import Histogram
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.model.region_info import RegionInfo
+from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
@@ -61,6 +62,10 @@ class Visit:
             "s1": (of_s1, latency),
             "s3": (replace(of_s1, samples=of_s1.samples[:1]), single("columnar_uptime_seconds", GAUGE, "", 5)),
         }, ["s2"]
+
+    def slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
+        about = "table=pages row=<b>; peer=127.0.0.1:4711"
+        return [SlowRequest(1_764_176_531_000, 1_234, "getRow", about, "s1")], ["s2"]
 
     def triggers(self) -> tuple[list[TriggerLook], list[str]]:
         return [TriggerLook("links", "pages", "wiki:links", "paused", 12, 3.25, 1, 2, "ValueError: <b>")], ["s2"]
@@ -190,6 +195,23 @@ def test_regions_that_wait_are_no_rest(visit: Visit) -> None:
     assert "no server is up: 6 regions have no owner" in text
     assert "Nothing" not in text
     assert text.count("waiting pages") == 6
+
+
+def test_regions_that_nobody_serves_are_on_the_first_page(visit: Visit) -> None:
+    assert "Regions that nobody serves" not in visit.text("/")
+    for server in list(visit.cluster.cluster.servers):
+        visit.cluster.cluster.kill(server)
+    visit.cluster.cluster.run(visit.cluster.now_ms() + 500)
+    text = visit.text("/")
+    assert text.count("OFFLINE") == 6
+    assert "had it last, and no server may take it as yet" in text
+
+
+def test_requests_of_all_servers(visit: Visit) -> None:
+    text = visit.text("/requests")
+    assert "s2 did not answer in time" in text
+    assert "2025-11-26 17:02:11 1,234 ms getRow s1 table=pages row=<b>; peer=127.0.0.1:4711" in text
+    assert "<b>" not in visit("/requests")
 
 
 def test_a_catalogue_that_cannot_be_written_is_on_every_page(visit: Visit) -> None:

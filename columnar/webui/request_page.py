@@ -1,0 +1,109 @@
+"""``/requests``: calls, failures, rates and latencies by method over all servers, and the last slow requests.
+
+The figures come from the families of ``/metrics``, so page and metrics never differ.  A rate is that since the page was
+asked for last, at least a second before.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from columnar.model.histogram import BOUNDS_S
+from columnar.model.measures import Family
+from columnar.model.slow_request import SlowRequest
+from columnar.webui.cluster_status import ClusterStatus
+
+SLOW_SHOWN: Final = 100
+RATED_AFTER_S: Final = 1.0
+_OK: Final = "ok"
+
+Measured = tuple[Mapping[str, Sequence[Family]], Sequence[str]]  # by server, and names of servers that did not answer
+Slow = tuple[Sequence[SlowRequest], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodFigures:
+    name: str
+    calls: int
+    failed: int
+    median_s: float
+    p99_s: float
+    rate_per_s: float | None = None  # None: the page was not asked for before
+
+
+def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
+    """Sum the families of all servers, by method."""
+    calls, failed = Counter[str](), Counter[str]()
+    buckets: dict[str, list[float]] = {}
+    for family in families:
+        if family.name == "columnar_requests":
+            for (method, outcome), (count,) in family.samples:
+                calls[method] += int(count)
+                failed[method] += int(count) if outcome != _OK else 0
+        elif family.name == "columnar_request_seconds":
+            for (method,), numbers in family.samples:
+                counts = numbers[: len(BOUNDS_S) + 1]
+                held = buckets.setdefault(method, [0.0] * len(counts))
+                buckets[method] = [one + more for one, more in zip(held, counts, strict=True)]
+    return [
+        MethodFigures(name, calls[name], failed[name], *(_under(buckets.get(name, []), share) for share in (0.5, 0.99)))
+        for name in sorted(calls)
+    ]
+
+
+def _under(buckets: Sequence[float], share: float) -> float:
+    """The bound under which that share of the calls stayed; infinite over the last one."""
+    wanted, seen = share * sum(buckets), 0.0
+    for bound, count in zip((*BOUNDS_S, float("inf")), buckets, strict=False):
+        seen += count
+        if seen and seen >= wanted:
+            return bound
+    return 0.0
+
+
+class RequestPage:
+    """Its state, the calls at the last visit, is guarded by its lock: several web threads may ask."""
+
+    def __init__(
+        self,
+        measures: Callable[[], Measured],
+        slow: Callable[[], Slow],
+        status: Callable[[], ClusterStatus],
+        page: Callable[..., Response],
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Called in the web thread: ``measures``, ``slow`` and ``status`` ask the loop."""
+        self._measures = measures
+        self._slow = slow
+        self._status = status
+        self._page = page
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._visits: list[tuple[float, dict[str, int]]] = []  # at most two: the older one is RATED_AFTER_S old
+
+    def answer(self, _request: Request) -> Response:
+        measures, silent = self._measures()
+        slow, silent_too = self._slow()
+        figures = self._rated(method_figures(family for its in measures.values() for family in its))
+        newest = sorted(slow, key=lambda one: one.at_ms, reverse=True)[:SLOW_SHOWN]
+        return self._page(
+            "requests.html", self._status(), methods=figures, slow=newest, silent=sorted({*silent, *silent_too})
+        )
+
+    def _rated(self, figures: list[MethodFigures]) -> list[MethodFigures]:
+        now_s = self._now_s()
+        with self._lock:
+            before = next((one for one in reversed(self._visits) if now_s - one[0] >= RATED_AFTER_S), None)
+            kept = [before] if before is not None else self._visits[:1]
+            self._visits = [*kept, (now_s, {one.name: one.calls for one in figures})]
+        if before is None:
+            return figures
+        passed_s, calls = now_s - before[0], before[1]
+        return [replace(one, rate_per_s=max(0, one.calls - calls.get(one.name, 0)) / passed_s) for one in figures]
