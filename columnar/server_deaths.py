@@ -22,6 +22,7 @@ PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 @dataclass(frozen=True, slots=True)
 class Death:
     at_s: float
+    who: str  # the incarnation
     status: int  # as of ``waitpid`` in Python: the negative number of the signal, or the exit status
 
     @property
@@ -45,6 +46,9 @@ class ServerDeaths:
     def add(self, name: str, death: Death) -> None:
         recent = [one for one in self._deaths.get(name, []) if death.at_s - one.at_s < DEATHS_WITHIN_S]
         self._deaths[name] = [*recent, death]
+
+    def last(self, name: str) -> Death | None:
+        return self._deaths[name][-1] if name in self._deaths else None
 
     def number(self, name: str) -> int:
         return len(self._deaths.get(name, ()))

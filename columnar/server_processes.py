@@ -215,7 +215,8 @@ class ServerProcesses:
         del self.living[server.incarnation]
         why = ending(status)
         if not server.is_stopping:
-            self.deaths.add(server.incarnation.name, Death(asyncio.get_running_loop().time(), status))
+            death = Death(asyncio.get_running_loop().time(), str(server.incarnation), status)
+            self.deaths.add(server.incarnation.name, death)
         log = _log.info if server.is_stopping else _log.warning
         log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)
         self._events.ended(server.incarnation, why, asked=server.is_stopping)

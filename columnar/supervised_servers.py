@@ -8,6 +8,7 @@ Owned by the loop.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Request
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address
+from columnar.server_deaths import ending
 from columnar.server_processes import ServerProcesses
 from columnar.storage import run_file
 from columnar.storage.data_folder import DataFolder
@@ -63,11 +65,14 @@ class SupervisedServers:
 
     def facts(self, server: Incarnation) -> ServerFacts:
         process, address = self._processes.living.get(server), self._addresses.get(server)
+        died = self._processes.deaths.last(server.name)
+        now_s = asyncio.get_running_loop().time()
+        death = f"{died.who} died {now_s - died.at_s:.0f} s ago, {ending(died.status)}" if died is not None else ""
         if process is None:
-            return ServerFacts()
+            return ServerFacts(last_death=death)
         where = f"{address.host}:{address.port}" if address is not None else ""
         return ServerFacts(
-            VERSION, where, process.child.pid, self._connections(server), self._host.watch.busy_ms(server)
+            VERSION, where, process.child.pid, self._connections(server), self._host.watch.busy_ms(server), death
         )
 
     async def fence(self, server: Incarnation, why: str) -> None:

@@ -30,6 +30,7 @@ from columnar.config import StandaloneConfig
 from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child
 from columnar.coordination.socket_folder import SocketFolder
+from columnar.decision_journal import DecisionJournal
 from columnar.doors import DOOR_1, DOOR_2, read_tls
 from columnar.errors import HostError
 from columnar.evening_out import EveningOut
@@ -66,6 +67,7 @@ _log = logging.getLogger(__name__)
 
 START_S: Final = 60.0  # for every server's first hello
 MASTER: Final = "master"
+JOURNAL_S: Final = 1.0
 
 
 class Supervisor:
@@ -90,6 +92,7 @@ class Supervisor:
         self.hot_modules: Callable[[], str] = str  # how they run, in words, for the pages
         self._web: WebServer | None = None
         self._master: ClusterHost | None = None
+        self._journal = DecisionJournal(folder.path)
         self.fault: asyncio.Future[None]  # a server that ended before the start was over
 
     @classmethod
@@ -126,6 +129,7 @@ class Supervisor:
             undo.push_async_callback(self._close_catalogue)
             await self.leading.prepare()
             await self._lead()
+            self.control.follow_decisions(self._journal.read())
             for name, process in begun:
                 await self.processes.join(name, process)
             await self._greeted()
@@ -142,6 +146,15 @@ class Supervisor:
                 await self._web.start()
             undo.pop_all()
         self.processes.keep_spare()
+        self._journal_task = asyncio.create_task(self._keep_decisions())
+
+    async def _keep_decisions(self) -> None:
+        """Write decisions to the folder once a second, until the stop."""
+        while True:
+            await asyncio.sleep(JOURNAL_S)
+            fresh = self.control.take_decisions()
+            if fresh:
+                await asyncio.to_thread(self._journal.append, fresh)
 
     async def _lead(self) -> None:
         catalogue, data = self.leading.catalogue, self.folder.path
@@ -165,7 +178,7 @@ class Supervisor:
             lambda: host.event(state.sound(host.now_ms())),
         )
         servers = SupervisedServers(host, self.processes, self._addresses, self.handing_on.open.of)
-        self.leading.cluster = self.control = ClusterControl(servers, servers)
+        self.leading.cluster = self.control = ClusterControl(servers, servers, lambda: round(time.time() * 1_000))
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
         host.load()
@@ -342,6 +355,8 @@ class Supervisor:
         if self._web is not None:
             await self._web.stop()
         await self._door.close()
+        self._journal_task.cancel()
+        await asyncio.to_thread(self._journal.append, self.control.take_decisions())
         for source in [*self._doors, *self._returns.values()]:
             source.close()
         self.evening_out.close()

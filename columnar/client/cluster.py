@@ -89,6 +89,7 @@ class Decision:
     server: str
     why: str
     text: str
+    at_ms: int = 0  # of the Unix epoch; 0: an older server has not said
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +260,8 @@ def _location(one: Any) -> RegionLocation:
 
 
 def _decision(one: Any) -> Decision:
-    return Decision(one.agoMs, _text(one.kind), _texts(one.regions), _text(one.server), _text(one.why), _text(one.text))
+    words = _text(one.server), _text(one.why), _text(one.text)
+    return Decision(one.agoMs, _text(one.kind), _texts(one.regions), *words, one.atMs or 0)
 
 
 def _text(value: Any) -> str:

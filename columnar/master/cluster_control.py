@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Protocol
@@ -28,6 +28,7 @@ from columnar.master.balancing import may_settle
 from columnar.master.cluster_looks import ServerFacts
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
+    DECISIONS_KEPT,
     AssignRegion,
     BalanceNow,
     DrainServer,
@@ -104,7 +105,11 @@ class _Evenly:
 
 
 class ClusterControl:
-    def __init__(self, host: Host, processes: Processes) -> None:
+    def __init__(self, host: Host, processes: Processes, wall_ms: Callable[[], int] | None = None) -> None:
+        """``wall_ms``: milliseconds of the Unix epoch; None: times of day are not known."""
+        self._wall_ms = wall_ms
+        self._earlier: Sequence[DecisionLook] = ()  # decisions of masters before this one, newest first
+        self._taken = 0  # decisions of this one that were taken
         self._host = host
         self._state = host.state
         self._processes = processes
@@ -141,7 +146,24 @@ class ClusterControl:
         return looks.transition_looks(self._state, self._host.now_ms())
 
     def decisions(self) -> list[DecisionLook]:
-        return looks.decision_looks(self._state, self._host.now_ms())
+        """The last DECISIONS_KEPT, newest first; those of masters before this one among them."""
+        wall_ms = self._wall_ms() if self._wall_ms is not None else 0
+        own = looks.decision_looks(self._state, self._host.now_ms())
+        if self._wall_ms is None:
+            return own
+        timed = [replace(one, at_ms=wall_ms - one.ago_ms) for one in own]
+        earlier = (replace(one, ago_ms=max(0, wall_ms - one.at_ms)) for one in self._earlier)
+        return [*timed, *earlier][:DECISIONS_KEPT]
+
+    def follow_decisions(self, earlier: Iterable[DecisionLook]) -> None:
+        """``earlier``: of masters before this one, oldest first."""
+        self._earlier = list(earlier)[::-1]
+
+    def take_decisions(self) -> list[DecisionLook]:
+        """Return the decisions since the last call, oldest first; at most DECISIONS_KEPT."""
+        fresh = min(self._state.decisions_made - self._taken, DECISIONS_KEPT)
+        self._taken = self._state.decisions_made
+        return self.decisions()[:fresh][::-1] if fresh else []
 
     # --- regions -----------------------------------------------------------------------------------
 

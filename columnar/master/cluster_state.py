@@ -84,6 +84,7 @@ class ClusterState:
         self.current = Current()
         self.desired = Desired(wishes, throttles or Throttles())
         self.decisions: deque[Decision] = deque(maxlen=DECISIONS_KEPT)
+        self.decisions_made = 0  # since the start
         self.remarks: tuple[str, ...] = ()  # of the last plan: what cannot be done
         self._rng = rng
         self._plan = planner
@@ -439,6 +440,7 @@ class ClusterState:
 
     def _decide(self, what: Instruction | Fence, now_ms: int) -> None:
         self.decisions.append(Decision(now_ms, what))
+        self.decisions_made += 1
 
     def _carry_out(self, instruction: Instruction, now_ms: int) -> None:
         self._decide(instruction, now_ms)

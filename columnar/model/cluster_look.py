@@ -113,6 +113,7 @@ class DecisionLook:
     server: str
     why: str
     text: str  # all of it, as a sentence
+    at_ms: int = 0  # of the Unix epoch; 0: nobody knows
 
 
 @dataclass(frozen=True, slots=True)

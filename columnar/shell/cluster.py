@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from typing import Any, Final
 
@@ -265,7 +266,7 @@ def transitions(server: Server) -> None:
 @click.command()
 @with_cluster
 def decisions(server: Server) -> None:
-    """Show what the master had done and why, the newest first; it remembers 200 decisions since its start.
+    """Show what the master had done and why, the newest first; it remembers 200, over restarts of the store, too.
 
     \b
       columnar decisions
@@ -278,13 +279,28 @@ def decisions(server: Server) -> None:
     if not found and server.output.is_terminal:
         server.output.line("nothing was decided since the start")
         return
-    rows = [(age_text(one.ago_ms) if server.output.is_terminal else one.ago_ms, one.kind, one.text) for one in found]
-    server.output.table(("Ago", "What", "Decision"), rows, numbers=(0,))
+    rows = [
+        (
+            age_text(one.ago_ms) if server.output.is_terminal else one.ago_ms,
+            *([clock_text(one.at_ms)] if any(other.at_ms for other in found) else []),
+            one.kind,
+            one.text,
+        )
+        for one in found
+    ]
+    names = ("Ago", "At", "What", "Decision") if rows and len(rows[0]) == 4 else ("Ago", "What", "Decision")
+    server.output.table(names, rows, numbers=(0,))
+
+
+def clock_text(at_ms: int) -> str:
+    """Return the local date and time of day."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1_000)) if at_ms else "-"
 
 
 def _decision_json(one: Decision) -> dict[str, Any]:
     return {
         "ago_ms": one.ago_ms,
+        "at_ms": one.at_ms,
         "kind": one.kind,
         "regions": list(one.regions),
         "server": one.server,

@@ -248,6 +248,7 @@ def _decision(look: DecisionLook) -> Any:
         server=look.server,
         why=look.why,
         text=look.text,
+        atMs=look.at_ms or None,
     )
 
 

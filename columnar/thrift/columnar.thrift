@@ -429,7 +429,8 @@ struct ClusterDecision {
   3: list<string> regions,
   4: string server,
   5: string why,
-  6: string text
+  6: string text,
+  7: optional i64 atMs  // of the Unix epoch
 }
 
 // remarks: why a request for the row may wait, with the next step.

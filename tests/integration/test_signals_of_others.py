@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import pytest
 from columnar.client import ClusterAdmin
 from columnar.wire.idl import hbase
 from tests.support.cluster_process import ClusterProcess, children, until
+from tests.support.shell import Shell
 from tests.support.standalone_store import WAIT_S
 
 
@@ -72,13 +75,14 @@ def test_a_server_that_cannot_start_ends_the_start_and_its_log_says_why(tmp_path
         fill(store)
         assert store.stop() == 0
         servers = tmp_path / "data" / "servers"
-        shutil.rmtree(servers, ignore_errors=True)
+        servers.rename(tmp_path / "aside")
         servers.write_text("no folder")
         store.begin()
         assert store.has_ended(WAIT_S)
         assert store.stop() == 2
         assert "servers" in store.log.read_text().splitlines()[-1]
         servers.unlink()
+        (tmp_path / "aside").rename(servers)
         store.start()
         check(store)
 
@@ -132,3 +136,24 @@ def test_a_supervisor_that_is_killed_amid_a_restart_of_a_server_leaves_no_draine
         for one in scanning:
             one.close()
         check(store)
+
+
+def test_operators_see_who_died_and_of_what_and_decisions_outlive_a_restart(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        fill(store)
+        store.kill_server(0)
+        until(lambda: len(store.servers()) == 2)
+        shell = Shell(f"127.0.0.1:{store.port}")
+
+        def notes() -> str:
+            return " ".join(note for one in shell.json("servers")["servers"] for note in one["notes"])
+
+        until(lambda: "died" in notes())
+        assert re.search(r"s[12]\.\d+ died \d+ s ago, by SIGKILL", notes())
+        decided = [one["text"] for one in shell.json("decisions")]
+        assert any(" is gone" in text for text in decided)
+        assert store.stop() == 0
+        store.start()
+        again = shell.json("decisions")
+        assert [one["text"] for one in again][-len(decided) :] == decided
+        assert all(abs(one["at_ms"] / 1_000 - time.time()) < 300 for one in again)

@@ -1,0 +1,87 @@
+"""The decisions of a data folder's masters, kept over restarts: ``DATA/decisions.jsonl``.
+
+    line := JSON {"at_ms", "kind", "regions", "server", "why", "text"} "\\n"       oldest first
+
+Lines are appended once a second and not synced: a crash takes the last second's away, and may leave half a line, which
+is passed over.  Over JOURNAL_BYTES the file is replaced by its last DECISIONS_KEPT lines.
+
+Functions block.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from columnar.limits import KIB
+from columnar.master.instructions import DECISIONS_KEPT
+from columnar.model.cluster_look import DecisionLook
+
+_log = logging.getLogger(__name__)
+
+NAME: Final = "decisions.jsonl"
+JOURNAL_BYTES: Final = 512 * KIB
+_FIELDS: Final = ("at_ms", "kind", "regions", "server", "why", "text")
+
+
+def line_of(look: DecisionLook) -> bytes:
+    held = asdict(look)
+    return json.dumps({field: held[field] for field in _FIELDS}, sort_keys=True).encode() + b"\n"
+
+
+def look_of(line: bytes) -> DecisionLook | None:
+    """None: the line is not whole, or a newer program's."""
+    try:
+        held = json.loads(line)
+        regions = tuple(map(str, held["regions"]))
+        words = [str(held[field]) for field in ("server", "why", "text")]
+        return DecisionLook(0, str(held["kind"]), regions, *words, at_ms=int(held["at_ms"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class DecisionJournal:
+    def __init__(self, data: str) -> None:
+        self._path = os.path.join(data, NAME)
+        self._failure = ""  # that was logged
+
+    def read(self) -> list[DecisionLook]:
+        """The last DECISIONS_KEPT, oldest first; none of a file that cannot be read."""
+        return [look for look in map(look_of, self._lines()) if look is not None]
+
+    def _lines(self) -> Sequence[bytes]:
+        try:
+            with open(self._path, "rb") as held:
+                held.seek(max(0, held.seek(0, os.SEEK_END) - 2 * JOURNAL_BYTES))
+                return held.read().split(b"\n")[-DECISIONS_KEPT - 1 :]
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            _log.warning("earlier decisions cannot be read from %s: %s", self._path, error.strerror)
+            return ()
+
+    def append(self, looks: Iterable[DecisionLook]) -> None:
+        """Add decisions, oldest first.  A disk that refuses them is logged once; they are in memory all the same."""
+        data = b"".join(map(line_of, looks))
+        try:
+            with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as held:
+                held.write(data)
+                size = held.tell()
+            if size > JOURNAL_BYTES:
+                self._shorten()
+            self._failure = ""
+        except OSError as error:
+            if str(error) != self._failure:
+                self._failure = str(error)
+                _log.warning("decisions are not kept over a restart: %s", error)
+
+    def _shorten(self) -> None:
+        last = [line for line in self._lines() if line]
+        half = f"{self._path}.new"
+        with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
+            new.write(b"".join(line + b"\n" for line in last[-DECISIONS_KEPT:]))
+        os.replace(half, self._path)
