@@ -240,7 +240,7 @@ class Transitions:
     def stuck(self, now_ms: int) -> list[tuple[Incarnation, str]]:
         """Servers that live and have not closed a region for CLOSING_MS, with the reason to end them.
 
-        Nobody else may open the region before.
+        Until they are ended no other server may open the region.
         """
         found = {}
         for region in self._current.under_way:
