@@ -73,11 +73,10 @@ class ServerLogs:
     def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:
         """Bring what logs have of the region into the store at ``path``, another's by now, which lost something."""
         gaps = set[str]()
-        for server in {part.log for part in self.behind(info)}:
-            folder = server_folders.log_of(self._data, server)
-            log = salvaged(folder, ())
+        for name in {part.log for part in self.behind(info)}:
+            log = salvaged(server_folders.log_of(self._data, name), ())
             log.gaps = gaps
-            self._logs.add(server, log)
+            self._logs.add(name, log)
         self.bring_in(info, path, left, has_own=True)
         for server, past in self._pasts.items():
             if past.log is not None:
