@@ -272,7 +272,7 @@ class Transitions:
         if region in self._desired.wishes.unassigned:
             phase = Phase.OFFLINE
         elif place.is_damaged or place.is_deadly:
-            phase, place.retry_ms = Phase.FAILED_OPEN, None
+            phase = Phase.FAILED_OPEN
         elif len(place.tried) >= OPENING_TRIES:
             phase = Phase.FAILED_OPEN
             place.retry_ms = now_ms + RETRY_PAUSES_MS[min(place.rounds, len(RETRY_PAUSES_MS) - 1)]
