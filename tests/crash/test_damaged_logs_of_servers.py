@@ -42,9 +42,11 @@ def command_in(text: str) -> list[str]:
 
 def refusal_of_a_start(data: Path, servers: int) -> str:
     store = ClusterProcess(data, servers)
-    with pytest.raises(AssertionError, match="it did not start"):
-        store.start()
-    store.kill()
+    try:
+        with pytest.raises(AssertionError, match="it did not start"):
+            store.start()
+    finally:
+        store.kill()
     return store.log.read_text()
 
 
