@@ -13,7 +13,7 @@ from columnar.backup.region_reader import read_rows
 from columnar.errors import HostError
 from columnar.storage.data_folder import META, REGIONS
 from columnar.storage.rocks import RocksEngine
-from columnar.storage.server_folders import STANDALONE, make_empty
+from columnar.storage.server_folders import STANDALONE, make_spent
 
 if TYPE_CHECKING:
     from columnar.model.mutation import RowMutation
@@ -31,7 +31,7 @@ def make_folders_of_servers(data: str) -> None:
     _, rows = strays(read_rows(engine, path, META_SCHEMA))
     named = [str(one) for one in sorted(named_in(Catalogue(rows, _no_writes), data)) if one.name != STANDALONE]
     try:
-        make_empty(data, named)
+        make_spent(data, named)
     except OSError as error:
         raise HostError(f"cannot make folders in {data}: {error.strerror}") from error
 

@@ -70,12 +70,27 @@ class ServerLogs:
     def _is_in_log(self, info: RegionInfo) -> Callable[[Tenure], bool]:
         return lambda tenure: (info.encoded, tenure.epoch) in self._pasts[tenure.server].named
 
-    def bring_in(self, info: RegionInfo, path: str, left: Say) -> None:
-        """Bring what logs have of the region into the store at ``path``, which may be another's by now."""
+    def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:
+        """Bring what logs have of the region into the store at ``path``, another's by now, which lost something."""
+        gaps = set[str]()
+        for name in {part.log for part in self.behind(info)}:
+            log = salvaged(server_folders.log_of(self._data, name), ())
+            log.gaps = gaps
+            self._logs.add(name, log)
+        self.bring_in(info, path, left, has_own=True)
+        for server, past in self._pasts.items():
+            if past.log is not None:
+                self._logs.add(str(server), past.log)
+        if gaps:
+            what = "at least one batch that was acknowledged is lost"
+            left(f"{info.table} {info.encoded}: {what}; compare with a backup")
+
+    def bring_in(self, info: RegionInfo, path: str, left: Say, *, has_own: bool = False) -> None:
+        """Bring what logs have of the region into its store at ``path``.  ``has_own``: its logs are here already."""
         row, parts = self._catalogue.owners.get(info.region_id), self.behind(info)
         if row is None or not parts:
             return
-        for server, log in self._salvaged.items():
+        for server, log in () if has_own else self._salvaged.items():
             self._logs.add(str(server), log)  # it names less than its server owned, and counts as spent early
         try:
             self._engine.open(path, frozenset(), None, _claim(info, row, parts)).close()

@@ -124,7 +124,7 @@ class _Repair:
         self._folders.destroy(new.encoded)
         try:
             found = salvage(self._engine, source, target, entry.schema, can_be_opened=damaged.can_be_opened)
-            self._logs.bring_in(old, target, self._result.left.append)
+            self._logs.bring_in_salvaged(old, target, self._result.left.append)
         except ColumnarError as error:
             self._folders.destroy(new.encoded)
             await self._catalogue.forget_dropped([new])

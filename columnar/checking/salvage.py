@@ -12,19 +12,24 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from columnar.backup.region_builder import FILE_BYTES
-from columnar.errors import DamagedData, shown
+from columnar.errors import ColumnarError, DamagedData, shown
 from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import views_of
 from columnar.regions.region import spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, SortedFile, Store
+from columnar.storage.durable_files import write_durably
 from columnar.storage.file_copies import link_folder
 from columnar.storage.layout import split_cell_key
+from columnar.storage.rocks_beginning import CURRENT
+from columnar.storage.synced_bound import SYNCED
 
+LIST: Final = "MANIFEST-"  # and a number: the engine's list of files
 EXTRA_BYTES: Final = 16  # finer than the keys that are there, so that none readable is stepped over
 
 
@@ -55,8 +60,11 @@ def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_open
         source = target + ".mended"
         shutil.rmtree(source, ignore_errors=True)
         link_folder(path, source)
-        engine.mend(source)
-        mended = "its list of table files was made anew; what stood only in missing files or damaged logs is lost"
+        if _names_its_list(engine, path, source):
+            mended = "the file CURRENT was made anew, and names the newest list of files"
+        else:
+            engine.mend(source)
+            mended = "its list of table files was made anew; what stood only in missing files or damaged logs is lost"
     damaged = engine.open_reading(source)
     try:
         found = _saved(engine, damaged, target, table)
@@ -65,6 +73,27 @@ def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_open
         if not can_be_opened:
             shutil.rmtree(source, ignore_errors=True)
     return Salvaged(found.pairs, found.lost, mended)
+
+
+def _names_its_list(engine: Engine, path: str, source: str) -> bool:
+    """Whether the copy at ``source`` is whole with a ``CURRENT`` that names its newest list of files.
+
+    The engine's own repair would lose what stands in logs alone: without the list it knows no families.
+    """
+    if os.path.exists(os.path.join(source, CURRENT)):
+        return False  # something else is damaged
+    lists = [name for name in os.listdir(source) if name.startswith(LIST) and name.removeprefix(LIST).isdigit()]
+    if not lists:
+        return False
+    newest = max(lists, key=lambda name: int(name.removeprefix(LIST)))
+    write_durably(os.path.join(source, CURRENT), f"{newest}\n".encode())
+    with suppress(FileNotFoundError):
+        shutil.copy(os.path.join(path, SYNCED), source)  # says whether that is all
+    try:
+        engine.open_reading(source).close()
+    except ColumnarError:
+        return False
+    return True
 
 
 def _saved(engine: Engine, damaged: Store, target: str, table: Table) -> Salvaged:

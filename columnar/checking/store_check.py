@@ -26,8 +26,10 @@ from columnar.model.schema import Table
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
-from columnar.storage.file_copies import TABLE_FILE, check_file
+from columnar.storage.file_copies import check_file
 from columnar.storage.region_folders import RegionFolders, entries_of
+from columnar.storage.rocks_beginning import begun
+from columnar.storage.rocks_errors import refused
 
 Progress = Callable[[int], None]  # bytes of values since the last call
 
@@ -121,14 +123,15 @@ class StoreCheck:
             if not table.is_system:  # most stores have no triggers and no dead letters
                 self.report.add(Severity.NOTE, place, "nothing was ever read from it or written to it")
             return
-        if not self._engine.exists(path) and not any(name.endswith(TABLE_FILE) for name in os.listdir(path)):
-            self.report.add(Severity.NOTE, place, "was being made when its process died: nothing was written to it")
-            return
         self.report.looked.regions += 1
         before = self.report.looked.value_bytes
         try:
+            if begun(path) and not self._engine.exists(path):
+                self.report.add(Severity.NOTE, place, "was being made when its process died: nothing was written to it")
+                return
             store = self._engine.open_reading(path)
-        except ColumnarError as error:
+        except (ColumnarError, OSError) as failure:
+            error = failure if isinstance(failure, ColumnarError) else refused(failure, f"cannot read {path}")
             advice = "'columnar repair' saves what is readable"
             self.report.add(Severity.ERROR, place, f"cannot be opened: {error.text}", advice)
             self.damaged.append(Damaged(table.name, info, False))

@@ -240,7 +240,7 @@ class Transitions:
     def stuck(self, now_ms: int) -> list[tuple[Incarnation, str]]:
         """Servers that live and have not closed a region for CLOSING_MS, with the reason to end them.
 
-        Nobody else may open the region before.
+        Until they are ended no other server may open the region.
         """
         found = {}
         for region in self._current.under_way:
@@ -272,7 +272,7 @@ class Transitions:
         if region in self._desired.wishes.unassigned:
             phase = Phase.OFFLINE
         elif place.is_damaged or place.is_deadly:
-            phase, place.retry_ms = Phase.FAILED_OPEN, None
+            phase = Phase.FAILED_OPEN
         elif len(place.tried) >= OPENING_TRIES:
             phase = Phase.FAILED_OPEN
             place.retry_ms = now_ms + RETRY_PAUSES_MS[min(place.rounds, len(RETRY_PAUSES_MS) - 1)]

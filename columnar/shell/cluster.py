@@ -174,7 +174,7 @@ def assign(server: Server, region: str | None, everything: bool, table: str | No
 
 
 def _assign_failed(server: Server, admin: ClusterAdmin, table: bytes | None, dry_run: bool) -> None:
-    """One after the other: each answer comes when the region serves, or could not be opened again."""
+    """Assign one after the other: each answer comes when the region serves, or could not be opened again."""
     if table is not None:
         admin.locations(table)  # an error names a table that is not there
     failed = [one for one in admin.transitions() if one.kind == "failed" and table in (None, one.table)]

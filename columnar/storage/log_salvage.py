@@ -57,15 +57,15 @@ class SalvagedLog(DeadLog):
         return self._found
 
     def _name(self) -> tuple[bytes, int]:
-        """The log's name and its last run: from the file, or from the head of a segment."""
+        """The log's name and its last run: from the head of a segment, which has a checksum, or from the file."""
+        heads = [found for segment in self.sealed.segments if (found := _era_in(self._bytes(segment))) is not None]
+        if heads:
+            return max(heads, key=lambda one: one[1])
         try:
             found = identity_of(self.folder)
         except DamagedData as error:
             found = None
             self.lost.append(error.text)
-        for segment in self.sealed.segments:
-            if found is None:
-                found = _era_in(self._bytes(segment))
         if found is None and self.sealed.segments:
             self.lost.append(f"{self.folder}: nothing says which log it is, so nothing of it can be brought in")
         return found or _NOBODY

@@ -21,9 +21,18 @@ CURRENT: Final = "CURRENT"
 
 def remove_begun(path: str) -> None:
     """Where the store's head is missing the folder is empty when this returns.  DamagedData: it holds data; OSError."""
+    for entry in begun(path):
+        os.unlink(entry.path)
+
+
+def begun(path: str) -> list[os.DirEntry[str]]:
+    """The files of a store whose head is missing, which hold nothing; none if it is there.
+
+    DamagedData: they hold something; OSError.
+    """
     missing = _missing(path)
     if missing is None:
-        return
+        return []
     with os.scandir(path) as found:
         files = [entry for entry in found if entry.is_file()]
     bound = read_bound(path)
@@ -32,8 +41,7 @@ def remove_begun(path: str) -> None:
     for entry in files:
         if entry.name.endswith(TABLE_FILE) or (entry.name.endswith(LOG_FILE) and entry.stat().st_size):
             raise DamagedData(f"{path}: the file {missing} is missing, and others are there; {mend(path)}")
-    for entry in files:
-        os.unlink(entry.path)
+    return files
 
 
 def _missing(path: str) -> str | None:

@@ -2,6 +2,7 @@
 
     servers/NAME.NUMBER/log      what its regions wrote under shared fsyncs
     servers/NAME.NUMBER/logged   the log was begun: from then on it must be there (empty)
+    servers/NAME.NUMBER/spent    no region lacks anything of the log, whatever a seal says (empty)
     servers/NAME.NUMBER/clock    the highest timestamp that it gave
     servers/NAME.NUMBER/openings the regions that it opened last (``opening_notes``)
     server-log                   the log of a standalone, whose incarnation is called ``standalone.NUMBER``
@@ -11,7 +12,7 @@ and a process of the store has observed its clock.  Functions that touch the dis
 
 A server is given regions when its folder is on disk.  So the folder of an incarnation that a row names must be there
 (``dead_log``); the log within only if ``logged`` says so.  A backup leaves the folders out, as its regions have all
-that is in them: a restore makes them, empty (``make_empty``).
+that is in them: a restore makes them (``make_spent``), with a file ``spent`` instead of a log.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Final
 from columnar import clock
 from columnar.errors import DamagedData
 from columnar.storage.data_folder import SERVER_LOG, SERVERS, check_place
-from columnar.storage.dead_logs import RUN, SUFFIX, DeadLog, measure, remedy, sealed_at, sealed_by_older
+from columnar.storage.dead_logs import RUN, SUFFIX, DeadLog, Sealed, measure, remedy, sealed_at, sealed_by_older
 from columnar.storage.durable_files import sync_file, sync_folder, sync_folder_if_any, write_durably
 from columnar.storage.folders import make_all_lasting
 from columnar.storage.rocks_errors import refused
@@ -33,6 +34,7 @@ from columnar.storage.synced_bound import SYNCED
 _GONE: Final = ".deleted"
 LOG: Final = "log"
 LOGGED: Final = "logged"
+SPENT: Final = "spent"
 STANDALONE: Final = "standalone"  # the name of the incarnations that a standalone's log belongs to
 
 
@@ -95,9 +97,16 @@ def note_log(data: str, incarnation: str) -> None:
     write_durably(os.path.join(folder_of(data, incarnation), LOGGED), b"")
 
 
-def make_empty(data: str, incarnations: list[str]) -> None:
-    """Folders of incarnations whose logs nobody lacks anything of.  OSError."""
+def make_spent(data: str, incarnations: list[str]) -> None:
+    """Make folders of incarnations whose logs nobody lacks anything of.  OSError."""
     make_all_lasting([folder_of(data, one) for one in incarnations])
+    for one in incarnations:
+        write_durably(os.path.join(folder_of(data, one), SPENT), b"")
+
+
+def is_spent(data: str, incarnation: str) -> bool:
+    """Whether no region lacks anything of the incarnation's log, whatever its seal says."""
+    return os.path.exists(os.path.join(folder_of(data, incarnation), SPENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,8 @@ def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) 
     folder = log_of(data, incarnation)
     if incarnation.rpartition(".")[0] != STANDALONE:
         _check_folder(data, incarnation, is_named=is_named)
+        if is_spent(data, incarnation):
+            return DeadLog(folder, Sealed()).load()
     if seal is not None and not seal.is_of_files:
         log = DeadLog(folder, sealed_at(seal.lengths)).load()
         if log.extent != seal.lengths:  # as if its writer lived

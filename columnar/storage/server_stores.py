@@ -9,12 +9,12 @@ import os
 
 from columnar.errors import HostError
 from columnar.storage.data_folder import check_place
-from columnar.storage.dead_logs import DeadLog, DeadLogs, sealed_at
+from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed, sealed_at
 from columnar.storage.folders import make_lasting
 from columnar.storage.opening_notes import OpeningNotes
 from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.rocks import RocksEngine
-from columnar.storage.server_folders import LOG, clock_of, folder_of, log_of, newest_clock, note_log
+from columnar.storage.server_folders import LOG, clock_of, folder_of, is_spent, log_of, newest_clock, note_log
 from columnar.storage.server_log_files import ServerLog, begin_run
 
 
@@ -63,4 +63,4 @@ class ServerStores(StoresOfProcess):
         """
         self.clock.observe(clock_of(self._data, incarnation))
         folder = log_of(self._data, incarnation)
-        return DeadLog(folder, sealed_at(lengths))
+        return DeadLog(folder, Sealed() if is_spent(self._data, incarnation) else sealed_at(lengths))

@@ -14,7 +14,7 @@ from columnar.cli import main as columnar
 from columnar.client import ClusterAdmin
 from columnar.client.errors import IOError
 from columnar.storage.server_folders import LOGGED
-from tests.proofs.dead_server_damage import PARTS, TABLE, Killed, killed_store
+from tests.proofs.dead_server_damage import PARTS, TABLE, Killed, killed_store, lose_power
 from tests.support.cluster_process import ClusterProcess, until
 
 
@@ -42,9 +42,11 @@ def command_in(text: str) -> list[str]:
 
 def refusal_of_a_start(data: Path, servers: int) -> str:
     store = ClusterProcess(data, servers)
-    with pytest.raises(AssertionError, match="it did not start"):
-        store.start()
-    store.kill()
+    try:
+        with pytest.raises(AssertionError, match="it did not start"):
+            store.start()
+    finally:
+        store.kill()
     return store.log.read_text()
 
 
@@ -124,7 +126,8 @@ def test_a_damaged_log_of_one_process_is_salvaged_by_the_command_that_the_start_
     data = copy_of(whole, tmp_path)
     log = data / "server-log"
     log.mkdir()
-    shutil.copy(used_servers(data)[0] / "log" / "run", log)
+    for name in ("run", "SYNCED"):
+        shutil.copy(used_servers(data)[0] / "log" / name, log)
     segment = next((used_servers(data)[0] / "log").glob("*.segment"))
     held = bytearray(segment.read_bytes())
     held[len(held) // 2] ^= 1
@@ -134,7 +137,7 @@ def test_a_damaged_log_of_one_process_is_salvaged_by_the_command_that_the_start_
     said = CliRunner().invoke(columnar, command_in(refusal))
     assert said.exit_code == 1, said.output
     assert "cannot be read" in said.output
-    assert not list(log.glob("*"))
+    assert not log.exists() or not list(log.glob("*.segment"))
     with ClusterProcess(data, 1) as store:
         assert rows_of(store) == (whole.rows, [])
         assert store.stop() == 0
@@ -153,3 +156,31 @@ def test_a_restored_backup_of_servers_starts(whole: Killed, tmp_path: Path) -> N
         with ClusterProcess(target, servers) as store:
             assert rows_of(store) == (whole.rows, [])
             assert store.stop() == 0
+
+
+@pytest.mark.parametrize("has_power_failed", [False, True])
+def test_a_damaged_region_is_saved_with_what_the_log_of_its_dead_server_has(
+    whole: Killed, tmp_path: Path, has_power_failed: bool
+) -> None:
+    """The repair of a folder that servers served was refused; the salvaged region would have lacked the log."""
+    data = copy_of(whole, tmp_path)
+    if has_power_failed:
+        lose_power(data)
+    regions = [one for one in (data / "regions").iterdir() if one.name != "meta" and (one / "CURRENT").exists()]
+    spoiled = max(regions, key=lambda one: sum(path.stat().st_size for path in one.glob("*.log")))
+    (spoiled / "CURRENT").unlink()
+    with ClusterProcess(data, 3) as store:
+        connection = store.connection()
+        admin = ClusterAdmin(connection)
+        until(lambda: [one.encoded_name for one in admin.transitions() if one.kind == "failed"] == [spoiled.name])
+        (why,) = [one.why for one in admin.transitions() if one.kind == "failed"]
+        connection.close()
+        assert store.stop() == 0
+    said = CliRunner().invoke(columnar, command_in(why))
+    assert said.exit_code == 1, said.output
+    assert f"{spoiled.name}: " in said.output
+    with ClusterProcess(data, 3) as store:
+        rows, reasons = rows_of(store)
+        assert reasons == []
+        assert rows == whole.rows, said.output
+        assert store.stop() == 0

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from columnar.clock import StoreClock
 from columnar.errors import DamagedData, HostError
 from columnar.storage.dead_logs import DeadLog, measure, sealed_at
 from columnar.storage.log_salvage import salvaged
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import lacking
 from columnar.storage.rocks import RocksEngine
-from columnar.storage.server_folders import LOGGED, Seal, dead_log, log_of, make_empty, note_log, sync_extent
+from columnar.storage.server_folders import LOGGED, Seal, dead_log, log_of, make_spent, note_log, sync_extent
 from columnar.storage.server_log import Written
 from columnar.storage.server_log_files import ServerLog, begin_run
+from columnar.storage.server_stores import ServerStores
 
 SERVER = "s1.5"
 
@@ -32,7 +34,7 @@ ROUNDS = [[put("r", 1), put("s", 2)], [put("r", 3, 1)], [put("s", 4, 2)], [put("
 def begun(data: Path) -> ServerLog:
     """As a server's own, in a folder of its own."""
     (data / "regions").mkdir()
-    make_empty(str(data), [SERVER])
+    (data / "servers" / SERVER).mkdir(parents=True)
     log, _ = begin_run(log_of(str(data), SERVER), has_begun=lambda: note_log(str(data), SERVER))
     return log
 
@@ -77,6 +79,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "the log's folder": lambda data: shutil.rmtree(folder(data)),
     "all files": lambda data: [path.unlink() for path in folder(data).iterdir()],
     "run": lambda data: (folder(data) / "run").unlink(),
+    "another name in run": lambda data: (folder(data) / "run").write_text(f"{bytes(16).hex()} 1\n"),
     "nonsense in run": lambda data: (folder(data) / "run").write_text("nonsense\n"),
     "SYNCED": lambda data: (folder(data) / "SYNCED").unlink(),
     "a segment": lambda data: segment(data).unlink(),
@@ -168,8 +171,21 @@ def test_bytes_of_older_frames_in_a_value_are_no_frames_that_follow(tmp_path: Pa
 
 
 def test_a_server_that_never_shared_an_fsync_has_no_log(tmp_path: Path) -> None:
-    make_empty(str(tmp_path), [SERVER])
+    (tmp_path / "servers" / SERVER).mkdir(parents=True)
     assert read(tmp_path).extent == ()
+
+
+def test_a_restored_folder_lacks_nothing_of_any_log_whatever_the_seals_say(data: Path, tmp_path: Path) -> None:
+    """The catalogue of a backup may still name a log as sealed and unreplayed: the copies of regions have it all."""
+    seal = Seal(read(data).extent)
+    restored = tmp_path / "restored"
+    make_spent(str(restored), [SERVER])
+    for one in (seal, None):
+        assert read(restored, one).extent == ()
+        assert read(restored, one).named() == frozenset()
+    stores = ServerStores(str(restored), "s2.9", RocksEngine(cache_bytes=1 << 20))
+    stores.clock = StoreClock(lambda: 1)
+    assert stores.dead_log(SERVER, seal.lengths).load().named() == frozenset()
 
 
 def test_a_log_of_an_older_program_need_not_be_noted(data: Path) -> None:
@@ -252,7 +268,9 @@ def test_a_damaged_length_hides_no_frame_behind_it(data: Path) -> None:
     assert frame > 0
 
 
-@pytest.mark.parametrize("what", ["run", "nonsense in run", "a bit of the head", "the first bit"])
+@pytest.mark.parametrize(
+    "what", ["run", "another name in run", "nonsense in run", "a bit of the head", "the first bit"]
+)
 def test_the_name_of_a_log_stands_twice(data: Path, what: str) -> None:
     """In ``run`` and in the head of each segment: without it no store knows which batches it has."""
     sane = read(data).records("r", frozenset({8}))

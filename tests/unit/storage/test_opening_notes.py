@@ -25,6 +25,17 @@ def test_an_opening_under_way_counts_however_long_ago_it_began(tmp_path: Path) -
     assert opened_at(str(tmp_path), time.monotonic_ns() + LATELY_NS) == frozenset()
 
 
+def test_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The master that reads them may be of another version."""
+    monkeypatch.setattr(opening_notes.time, "monotonic_ns", lambda: 0x0102030405060708)
+    notes = OpeningNotes.begun(str(tmp_path))
+    notes.begins(7)
+    notes.ends(7)
+    notes.begins(258)
+    slots = bytes(16) + bytes.fromhex("0000000000000007 0102030405060708 0000000000000102 0000000000000000")
+    assert (tmp_path / "openings").read_bytes() == slots.ljust(1024, b"\x00")
+
+
 def test_the_latest_are_kept(tmp_path: Path) -> None:
     notes = OpeningNotes.begun(str(tmp_path))
     for region in range(1, 3 * SLOTS):
