@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from thriftpy2.rpc import make_client
 
 from columnar.client import Connection
 from tests.support.serving import Serving
-from tests.support.thrift2_client import ROOT, H, T, cell, cells_of, column, name, put, served, with_table
+from tests.support.thrift2_client import ROOT, H, T, cell, cells_of, column, connect, name, put, served, with_table
 
 H1 = thriftpy2.load(str(ROOT / "columnar" / "thrift" / "hbase.thrift"), module_name="published_hbase1_thrift")
 
@@ -187,6 +188,19 @@ def test_namespaces(client: Any) -> None:
     client.createNamespace(described)
     assert client.getNamespaceDescriptor("own") == described
     client.deleteNamespace("own")
+
+
+def test_they_outlive_a_restart(tmp_path: Path) -> None:
+    with served(tmp_path / "data") as running, with_table(running) as thrift:
+        thrift.createNamespace(H.TNamespaceDescriptor(name="own", configuration={"owner": "anna"}))
+        families = every_family()
+        thrift.createTable(H.TTableDescriptor(name(b"t", b"own"), families, {b"OWNER": b"anna", b"mykey": b"v"}), [])
+        described = thrift.getTableDescriptor(name(b"t", b"own"))
+    with served(tmp_path / "data") as running:
+        again = connect(running)
+        assert again.getTableDescriptor(name(b"t", b"own")) == described
+        assert again.getNamespaceDescriptor("own").configuration == {"owner": "anna"}
+        again.close()
 
 
 def test_rows(client: Any, client1: Any) -> None:
