@@ -151,6 +151,20 @@ def test_what_another_service_made_keeps_its_meaning(serving: Serving, client: A
         assert client.getTableDescriptor(name(table)) == described
 
 
+def test_what_our_own_administration_describes(serving: Serving, client: Any) -> None:
+    admin = Connection("127.0.0.1", serving.store.port).admin
+    client.createTable(
+        H.TTableDescriptor(name(b"made_by_two"), every_family(), {b"mykey": b"v", b"OWNER": b"anna"}), []
+    )
+    described = admin.describe("made_by_two")
+    families = {family.name: family.attributes for family in described.families}
+    admin.create_table("made_again", families, described.attributes)
+    again = admin.describe("made_again")
+    assert (again.families, again.attributes) == (described.families, described.attributes)
+    admin.alter_table("made_again", change=families, attributes=described.attributes)
+    assert admin.describe("made_again") == again
+
+
 def test_every_table_that_is_listed(client: Any, client1: Any) -> None:
     for listed in client.getTableNamesByPattern(None, True):
         described = client.getTableDescriptor(listed)
