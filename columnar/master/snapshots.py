@@ -289,8 +289,8 @@ class Snapshots:
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
         """Under the lock.  The rows were stamped by the clock of their time, and ours goes on from there."""
-        held = self._catalogue.tables.get(table.name)
-        more = len(manifest.ranges) - (len(held.regions) if held is not None else 0)
+        before = self._catalogue.tables.get(table.name)
+        more = len(manifest.ranges) - (len(before.regions) if before is not None else 0)
         namespace_room.check_regions(self._catalogue, table.name, more)
         self._clock.observe(manifest.clock_ms)
         async with self._changes.announced(table.name, manifest.ranges) as regions:
