@@ -155,8 +155,8 @@ class Alterations:
         """Change the configuration: an empty text takes a key away.  ``replace``: also every key that is not named."""
         async with self._lock:
             text = self._known(name)
-            held = {} if replace else self._catalogue.configurations.get(text, {})
-            checked = checked_configuration({key: value for key, value in {**held, **change}.items() if value})
+            before = {} if replace else self._catalogue.configurations.get(text, {})
+            checked = checked_configuration({key: value for key, value in {**before, **change}.items() if value})
             if checked != self._catalogue.configurations.get(text, {}):
                 await self._catalogue.configure_namespace(text, checked)
 

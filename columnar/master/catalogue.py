@@ -209,9 +209,9 @@ class Catalogue:
 
     async def configure_namespace(self, name: str, configuration: Mapping[str, str]) -> None:
         """Give the namespace this configuration, and no other."""
-        held = {} if name not in self.namespaces else self._namespace_cells(name)
+        before = {} if name not in self.namespaces else self._namespace_cells(name)
         wanted = _namespace_cells(configuration)
-        await self._write([RowMutation(namespace_row(name), (*deletes(held, wanted), *puts(wanted)))])
+        await self._write([RowMutation(namespace_row(name), (*deletes(before, wanted), *puts(wanted)))])
         self.namespaces.add(name)
         self.configurations.pop(name, None)
         if configuration:

@@ -31,6 +31,7 @@ from columnar.errors import (
     TableNotEnabled,
     TableNotFound,
 )
+from columnar.master import namespace_room
 from columnar.master.catalogue import Catalogue
 from columnar.master.replacements import Plan, check_merge, check_split, due, merge_plan, split_plan
 from columnar.master.schema_changes import SchemaChanges
@@ -101,6 +102,7 @@ class RegionChanges:
         """At ``row`` (None: in the middle).  The new regions, which serve when this returns."""
         async with self._one_at_a_time:
             self._check(parent)
+            namespace_room.check_regions(self._catalogue, parent.table, 1)
             if row is not None:
                 check_split(parent, row)
             at = row if row is not None else await self._owner.ask(messages.MiddleRow(parent))
@@ -156,6 +158,8 @@ class RegionChanges:
         async with self._changes.lock:
             for info in change.gone:
                 self._check(info)
+            more = len(change.fresh) - len(change.gone)
+            namespace_room.check_regions(self._catalogue, change.fresh[0].table, more)
             self._finishing = change
             try:
                 return await self._owner.ask(messages.FinishChange(change))

@@ -30,10 +30,10 @@ from columnar.errors import (
     shown,
 )
 from columnar.limits import ROW_KEY_BYTES
+from columnar.master import namespace_room
 from columnar.master.catalogue import Catalogue, TableEntry
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
-from columnar.model.namespace_configuration import MOST_TABLES, most_tables
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
 from columnar.model.schema import (
@@ -101,6 +101,7 @@ class SchemaChanges:
         """Under ``lock``.  ``views``: the views from now on, where the table comes with one.  TableExists."""
         text = table.name
         self.check_free(text, system=system)
+        namespace_room.check_regions(self._catalogue, text, len(starts))
         async with self.announced(text, ranges_from(starts)) as regions:
             await self.make_folders(regions)
         await self._catalogue.adopt(table, regions, views)
@@ -112,19 +113,7 @@ class SchemaChanges:
         self.check_namespace(namespace_of(text), system=system)
         if text in self._catalogue.tables or self._catalogue.views.swap_of(text) is not None:
             raise TableExists(text)
-        self._check_room(namespace_of(text))
-
-    def _check_room(self, namespace: str) -> None:
-        """NotAllowed: the namespace has as many tables as its configuration allows."""
-        most = most_tables(self._catalogue.configurations.get(namespace, {}))
-        if most is None:
-            return
-        count = sum(namespace_of(table) == namespace for table in self._catalogue.tables)
-        if count >= most:
-            raise NotAllowed(
-                f"namespace {namespace} has {count} tables, and takes {most} ({MOST_TABLES}): drop one, or raise it "
-                f"with columnar namespace alter {namespace} {MOST_TABLES}={most + 1}"
-            )
+        namespace_room.check_table(self._catalogue, namespace_of(text))
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
         """NamespaceNotFound, where no table of a user (or of the system) may be."""

@@ -39,7 +39,7 @@ from columnar.errors import (
     TableNotFound,
     shown,
 )
-from columnar.master import snapshot_manifest
+from columnar.master import namespace_room, snapshot_manifest
 from columnar.master.catalogue import Catalogue, TableEntry
 from columnar.master.schema_changes import SchemaChanges, check_not_kept
 from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
@@ -289,6 +289,9 @@ class Snapshots:
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
         """Under the lock.  The rows were stamped by the clock of their time, and ours goes on from there."""
+        before = self._catalogue.tables.get(table.name)
+        more = len(manifest.ranges) - (len(before.regions) if before is not None else 0)
+        namespace_room.check_regions(self._catalogue, table.name, more)
         self._clock.observe(manifest.clock_ms)
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):

@@ -130,9 +130,9 @@ def with_attributes(family: Family, given: Mapping[str, str]) -> Family:
     return checked_family(replace(family, **changes, unsaid=unsaid, inert=remembered))
 
 
-def whole(family: Family, held: Family) -> dict[str, str]:
-    """The change that makes ``held`` into ``family``: every attribute, also those that have their default."""
-    settings = (name for name, _ in held.inert)
+def whole(family: Family, before: Family) -> dict[str, str]:
+    """The change that makes ``before`` into ``family``: every attribute, also those that have their default."""
+    settings = (name for name, _ in before.inert)
     return {**dict.fromkeys((*FAMILY_ATTRIBUTES, *FAMILY_INERT, *settings), ""), **attributes_of(family)}
 
 

@@ -108,6 +108,13 @@ def _needed(fields: Fields, number: int, what: str) -> bytes:
     return value
 
 
+def _needed_number(fields: Fields, number: int) -> int:
+    value = _number(fields, number)
+    if value is None:
+        _refuse(f"the filter lacks its field {number}")
+    return value
+
+
 # --- arguments ---------------------------------------------------------------------------------------
 
 
@@ -209,7 +216,7 @@ def _list(fields: Fields, depth: int) -> bytes:
 def _pagination(fields: Fields) -> list[bytes]:
     if _bytes(fields, 3) is not None:
         _refuse("a ColumnPaginationFilter that begins at a column has no form in the filter language")
-    return [_whole(_number(fields, 1)), _whole(_number(fields, 2))]
+    return [_whole(_needed_number(fields, 1)), _whole(_number(fields, 2))]
 
 
 def _range(fields: Fields) -> list[bytes]:
@@ -237,8 +244,7 @@ def _timestamps(fields: Fields) -> list[bytes]:
 def _single(fields: Fields) -> list[bytes]:
     column = [_quoted(_bytes(fields, 1)), _quoted(_bytes(fields, 2))]
     compared = [_operator(_number(fields, 3)), _comparator(_needed(fields, 4, "SingleColumnValueFilter"))]
-    latest = _number(fields, 6)
-    return [*column, *compared, _truth(_number(fields, 5)), _truth(1 if latest is None else latest)]
+    return [*column, *compared, _truth(_number(fields, 5)), _truth(_number(fields, 6))]
 
 
 def _single_exclude(fields: Fields) -> list[bytes]:
@@ -259,13 +265,13 @@ def _dependent(fields: Fields) -> list[bytes]:
 
 
 _ARGUMENTS: Final[Mapping[str, Callable[[Fields], list[bytes]]]] = {
-    "KeyOnlyFilter": lambda fields: [_truth(_number(fields, 1))],
+    "KeyOnlyFilter": lambda fields: [_truth(_needed_number(fields, 1))],
     "FirstKeyOnlyFilter": lambda fields: [],
     "PrefixFilter": lambda fields: [_quoted(_bytes(fields, 1))],
-    "ColumnPrefixFilter": lambda fields: [_quoted(_bytes(fields, 1))],
+    "ColumnPrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "ColumnPrefixFilter"))],
     "MultipleColumnPrefixFilter": _prefixes,
-    "ColumnCountGetFilter": lambda fields: [_whole(_number(fields, 1))],
-    "PageFilter": lambda fields: [_whole(_number(fields, 1))],
+    "ColumnCountGetFilter": lambda fields: [_whole(_needed_number(fields, 1))],
+    "PageFilter": lambda fields: [_whole(_needed_number(fields, 1))],
     "ColumnPaginationFilter": _pagination,
     "InclusiveStopFilter": lambda fields: [_quoted(_bytes(fields, 1))],
     "TimestampsFilter": _timestamps,

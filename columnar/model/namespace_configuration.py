@@ -1,7 +1,7 @@
 """(pure) The configuration of a namespace: texts that its maker gives, and reads again.
 
-The key ``hbase.namespace.quota.maxtables`` acts: it is the number of tables that the namespace takes.  HBase's bound
-of regions is refused: a region splits when it is large, and no bound of a namespace stops it.  Every other key is kept.
+Two keys act: ``hbase.namespace.quota.maxtables`` and ``hbase.namespace.quota.maxregions`` are the numbers of tables and
+of regions that the namespace takes.  Every other key is kept.
 
 Knows nothing of namespaces and their tables (``columnar.master``).
 """
@@ -16,7 +16,7 @@ from columnar.limits import INERT_TEXT_BYTES
 from columnar.model.inert_attributes import check_count
 
 MOST_TABLES: Final = "hbase.namespace.quota.maxtables"
-_MOST_REGIONS: Final = "hbase.namespace.quota.maxregions"
+MOST_REGIONS: Final = "hbase.namespace.quota.maxregions"
 
 
 def checked_configuration(given: Mapping[str, str]) -> dict[str, str]:
@@ -27,16 +27,13 @@ def checked_configuration(given: Mapping[str, str]) -> dict[str, str]:
             raise IllegalArgument(f"configuration '{key}' of a namespace: neither a key nor its value is empty")
         if len(key.encode()) > INERT_TEXT_BYTES or len(text.encode()) > INERT_TEXT_BYTES:
             raise IllegalArgument(f"configuration {key[:100]}: keys and values have at most {INERT_TEXT_BYTES} bytes")
-        if key == _MOST_REGIONS:
-            raise IllegalArgument(
-                f"{key} is not kept here: regions split by their size; {MOST_TABLES} bounds the tables"
-            )
-        if key == MOST_TABLES and not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
+        bounds = key in (MOST_TABLES, MOST_REGIONS)
+        if bounds and not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
             raise IllegalArgument(f"{key} takes a positive whole number, not '{text}'")
     return dict(sorted(given.items()))
 
 
-def most_tables(configuration: Mapping[str, str]) -> int | None:
-    """How many tables the namespace takes; None: any number."""
-    text = configuration.get(MOST_TABLES)
+def bound(configuration: Mapping[str, str], key: str) -> int | None:
+    """MOST_TABLES or MOST_REGIONS; None: any number."""
+    text = configuration.get(key)
     return int(text) if text is not None else None

@@ -32,7 +32,7 @@ def namespace() -> None:
 def create(server: Server, name: str, configuration: tuple[str, ...]) -> None:
     """Make a namespace: letters, digits and '_'.
 
-    Its configuration is kept; hbase.namespace.quota.maxtables bounds the number of its tables.
+    Its configuration is kept; hbase.namespace.quota.maxtables and .maxregions bound its tables and regions.
     """
     server.connection.admin.create_namespace(typed(name), _configuration(configuration))
     server.output.done(f"namespace {name} made", {"created": name})

@@ -39,8 +39,8 @@ class AlterationMethods2:
     def modifyColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
         wanted = schema.family_from_wire(given(family, "column family"))
         table = schema.table_name(name)
-        held = self._descriptions.known(table).schema.family(wanted.bytes_name)
-        return self._alterations.alter(table, TableChange(change={wanted.name: whole(wanted, held)}))
+        before = self._descriptions.known(table).schema.family(wanted.bytes_name)
+        return self._alterations.alter(table, TableChange(change={wanted.name: whole(wanted, before)}))
 
     def modifyTable(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
         """Families that the descriptor does not name go, with their cells."""

@@ -102,16 +102,16 @@ def get_spec(table: Table, tget: Any) -> ReadSpec:
     return _read(table, tget.columns, time_range, 1 if tget.maxVersions is None else tget.maxVersions)
 
 
-def filter_of(asked: Any) -> bytes | None:
+def filter_of(sent: Any) -> bytes | None:
     """The filter string of a TGet or TScan, also of a filter that Java's client has serialised; None: no filter."""
-    if asked.filterBytes is None:
-        text: bytes | None = asked.filterString
+    if sent.filterBytes is None:
+        text: bytes | None = sent.filterString
         return text
-    if asked.filterString is not None:
+    if sent.filterString is not None:
         raise IllegalArgument("filterString and filterBytes are two filters; send one, which may be a list of filters")
     from columnar.model.filter_protobufs import filter_string_of  # few clients send them
 
-    return filter_string_of(asked.filterBytes)
+    return filter_string_of(sent.filterBytes)
 
 
 def cut_of(tget: Any) -> tuple[int, int] | None:
@@ -166,10 +166,10 @@ def _check_plain(one: Any) -> None:
         raise IllegalArgument(f"type {one.type} of a TColumnValue is no put, which is {_PUT_TYPE}; deletes are TDelete")
 
 
-def _check_replica(asked: Any) -> None:
+def _check_replica(sent: Any) -> None:
     """IllegalArgument: a region has no replica beside itself."""
-    if asked.targetReplicaId is not None and asked.targetReplicaId > 0:
-        raise IllegalArgument(f"targetReplicaId {asked.targetReplicaId}: regions have no replicas here; leave it out")
+    if sent.targetReplicaId is not None and sent.targetReplicaId > 0:
+        raise IllegalArgument(f"targetReplicaId {sent.targetReplicaId}: regions have no replicas here; leave it out")
 
 
 def put(table: Table, tput: Any) -> RowMutation:

@@ -68,6 +68,18 @@ async def administration(catalogue: Catalogue, written: list[RowMutation]) -> No
     await catalogue.raise_epoch()
 
 
+async def configured(catalogue: Catalogue, written: list[RowMutation]) -> None:
+    """Attributes that change nothing, and namespaces with a configuration."""
+    written.clear()
+    inert = {"DATA_BLOCK_ENCODING": "FAST_DIFF", "hbase.hstore.blockingStoreFiles": "20", "METADATA.own": "v"}
+    change = TableChange(change={"body": inert}, attributes={"DELETE_MARKERS": "", "OWNER": "anna"})
+    await catalogue.alter(altered(catalogue.tables["wiki"].schema, change))
+    await catalogue.create_namespace("team", {"owner": "anna", "hbase.namespace.quota.maxtables": "5"})
+    await catalogue.configure_namespace("team", {"owner": "bob"})
+    await catalogue.configure_namespace("team", {})
+    await catalogue.configure_namespace("default", {"owner": "bob"})
+
+
 async def triggers(catalogue: Catalogue, written: list[RowMutation]) -> None:
     await catalogue.set_enabled("wiki", True)
     written.clear()
@@ -100,6 +112,10 @@ def test_rows_of_a_drop() -> None:
 
 def test_rows_of_alter_truncate_and_namespaces() -> None:
     hold_to("catalogue-administration.txt", recorded(administration))
+
+
+def test_rows_of_configurations() -> None:
+    hold_to("catalogue-configured.txt", recorded(configured))
 
 
 def test_rows_of_triggers() -> None:

@@ -80,6 +80,28 @@ def nested(levels: int) -> bytes:
     return data
 
 
+def message(name: str, fields: bytes) -> bytes:
+    full = b"org.apache.hadoop.hbase.filter." + name.encode()
+    return b"\x0a" + varint(len(full)) + full + b"\x12" + varint(len(fields)) + fields
+
+
+def test_fields_that_are_left_out() -> None:
+    """Optional ones as protobuf reads them; those that a message must have are missed, as by HBase."""
+    compared = next(data for data, means in MEANT if means.startswith("ColumnValueFilter"))
+    inner = compared[compared.index(b"ColumnValueFilter") + len("ColumnValueFilter") + 2 :]
+    bare = message("SingleColumnValueFilter", inner)  # without if-missing and latest-only
+    assert filter_string_of(bare) == b"SingleColumnValueFilter('f', 'q', =, 'binary:v', false, false)"
+    assert filter_string_of(message("PrefixFilter", b"")) == b"PrefixFilter('')"
+    assert filter_string_of(message("ColumnPaginationFilter", b"\x08\x05")) == b"ColumnPaginationFilter(5, 0)"
+    assert filter_string_of(message("TimestampsFilter", b"\x08\x05\x08\x06")) == b"TimestampsFilter(5, 6)"
+    for name in ("KeyOnlyFilter", "PageFilter", "ColumnCountGetFilter", "ColumnPaginationFilter", "ColumnPrefixFilter"):
+        with pytest.raises(IllegalArgument, match="lacks its field 1"):
+            filter_string_of(message(name, b""))
+    for name in ("RowFilter", "SkipFilter", "SingleColumnValueFilter", "FilterList", "ColumnValueFilter"):
+        with pytest.raises(IllegalArgument):
+            filter_string_of(message(name, b""))
+
+
 def varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:

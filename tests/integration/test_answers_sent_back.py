@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from thriftpy2.rpc import make_client
 
 from columnar.client import Connection
 from tests.support.serving import Serving
-from tests.support.thrift2_client import ROOT, H, T, cell, cells_of, column, name, put, served, with_table
+from tests.support.thrift2_client import ROOT, H, T, cell, cells_of, column, connect, name, put, served, with_table
 
 H1 = thriftpy2.load(str(ROOT / "columnar" / "thrift" / "hbase.thrift"), module_name="published_hbase1_thrift")
 
@@ -150,6 +151,20 @@ def test_what_another_service_made_keeps_its_meaning(serving: Serving, client: A
         assert client.getTableDescriptor(name(table)) == described
 
 
+def test_what_our_own_administration_describes(serving: Serving, client: Any) -> None:
+    admin = Connection("127.0.0.1", serving.store.port).admin
+    client.createTable(
+        H.TTableDescriptor(name(b"made_by_two"), every_family(), {b"mykey": b"v", b"OWNER": b"anna"}), []
+    )
+    described = admin.describe("made_by_two")
+    families = {family.name: family.attributes for family in described.families}
+    admin.create_table("made_again", families, described.attributes)
+    again = admin.describe("made_again")
+    assert (again.families, again.attributes) == (described.families, described.attributes)
+    admin.alter_table("made_again", change=families, attributes=described.attributes)
+    assert admin.describe("made_again") == again
+
+
 def test_every_table_that_is_listed(client: Any, client1: Any) -> None:
     for listed in client.getTableNamesByPattern(None, True):
         described = client.getTableDescriptor(listed)
@@ -187,6 +202,19 @@ def test_namespaces(client: Any) -> None:
     client.createNamespace(described)
     assert client.getNamespaceDescriptor("own") == described
     client.deleteNamespace("own")
+
+
+def test_they_outlive_a_restart(tmp_path: Path) -> None:
+    with served(tmp_path / "data") as running, with_table(running) as thrift:
+        thrift.createNamespace(H.TNamespaceDescriptor(name="own", configuration={"owner": "anna"}))
+        families = every_family()
+        thrift.createTable(H.TTableDescriptor(name(b"t", b"own"), families, {b"OWNER": b"anna", b"mykey": b"v"}), [])
+        described = thrift.getTableDescriptor(name(b"t", b"own"))
+    with served(tmp_path / "data") as running:
+        again = connect(running)
+        assert again.getTableDescriptor(name(b"t", b"own")) == described
+        assert again.getNamespaceDescriptor("own").configuration == {"owner": "anna"}
+        again.close()
 
 
 def test_rows(client: Any, client1: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from columnar.client import Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError
+from columnar.client.regions import RegionAdmin
 from columnar.master import view_generations
 from columnar.model.view_definition import Source, View
 from tests.support import trigger_functions
@@ -149,6 +150,30 @@ def test_a_namespace_that_is_full_takes_no_table_back(connection: Connection) ->
     connection.admin.alter_namespace("small", {"hbase.namespace.quota.maxtables": None})
     connection.snapshots.restore_snapshot("kept")
     assert connection.admin.namespace_tables("small") == [b"small:other", b"small:t"]
+
+
+def test_a_namespace_takes_so_many_regions(connection: Connection) -> None:
+    admin, regions = connection.admin, RegionAdmin(connection)
+    admin.create_namespace("few", {"hbase.namespace.quota.maxregions": "3"})
+    with pytest.raises(IOError, match="namespace few has 0 regions, and takes 3"):
+        admin.create_table("few:wide", {"a": None}, splits=[b"c", b"f", b"k"])
+    made(connection, b"few:t")  # two regions
+    fill(connection, b"few:t", 40)
+    with pytest.raises(IOError, match="namespace few has 2 regions, and takes 3"):
+        made(connection, b"few:u")
+    regions.split(b"few:t", b"c")
+    assert len(admin.regions("few:t")) == 3
+    with pytest.raises(IOError, match="namespace few has 3 regions, and takes 3"):
+        regions.split(b"few:t", b"r")
+    assert len(admin.regions("few:t")) == 3
+    connection.snapshots.take_snapshot("three", b"few:t")
+    with pytest.raises(IOError, match="namespace few has 3 regions"):
+        connection.snapshots.clone_snapshot("three", b"few:copy")
+    admin.disable("few:t")
+    admin.truncate("few:t", enable=True)
+    assert len(admin.regions("few:t")) == 1
+    connection.snapshots.restore_snapshot("three")
+    assert (len(admin.regions("few:t")), len(dump(connection, b"few:t"))) == (3, 40)
 
 
 def test_no_table_comes_under_the_name_that_means_a_generation_of_a_view(

@@ -100,10 +100,11 @@ def test_a_namespace_comes_and_goes(client: Any) -> None:
     assert client.getNamespaceDescriptor("shop").configuration == {"owner": "anna"}
     with pytest.raises(H.TIOError, match="NamespaceNotFound"):
         client.modifyNamespace(H.TNamespaceDescriptor(name="none", configuration={"owner": "anna"}))
-    with pytest.raises(H.TIOError, match="maxregions is not kept here"):
-        client.modifyNamespace(
-            H.TNamespaceDescriptor(name="shop", configuration={"hbase.namespace.quota.maxregions": "5"})
-        )
+    for text in ("0", "many", "-1"):
+        with pytest.raises(H.TIOError, match="maxregions takes a positive whole number"):
+            client.modifyNamespace(
+                H.TNamespaceDescriptor(name="shop", configuration={"hbase.namespace.quota.maxregions": text})
+            )
     assert client.getNamespaceDescriptor("shop").configuration == {"owner": "anna"}
     table = name(b"orders", b"shop")
     client.createTable(H.TTableDescriptor(tableName=table, columns=[H.TColumnFamilyDescriptor(name=b"f")]), [])

@@ -41,7 +41,7 @@ class UnsureRows(CatalogueRows):
 
 async def made(rows: UnsureRows) -> Catalogue:
     catalogue = rows.loaded()
-    await catalogue.create_namespace("n")
+    await catalogue.create_namespace("n", {"owner": "anna"})
     await catalogue.adopt(TABLE, await catalogue.reserve("t", [(b"", b"k"), (b"k", b"")]))
     await catalogue.adopt(make_table("n:other", [Family("f")]), await catalogue.reserve("n:other", [(b"", b"")]))
     await catalogue.set_enabled("n:other", False)
@@ -73,6 +73,7 @@ async def mend(catalogue: Catalogue, rows: UnsureRows) -> None:
 def assert_the_same(loaded: Catalogue, memory: Catalogue) -> None:
     assert loaded.tables == memory.tables
     assert loaded.namespaces == memory.namespaces
+    assert loaded.configurations == memory.configurations
     assert loaded.triggers == memory.triggers
     memory.triggers.check()
     assert set(loaded.dropped) >= set(memory.dropped)
@@ -98,6 +99,10 @@ CHANGES: dict[str, Change] = {
     "disable": lambda c, _: c.set_enabled("t", False),
     "create a namespace": lambda c, _: c.create_namespace("m"),
     "drop a namespace": lambda c, _: c.drop_namespace("n"),
+    "configure a namespace": lambda c, _: c.configure_namespace("n", {"team": "b"}),
+    "configure it no more": lambda c, _: c.configure_namespace("n", {}),
+    "configure the default": lambda c, _: c.configure_namespace("default", {"owner": "bob"}),
+    "truncate and enable": lambda c, rows: c.adopt(TABLE, rows.reserved["truncate"], enable=True),
     "split": split,
     "add a trigger": lambda c, _: c.write_triggers(c.triggers.adding(replace(ON_T, name="new"))),
     "a trigger runs": lambda c, _: c.write_triggers(c.triggers.with_state("off-t", "running")),
