@@ -25,7 +25,6 @@ from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
 from columnar.routing.row_forms import ReplyForm
 from columnar.storage.stored_cells import PackedRows
 
-
 _Round = tuple[Incarnation, list[int], RowsFound | BaseException]  # the server, numbers of the rows, its answer
 
 
@@ -100,9 +99,7 @@ class ReadsApart:
         finally:
             gathering.end(ticket)
 
-    async def _round(
-        self, table: str, form: ReplyForm, found: _Found, search: Search
-    ) -> list[_Round]:
+    async def _round(self, table: str, form: ReplyForm, found: _Found, search: Search) -> list[_Round]:
         rows = found.query.rows
         search.look()
         cut = by_owner(self._servers.owners, table, ((number, rows[number]) for number in found.left), search.tries)

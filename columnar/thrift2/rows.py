@@ -11,7 +11,7 @@ from typing import Any, Final
 from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
-from columnar.operations.reads import FoundRow, RowQuery, RowsAnswer
+from columnar.operations.reads import FoundRow, PackedAnswer, RowQuery, RowsAnswer
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
@@ -39,7 +39,15 @@ class RowMethods2:
         spec = translate.get_spec(served.schema, tget)
         if tget.filterString is not None:
             return self._filtered(served, row, tget, spec, ctx.has_gone)
-        return self._reads.row(served, row, spec, lambda _, cells: Result(row, translate.cut_by_family(cells, tget)))
+        return self._reads.row(
+            ctx,
+            served,
+            row,
+            spec,
+            lambda _, cells: Result(row, translate.cut_by_family(cells, tget)),
+            PackedAnswer(THRIFT2, lambda packed: packed if packed is not None else Result(row, [])),
+            translate.cut_of(tget),
+        )
 
     async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: HasGone) -> Result:
         cells = await self._scans.row(served, row, spec, tget.filterString, has_gone)

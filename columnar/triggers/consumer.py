@@ -27,7 +27,7 @@ from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.regions.images import images_of
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
+from columnar.regions.region_reads import get_whole_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
 from columnar.triggers.looking import Looking
@@ -195,7 +195,7 @@ class Consumer(Follower):
         picture = picture_of(self.region, record, scope) if scope.images else None
         if picture is not None and not scope.holds(picture.after):
             return None
-        cells = get_row(self.region, record.row, self._spec) if self.registration.row else None
+        cells = get_whole_row(self.region, record.row, self._spec) if self.registration.row else None
         return [
             self.registration.table.encode(),
             record.row,
