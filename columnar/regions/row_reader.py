@@ -279,8 +279,9 @@ class RowCursor:
             return unescape(escaped), [(view, group)]
         escaped = self._pick(head[0] for head in self._heads)
         taken = [head for head in self._heads if head[0] == escaped]
-        if any(head[1] is WIDE for head in taken):
-            raise RowIsWide(unescape(escaped))
+        for head in taken:
+            if head[1] is WIDE:
+                raise RowIsWide(unescape(escaped))
         self._heads = [head for head in self._heads if head[0] != escaped]
         for _, _, view, groups in taken:
             self._advance(view, groups)
