@@ -96,6 +96,17 @@ class FilterTooExpensive(CallerError):
         self.row = row
 
 
+class RowTooBig(CallerError):
+    """A row that is too large for one answer."""
+
+    hbase_class = "RowTooBigException"
+
+    def __init__(self, row: bytes, bound: int) -> None:
+        text = f"row '{shown(row)}' has over {bound} bytes in an answer"
+        super().__init__(f"{text}; ask for some of its columns, or scan it with a ColumnPaginationFilter")
+        self.row = row
+
+
 class ServersEnded(CallerError):
     """Work under which two owners of its row ended: it is not sent to the next one."""
 

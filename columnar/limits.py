@@ -46,6 +46,7 @@ REPLY_BYTES: Final = 32 * MIB  # a longer scannerGetList is cut after the row th
 ROWS_PER_REPLY: Final = 100_000
 GATHERED_BYTES: Final = 64 * MIB  # what all replies that take several turns hold together while they are made
 SLICE_CELLS: Final = 10_000  # of columnarRowSlice, read as one step: some 8 ms
+ROW_BYTES: Final = 1000 * MIB  # one row in a reply (HBase: hbase.table.max.rowsize); below what a peer's frame may hold
 ROWS_BYTES: Final = 64 * MIB  # rows asked for by name: more is refused, for such a reply cannot be cut
 
 # --- open things -----------------------------------------------------------------------------------

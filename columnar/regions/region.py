@@ -46,6 +46,7 @@ from columnar.regions.reached import REACHED, Reached
 from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces
+from columnar.regions.wide_row import WideRow
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
 
@@ -98,6 +99,7 @@ class Region:
         self.coming: Coming | None = None  # what an ingestion announced, while its mark may stand
         self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
         self.reads = self.writes = self.deliveries = 0
+        self.wide_reads: set[WideRow] = set()  # under way; they hold the store open
         self._committer = committer
         self._clock = clock
         self._groups: deque[_Group] = deque()
@@ -373,4 +375,6 @@ class Region:
     def leave(self) -> None:
         """It is nobody's any more; its store is still to be closed, in any thread."""
         self.is_open = False
+        for reading in list(self.wide_reads):
+            reading.end()
         self._committer.forget(self.store)

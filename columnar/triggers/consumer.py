@@ -27,7 +27,7 @@ from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.regions.images import images_of
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
+from columnar.regions.region_reads import get_whole_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
 from columnar.triggers.looking import Looking
@@ -196,7 +196,7 @@ class Consumer(Follower):
         is_letter = record.only_for is not None and not record.stands_for_row  # retried as it was: it met them then
         if picture is not None and not is_letter and not scope.holds(picture.after):
             return None
-        cells = get_row(self.region, record.row, self._spec) if self.registration.row else None
+        cells = get_whole_row(self.region, record.row, self._spec) if self.registration.row else None
         return [
             self.registration.table.encode(),
             record.row,
