@@ -8,6 +8,7 @@ Knows nothing of links and templates, which are marks by now, and of lists, tabl
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from wikka_port.markup.mediawiki_pieces import (
     JOIN,
     Draft,
     collapse,
-    entities,
     escape_between,
     joins,
     literal,
@@ -51,6 +51,9 @@ _LAYOUT_TAGS: Final = (
     "wbr languages tvar caption dl dd dt references"
 )
 _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
+# What a browser begins a new line or cell with: the words on its two sides are not one.
+_APART_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
+_APART: Final = frozenset(_APART_TAGS.split())
 BREAK: Final = "---"
 _LEVELS: Final = 6  # of headings
 _SWITCH: Final = re.compile(r"__[^\W\d_a-z]{3,40}__")
@@ -107,6 +110,11 @@ def plain_label(draft: Draft, text: str) -> str:
     """What stands in a label, where our markup reads no markup."""
     text = _TOKEN.sub(_label_token, text)
     return collapse(unescape(draft.plain(text))).strip()
+
+
+def _as_html(text: str) -> str:
+    """Text of the author within embedded HTML, without any double quote."""
+    return html.escape(unescape(text), quote=False).replace('"', "&quot;")
 
 
 def _label_token(match: re.Match[str]) -> str:
@@ -188,10 +196,10 @@ class _Line:
             self._markup(self._external(url, ""))
             self.text(match["bare"][len(url) :])
         elif match["small"]:
-            name, content = match["small"].lower(), unescape(match["content"]).replace("''", "")
+            name, content = match["small"].lower(), self._small(match["content"])
             self._draft.converted["html"] += 1
             if content.strip():
-                self._markup(f'""<{name}>{entities(content)}</{name}>""')
+                self._markup(f'""<{name}>{content}</{name}>""')
         elif match["tag"]:
             self._tag(match)
         else:
@@ -211,12 +219,31 @@ class _Line:
             self._markup(f" {BREAK} ")
         elif name in _LAYOUT:
             self._draft.unconverted[f"html <{name}>"] += not closing
-            if name in ("tr", "li") and not closing and self._parts:
+            if name in ("tr", "li", "dt", "dd") and not closing and self._parts and self._parts[-1][1].strip():
                 self._markup(f" {BREAK} ")
-            elif name in ("blockquote", "div", "p", "td", "th"):
+            elif name in _APART:
                 self.text(" ")
         else:
             self.text(match[0])
+
+    def _small(self, content: str) -> str:
+        """What stands within a tag that we have as embedded HTML only: its addresses are links, its emphasis goes."""
+        out: list[str] = []
+        end = 0
+        for match in _TOKEN.finditer(content):
+            url = match["url"] or match["bare"]
+            if url is None and match["quotes"] is None:
+                continue
+            out.append(_as_html(content[end : match.start()]))
+            end = match.end()
+            if url is None:
+                continue
+            url = unescape(url)
+            label = _as_html(plain_label(self._draft, match["label"] or "") or url)
+            is_link = _LINKABLE.match(url) and len(url) <= URL_CHARS_MAX
+            self._draft.converted["external link"] += 1
+            out.append(f"<a href='{html.escape(url)}'>{label}</a>" if is_link else label)
+        return "".join((*out, _as_html(content[end:])))
 
     def _external(self, url: str, label: str) -> str:
         self._draft.converted["external link"] += 1

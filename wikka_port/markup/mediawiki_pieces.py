@@ -27,6 +27,7 @@ from wikka_port.markup.mediawiki_titles import Dialect
 
 PLAIN_CHARS_MAX: Final = 500  # of a label; bounds what nested labels can add up to
 MARK: Final = re.compile("\x02([0-9]{1,9})\x03")
+MARK_RUN: Final = re.compile("(?:\x02[0-9]{1,9}\x03[ \t]*+)++")
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ENTITY: Final = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
