@@ -20,8 +20,10 @@ from wikka_port.markup.mediawiki_pieces import (
     Draft,
     collapse,
     escape_between,
+    is_open,
     joins,
     literal,
+    may_go_on,
     unescape,
 )
 
@@ -261,24 +263,34 @@ class _Line:
         while self._open:
             self._end(self._open.pop())
         runs = self._runs()
-        edges = [
-            (run.text[:EDGE_CHARS], run.text[-EDGE_CHARS:]) if run.is_text else self._draft.edges(run.text)
-            for run in runs
-        ]
         out: list[str] = []
         for position, run in enumerate(runs):
-            before, after = edges[max(position - EDGE_CHARS, 0) : position], edges[position + 1 :][:EDGE_CHARS]
             if run.is_text:
-                left = _collected([tail for _, tail in before], last=True)
-                right = _collected([head for head, _ in after], last=False)
-                out.append(escape_between(left, run.text, right, cell=self._cell, marks=run.empty))
+                before = self._around(runs, position, -1) if may_go_on(run.text) else ""
+                after = self._around(runs, position, 1) if is_open(run.text) else ""
+                out.append(escape_between(before, run.text, after, cell=self._cell, marks=run.empty))
                 continue
-            # Our own markup is made to stand side by side; what is in a mark may be the author's.
-            is_mark = position > 0 and "\x02" in (runs[position - 1].text[-1:].replace("\x03", "\x02"), run.text[0])
-            if is_mark and not runs[position - 1].is_text and joins(before[-1][1], edges[position][0]):
+            if position and not runs[position - 1].is_text and self._join(runs[position - 1].text, run.text):
                 out.append(JOIN)
             out += (*(mark for _, mark in run.empty), run.text)
         return collapse("".join(out)).strip(" ")
+
+    def _join(self, before: str, after: str) -> bool:
+        """Our own markup is made to stand side by side; what is in a mark may be the author's."""
+        if before[-1] != "\x03" and after[0] != "\x02":
+            return False
+        return joins(self._draft.edges(before)[1], self._draft.edges(after)[0])
+
+    def _around(self, runs: list[_Run], position: int, step: int) -> str:
+        """EDGE_CHARS of what stands before the run (``step`` -1), or behind it."""
+        found = ""
+        position += step
+        while 0 <= position < len(runs) and len(found) < EDGE_CHARS:
+            run = runs[position]
+            head, tail = (run.text[:EDGE_CHARS], run.text[-EDGE_CHARS:]) if run.is_text else self._draft.edges(run.text)
+            found = found + head if step > 0 else tail + found
+            position += step
+        return found[:EDGE_CHARS] if step > 0 else found[-EDGE_CHARS:]
 
     def _runs(self) -> list[_Run]:
         """Neighbouring texts as one: what a tag stood between, or a mark of nothing, may be a pair now."""
@@ -305,13 +317,3 @@ class _Run:
     is_text: bool
     text: str
     empty: list[tuple[int, str]]  # marks of nothing, and before which character they stand
-
-
-def _collected(parts: list[str], *, last: bool) -> str:
-    """EDGE_CHARS of what stands together there."""
-    found = ""
-    for part in reversed(parts) if last else parts:
-        found = part + found if last else found + part
-        if len(found) >= EDGE_CHARS:
-            break
-    return found[-EDGE_CHARS:] if last else found[:EDGE_CHARS]

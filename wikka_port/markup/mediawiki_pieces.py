@@ -45,6 +45,8 @@ _CELL_DANGER: Final = re.compile(
  | \|+""",
     re.VERBOSE,
 )
+_SIGNS: Final = frozenset("*/_#%'+£¥@\"{}[]=<>`|^-~:c&;")
+_OPEN_END: Final = re.compile(r"(?:[^\s\w.,;()!?]|_)\S*\Z|\|.\Z")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _REACH: Final = 4  # characters of markup before its last one
 EDGE_CHARS: Final = 40  # of a neighbour: longer than whatever two texts can make together
@@ -196,6 +198,8 @@ def escape_between(
 
     ``marks`` of nothing are put where they stood, by the number of characters before them, and part no pair.
     """
+    if not before and not after and not marks:
+        return escape(text, cell=cell)
     joined, start, end = before + text + after, len(before), len(before) + len(text)
     out: list[str] = []
     position, waiting = start, deque(marks)
@@ -222,6 +226,16 @@ def escape_between(
         out.append(literal(joined[match.start() : position]))
     plain(end)
     return "".join(out)
+
+
+def may_go_on(text: str) -> bool:
+    """Whether what stands before ``text`` could be markup together with its begin."""
+    return text[:1] in _SIGNS or text[1:2] in ("|", ":")
+
+
+def is_open(text: str) -> bool:
+    """Whether the end of ``text`` could be markup together with what stands behind it."""
+    return _OPEN_END.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
 
 
 def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:

@@ -54,6 +54,9 @@ SOMETHING: Final = {
     "star": "{{nowrap|x*}}",
     "plus": "{{nowrap|+}}",
     "percent": "{{nowrap|%}}",
+    "underscore": "{{nowrap|_}}",
+    "ampersand": "{{nowrap|&}}",
+    "bar": "{{nowrap|{{!}}}}",
     "quote": '{{nowrap|"}}',
     "quoted": '{{lang|fr|"x"}}',
     "slash": "{{nowrap|/}}",
@@ -72,6 +75,9 @@ SHOWN: Final = {
     "star": "x*",
     "plus": "+",
     "percent": "%",
+    "underscore": "_",
+    "ampersand": "&",
+    "bar": "|",
     "quote": '"',
     "quoted": '"x"',
     "slash": "/",
@@ -109,6 +115,8 @@ def is_clear(mark: str, thing: str, place: str) -> bool:
     if "|" in mark and place in _BAR_ENDS:
         return False
     if (place in _IN_BRACES and set(mark) & set("={}")) or (place in _IN_BRACES and "=" in thing):
+        return False
+    if "{{!}}" in thing and place in _BAR_ENDS:
         return False
     if "{" in thing and set(mark) & set("{}"):
         return False
