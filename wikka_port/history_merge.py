@@ -90,7 +90,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge came to."""
+    """The outcome of a merge."""
 
     new: int
     already: int

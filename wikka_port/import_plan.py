@@ -39,7 +39,7 @@ class ImportedRevision:
 
     @cached_property
     def origin(self) -> Origin | None:
-        """What tells the revision from all others of its page; None where it has no source."""
+        """The mark that tells the revision from all others of its page; None if it has no source."""
         if self.source is None:
             return None
         digest = sha1(self.source.encode(errors="replace"), usedforsecurity=False).hexdigest()

@@ -229,7 +229,7 @@ class _Line:
             self.text(match[0])
 
     def _small(self, content: str) -> str:
-        """What stands within a tag that we have as embedded HTML only: its addresses are links, its emphasis goes."""
+        """Make HTML of the content of a tag that we embed as HTML: its addresses are links, its emphasis goes."""
         out: list[str] = []
         end = 0
         for match in _TOKEN.finditer(content):

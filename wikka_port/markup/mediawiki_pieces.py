@@ -239,7 +239,7 @@ def is_open(text: str) -> bool:
 
 
 def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:
-    """Where markup ends that begins before ``border``; at most there: none reaches beyond it."""
+    """Find the end of markup that begins before ``border``; ``border``: none reaches beyond it."""
     found = (danger.match(joined, begin) for begin in range(max(border - _REACH, 0), border))
     return max((match.end() for match in found if match is not None), default=border)
 
@@ -261,7 +261,7 @@ def apart(text: str) -> str:
 
 
 def cell_text(draft: Draft, text: str) -> str:
-    """What stands in a cell: its begin is not read as attributes of the cell."""
+    """Guard ``text`` as the content of a cell: its begin is not read as attributes of the cell."""
     return draft.guarded(text) if draft.edges(text)[0][:1] in ("(", "{") else text
 
 
