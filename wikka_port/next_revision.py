@@ -42,7 +42,7 @@ def draft_after(
     origin: bytes = b"",
     begin: Head | None = None,
 ) -> Draft:
-    """The revision that follows the one in ``row`` (the page's cells; none: a new page); ``begin``: head of a first one."""
+    """The revision that follows the one in ``row`` (cells of the page; none: a new one); ``begin``: a first head."""
     size = len(body.encode(errors="replace"))
     if size > BODY_BYTES_MAX:
         raise PageTooBig(size)
