@@ -19,6 +19,7 @@ from wikka_port.markup.mediawiki_pieces import (
     JOIN,
     Draft,
     collapse,
+    escape,
     escape_between,
     is_open,
     joins,
@@ -68,8 +69,10 @@ _STYLE_OF_RUN: Final = {2: ("//",), 3: ("**",), 5: ("**", "//")}
 
 def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
     """``text`` holds no line break; the answer neither."""
-    line = _Line(draft, cell=cell)
     matches = list(_TOKEN.finditer(text))
+    if not matches:
+        return collapse(escape(unescape(text), cell=cell)).strip(" ")
+    line = _Line(draft, cell=cell)
     runs = _quote_runs([match["quotes"] for match in matches if match["quotes"]])
     end = 0
     for match in matches:
