@@ -305,3 +305,13 @@ def test_the_text_as_it_came_is_read_by_those_who_may_read_the_page(wiki: Wiki) 
     assert web.get("/Read_back/raw?source=1&revision=1").status_code == 404
     wiki.rights.change("Read back", PageRights(), "", {Privilege.READ: "Nobody"})
     assert "second" not in web.get("/Read_back/raw?source=1").text
+
+
+def test_two_revisions_of_one_second_and_text_are_two(wiki: Wiki) -> None:
+    bring_in(wiki, dump(("Alike", [Given(1, 5, "a")])))
+    again = [Given(3, 1, "before"), Given(1, 5, "a"), Given(2, 5, "a")]
+    assert bring_in(wiki, dump(("Alike", again))).stored.revisions == 2
+    assert [row[2] for row in history(wiki, "Alike")] == ["before", "a", "a"]
+    stored = bring_in(wiki, dump(("Alike", again))).stored
+    assert (stored.revisions, stored.already) == (0, 3)
+    is_sound(wiki)
