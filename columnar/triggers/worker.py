@@ -4,6 +4,9 @@ The store starts the process with one end of a socket pair.  When the socket clo
 with calls running: the store delivers them again.  The worker does not end a call that hangs (a thread cannot be
 killed): the store kills the process.
 
+The worker leads a process group, and processes that functions start end with it.  A copy of the worker that a function
+makes by ``os.fork`` answers nothing (``forked``).
+
 The output of functions is caught per call, bounded by OUTPUT_BYTES.  The process runs at a lower priority than the
 store, so that foreground requests go first (promise 9), and a function that takes all memory ends it, not the store.
 """
@@ -25,6 +28,7 @@ from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
 from columnar.model.effect import Effect
+from columnar.triggers.forked import ForkedCopies
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.fresh_source import forget
 from columnar.triggers.obstacles import NotLoaded
@@ -81,6 +85,7 @@ class Worker:
         self._frames = Frames()
         self._sending = threading.Lock()
         self._output = _CaughtOutput()
+        self._copies = ForkedCopies(link)
 
     def serve(self) -> None:
         """Run what frames ask for until the store closes the socket."""
@@ -115,6 +120,10 @@ class Worker:
     def run(self, call: Call, hand: Hand) -> list[Any]:
         self._output.begin()
         outcome = call.run(partial(self._loaded, call), partial(self._connected, hand))
+        if self._copies.is_copy:
+            self._copies.end_copy()
+        if self._copies.were_made:
+            self._copies.collect()
         outcome[OUTPUT] = self._output.take()
         if call.is_going_on:
             self._resting[call.id] = call
@@ -226,7 +235,14 @@ def main() -> None:
     link = socket.socket(fileno=given.link)
     link.set_inheritable(False)  # a program that a trigger starts must not keep the socket open
     Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
-    os._exit(0)  # calls may be running; the store delivers them again
+    end_group()  # calls may be running; the store delivers them again
+
+
+def end_group() -> None:
+    """End this process, and those that functions have started, if it leads their group."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -309,11 +309,28 @@ def test_the_kit_takes_what_a_worker_takes(function: Callable[..., Any]) -> None
     assert_converges(function, TAGS, SEEDS)
 
 
-def test_anything_else_that_a_function_returns_is_ignored() -> None:
-    def counts(change: Change) -> list[int]:
-        return [len(change.row)]
+PUT = Put("out", b"r", {b"f:a": b"1"})
 
-    assert effects_of(counts) == []
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        ([5], "int"), (5, "int"), (True, "bool"), ("text", "str"), (b"bytes", "bytes"), ({b"a": PUT}, "dict"),
+        ([("change", PUT)], "tuple"), ([(PUT for _ in range(3))], "generator"), ([None], "NoneType"), (object(), "object"),
+        ([PUT, "text"], "str"),
+    ],
+)  # fmt: skip
+def test_what_a_function_returns_that_is_no_effect_is_an_error_with_its_type(found: Any, kind: str) -> None:
+    with pytest.raises(TypeError, match=f"effects.* of type {kind}$"):
+        effects_of(lambda _change: found)
+
+
+@pytest.mark.parametrize(
+    ("found", "effects"),
+    [(None, []), ([], []), (PUT, [PUT]), ((PUT,), [PUT]), ({1: PUT}.values(), [PUT]), (iter([PUT]), [PUT])],
+)
+def test_any_iterable_of_effects_is_taken(found: Any, effects: list[Effect]) -> None:
+    assert effects_of(lambda _change: found) == effects
 
 
 def of_no_column(_change: Change) -> Iterator[Effect]:
