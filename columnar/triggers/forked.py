@@ -26,6 +26,9 @@ class ForkedCopies:
         self._ends: tuple[int, int] | None = None  # of the pipe by which copies say that they end
         self._ended: list[int] = []
         self._mutex = threading.Lock()
+
+    def watch(self) -> None:
+        """Hear of each fork of this process, from now on."""
         os.register_at_fork(before=self._before, after_in_parent=self._made, after_in_child=self._forked)
 
     def _before(self) -> None:

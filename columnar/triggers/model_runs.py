@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from columnar.errors import printable
 from columnar.flows.effects import writes_of
 from columnar.flows.giving import Giver, Giving
 from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
@@ -47,6 +48,7 @@ class Run:
         """``looked``: tables that the function looks at, which stay as they are: rows by their keys."""
         self.asked = asked
         self.scope = asked.scope()
+        self.unstamped = ""  # a write through the client that bears no timestamp
         self.tallies = False  # the function tallies: its totals are of its changes, not of its rows
         self._function = function
         self._now_ms = START_MS
@@ -189,7 +191,7 @@ class Call:
 
     def run(self, function: Callable[..., Any], *, wants_client: bool) -> None:
         """Died, Later; whatever the function raises."""
-        client = ModelClient(self._run.derived, self._write, self._read)
+        client = ModelClient(self._run.derived, self._write_by_client, self._read)
         is_batch = bool(self._run.asked.batch)
         asked: Any = (self._change,) if is_batch else self._change
         try:
@@ -212,6 +214,12 @@ class Call:
         for write in _writes_of(effect, self._change, self._run.asked.name):
             self.stamped.append(write)
             self._write(write)
+
+    def _write_by_client(self, write: Write) -> None:
+        if write.at is None and write.amounts is None:
+            what = "deletes" if write.cells is None else "puts"
+            self._run.unstamped = f"{what} in row {printable(write.row)} of {printable(write.table)}"
+        self._write(write)
 
     def _write(self, write: Write) -> None:
         if self._step():

@@ -91,6 +91,7 @@ class Worker:
         """Run what frames ask for until the store closes the socket."""
         sys.stdout = sys.stderr = cast(TextIO, self._output)
         sys.setswitchinterval(SWITCH_S)
+        self._copies.watch()
         self.tell("ready", 0)
         Threads(self).serve()
 

@@ -201,6 +201,12 @@ def test_classic_mistakes_are_found_and_shown_in_few_events(function: Callable[.
     assert 0 < len(events) <= most, str(caught.value)
 
 
+@pytest.mark.parametrize("seeds", [1, 20, 200])
+def test_a_write_through_the_client_without_the_stamp_is_found_however_few_histories(seeds: int) -> None:
+    with pytest.raises(AssertionError, match="does not converge"):
+        assert_converges(stamped_by_the_clock, {"pages": {"m:tags": [b"a", b"a,b", b"b,c"]}}, seeds=seeds)
+
+
 def test_a_failure_reads_as_a_story() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_converges(nothing_removed, {"pages": {"m:tags": [b"x", b"y"]}}, rows=[b"a"])
@@ -316,7 +322,8 @@ PUT = Put("out", b"r", {b"f:a": b"1"})
     ("found", "kind"),
     [
         ([5], "int"), (5, "int"), (True, "bool"), ("text", "str"), (b"bytes", "bytes"), ({b"a": PUT}, "dict"),
-        ([("change", PUT)], "tuple"), ([(PUT for _ in range(3))], "generator"), ([None], "NoneType"), (object(), "object"),
+        ([("change", PUT)], "tuple"), ([(PUT for _ in range(3))], "generator"), ([None], "NoneType"),
+        (object(), "object"),
         ([PUT, "text"], "str"),
     ],
 )  # fmt: skip
