@@ -95,3 +95,4 @@ STEP_BYTES: Final = 4 * MIB
 STEP_S: Final = 0.0005  # a step through a filter ends with the row that passes it
 
 SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost
+LONGEST_LATER_S: Final = 86_400  # for which a function may put a change off

@@ -122,7 +122,7 @@ class Call:
             if taken.fill(self.effects, begun_s + SLICE_S):
                 what = "more"
         except Later as later:
-            what, error = "later", later.seconds
+            what, error = _put_off(later.seconds)
         except FailedChanges as named:
             what, error = self._named(named)
         except BaseException as raised:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
@@ -260,6 +260,13 @@ class _BatchSlice(_Slice):
         if isinstance(found, Effect):
             raise TypeError("a trigger with a batch returns pairs (change, effect), not an effect alone")
         return super().effects_of(found)
+
+
+def _put_off(seconds: Any) -> tuple[str, str | float]:
+    """A subclass of ``Later`` may have set anything."""
+    if type(seconds) in (int, float) and 0 <= seconds <= Later.LONGEST_S:
+        return "later", float(seconds)
+    return "failed", f"a change is put off by 0 to {Later.LONGEST_S} s, not by {seconds!r}"[:200]
 
 
 def _no_effects(found: Any) -> TypeError:

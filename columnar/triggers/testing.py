@@ -109,8 +109,8 @@ def assert_converges(
     def unstamped(history: tuple[Event, ...]) -> str:
         found = Run(asked, function_of(function), looked).play(history).unstamped
         return found and (
-            f"  it {found} through client without timestamp=change.stamp: a write that arrives late, or once more, would "
-            "win over a newer one"
+            f"  it {found} through client without timestamp=change.stamp: a write that arrives late, or once more, "
+            "would win over a newer one"
         )
 
     for seed in range(first_seed, first_seed + min(seeds, _STAMP_SEEDS)):
