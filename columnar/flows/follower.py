@@ -72,6 +72,7 @@ class Follower(ABC):
     """A subscription on one open region."""
 
     in_order: ClassVar[bool] = True  # as its subscription says
+    leaves_out: Callable[[Sequence, ChangeRecord], bool] | None = None  # of what it wants, by its place in the log
 
     def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes], state: DeliveryState) -> None:
         """``state``: as its cursor says (``restored``)."""
@@ -126,10 +127,10 @@ class Follower(ABC):
         count = min(FILL_RECORDS, state.room)
         if count <= 0:
             return False
-        seen = 0
+        seen, leaves_out = 0, self.leaves_out
         for sequence, record in islice(log.read(state.read_to), count):
             seen += 1
-            if self.wants(record):
+            if self.wants(record) and (leaves_out is None or not leaves_out(sequence, record)):
                 state.read(sequence, record.row if self.in_order else pack_key(sequence))
                 self.at_hand.keep(sequence, record)
             else:
