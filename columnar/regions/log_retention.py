@@ -42,8 +42,8 @@ def merged(
 ) -> list[tuple[int, Sequence]]:
     """Marks of a log that has the records of several: their times, and the place before all that came since in each.
 
-    The logs keep the order of their sequences, so the lowest of their places is before the records of every one.  A
-    time for which some log is not whole has no mark.  MARKS at most (I2).
+    The logs keep the order of their sequences, so the lowest of their places is before the records of every one.
+    A time for which some log is not whole has no mark.  MARKS at most (I2).
     """
     found: list[tuple[int, Sequence]] = []
     for at_ms in sorted({at_ms for times, _ in logs for at_ms in times}):

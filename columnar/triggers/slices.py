@@ -293,6 +293,14 @@ def effects_of(found: Any, batch: tuple[Change, ...] | None = None) -> Iterator[
     return map(taken.effect_in, taken.effects_of(found))
 
 
+def pairs_of(found: Any, batch: tuple[Change, ...]) -> Iterator[Any]:
+    """The pairs that a function with a batch returned, and its barriers, each as a worker takes it.  TypeError."""
+    taken = _BatchSlice(batch)
+    for pair in taken.effects_of(found):
+        taken.effect_in(pair)
+        yield pair
+
+
 def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
     """Run the function's own clearing up, and nothing more of it."""
     close = getattr(yielded, "close", None)

@@ -207,6 +207,27 @@ def test_a_write_through_the_client_without_the_stamp_is_found_however_few_histo
         assert_converges(stamped_by_the_clock, {"pages": {"m:tags": [b"a", b"a,b", b"b,c"]}}, seeds=seeds)
 
 
+@on("pages", columns=["m:tags"], before=True, batch=10)
+def last_of_each_row(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
+    for change in {one.row: one for one in changes}.values():
+        for effect in tags(change):
+            yield change, effect
+
+
+@on("pages", columns=["m:tags"], before=True, batch=10)
+def stamped_as_the_first(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
+    for change in changes:
+        for effect in tags(change):
+            yield changes[0], effect
+
+
+@pytest.mark.parametrize("function", [last_of_each_row, stamped_as_the_first])
+def test_batches_of_several_changes_are_tried(function: Callable[..., Any]) -> None:
+    """With batches of one change both do what is right."""
+    with pytest.raises(AssertionError, match=r"is left over|is missing"):
+        assert_converges(function, {"pages": {"m:tags": [b"a", b"a,b", b"b,c"]}})
+
+
 def test_a_failure_reads_as_a_story() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_converges(nothing_removed, {"pages": {"m:tags": [b"x", b"y"]}}, rows=[b"a"])
