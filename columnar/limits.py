@@ -105,3 +105,4 @@ STEP_S: Final = 0.0005  # a step through a filter ends with the row that passes 
 CLIENT_LINES_PER_SECOND: Final = 10  # log lines of one level that malformed requests and broken connections cause
 SLOW_REQUESTS_KEPT: Final = 100  # of each process, for its pages
 SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost
+LONGEST_LATER_S: Final = 86_400  # for which a function may put a change off

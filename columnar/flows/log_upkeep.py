@@ -115,6 +115,8 @@ class LogUpkeep:
         """Trim one step (I2); True: there is more to do."""
         log, keep_s = region.log, region.table.change_log_s
         if keep_s is not None:
+            if not log.times():
+                log.vouch(region.now_ms, keep_s)
             log.retention.note(log.written_to, region.now_ms, keep_s)
         needs = self._needs(region)
         passed = self._passed(region, needs)

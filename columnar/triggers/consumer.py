@@ -67,8 +67,9 @@ class Consumer(Follower):
         spawn: Spawn,
         looking: Looking | None = None,
         repeats_to: Sequence | None = None,
+        repeats_from_ms: int = 0,
     ) -> None:
-        """``looking``: given where the registration has looks; ``repeats_to``: of a replay.
+        """``looking``: given where the registration has looks; ``repeats_to``, ``repeats_from_ms``: of a replay.
 
         IllegalArgument: the registration cannot be read.
         """
@@ -81,7 +82,9 @@ class Consumer(Follower):
         self._spawn = spawn
         self._backfill: asyncio.Task[None] | None = None
         self._is_prepared = False  # as far as is known
-        self._repeats_to = repeats_to
+        self._repeats_to, self._repeats_from_ms = repeats_to, repeats_from_ms
+        if repeats_to is not None and repeats_from_ms:
+            self.leaves_out = self._is_older
         self._enough = max(READY_ROWS, 2 * registration.batch)
         self._ripening = Ripening(registration.batch, registration.within_ms / 1_000) if registration.batch else None
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
@@ -217,6 +220,13 @@ class Consumer(Follower):
             self._looked(record.row, picture),
             bool(record.entries) and (record.only_for is not None or self._is_behind(delivery.sequence)),
         ]
+
+    def _is_older(self, sequence: Sequence, record: ChangeRecord) -> bool:
+        """It was delivered before, and was written before the time from which on a replay was asked for.
+
+        A log's marks of time are coarse, and one of a merged region stands before records of either.
+        """
+        return self._is_behind(sequence) and record.stamp < self._repeats_from_ms
 
     def _is_behind(self, sequence: Sequence) -> bool:
         return self._repeats_to is not None and sequence <= self._repeats_to

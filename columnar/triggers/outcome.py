@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from columnar.limits import LONGEST_LATER_S
 from columnar.triggers.lane import Call
 
 
@@ -25,7 +26,9 @@ def is_error(what: str, error: Any) -> bool:
             isinstance(one, list) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], str)
             for one in error
         )
-    return error is None or isinstance(error, str | float)
+    if what == "later":
+        return isinstance(error, float) and 0 <= error <= LONGEST_LATER_S
+    return error is None or isinstance(error, str)
 
 
 def is_state(checkpoint: Any) -> bool:

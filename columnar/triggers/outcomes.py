@@ -247,7 +247,7 @@ class Outcomes:
         elif what == "done":
             self.done(consumer, call.deliveries)
         elif what == "later":
-            self._put_off(consumer, call.deliveries, float(outcome.error))
+            self._put_off(consumer, call.deliveries, float(outcome.error), is_asked=True)
         elif what == "named":
             self.named(consumer, call.deliveries, dict(outcome.error), outcome.output)
         else:
@@ -261,11 +261,14 @@ class Outcomes:
         self._tell_of_failure(name, deliveries[0].attempt, why, now_s)
         self._put_off(consumer, deliveries, self.blocks.met(name, why, AWAY_S))
 
-    def _put_off(self, consumer: Consumer, deliveries: list[Delivery], seconds: float) -> None:
-        """They come again, and no attempt is counted."""
+    def _put_off(
+        self, consumer: Consumer, deliveries: list[Delivery], seconds: float, *, is_asked: bool = False
+    ) -> None:
+        """They come again, and no attempt is counted.  ``is_asked``: by the function, so that a restart keeps it."""
         _acquit(consumer, deliveries)
         now_s = asyncio.get_running_loop().time()
-        consumer.state.put_off([one.sequence for one in deliveries], now_s + seconds)
+        due_ms = max(1, round((time.time() + seconds) * 1_000)) if is_asked else 0
+        consumer.state.put_off([one.sequence for one in deliveries], now_s + seconds, due_ms)
         self._progress(consumer)
 
     def done(self, consumer: Consumer, deliveries: list[Delivery]) -> None:

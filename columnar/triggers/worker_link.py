@@ -11,6 +11,7 @@ ends later is started again soon: that its calls were at fault is for the feeder
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -92,7 +93,11 @@ class WorkerLink(asyncio.Protocol):
             # Its standard output is our standard error: ours is for the one line that says we are ready.
             command = [*self._command, "--link", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno(), *self._inherited], stdin=subprocess.DEVNULL, stdout=_STDERR
+                command,
+                pass_fds=[theirs.fileno(), *self._inherited],
+                stdin=subprocess.DEVNULL,
+                stdout=_STDERR,
+                process_group=0,  # so that what functions start ends with it
             )
         except OSError as error:
             ours.close()
@@ -147,7 +152,7 @@ class WorkerLink(asyncio.Protocol):
         process, self._process = self._process, None
         if process is None:
             return "it was never started"
-        process.kill()
+        _kill_group(process)
         status = process.wait()  # a killed process ends at once
         return f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
@@ -159,7 +164,7 @@ class WorkerLink(asyncio.Protocol):
         """End the process now; ``worker_gone`` follows."""
         if self._process is not None and self._transport is not None:
             self._dying = True  # nothing more is sent to it
-            os.kill(self._process.pid, signal.SIGKILL)
+            _kill_group(self._process)
             # A process that it forked may hold the other end open: do not wait for that one to end.
             self._transport.abort()
 
@@ -179,7 +184,14 @@ class WorkerLink(asyncio.Protocol):
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     try:
-        process.wait(STOP_GRACE_S)
+        process.wait(STOP_GRACE_S)  # it ends with all that its functions have started
     except subprocess.TimeoutExpired:
-        process.kill()
+        _kill_group(process)
         process.wait()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill it and what its functions have started.  Once it was waited for, its number may be another's."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -232,7 +232,9 @@ def test_large_effects_make_short_slices(start: Callable[[], Store]) -> None:
 @pytest.mark.parametrize(
     ("function", "what", "error"),
     [
-        ("wrong", "failed", "yields effects, as Put and Tally, not 'text'"),
+        ("wrong", "failed", "yields effects, as Put and Tally, not 'text' of type str"),
+        ("returns_numbers", "failed", "yields effects, as Put and Tally, not 1 of type int"),
+        ("huge", "failed", "one effect has 94371871 bytes, at most 67108864 are taken as one step: yield several"),
         ("later", "later", 2.5),
         ("looks", "failed", "change.now is not read for this trigger"),
     ],
