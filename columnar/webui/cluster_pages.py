@@ -25,7 +25,7 @@ from columnar.webui.cluster_families import of_cluster
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.flow_page import FlowPage
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
-from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, TRIGGERS_SHOWN, Pages, duration_text, environment
+from columnar.webui.pages import REFRESH_S, REGIONS_SHOWN, TRIGGERS_SHOWN, Pages, duration_text, environment, health
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.server import Ask
 from columnar.webui.status import Looks, line_of
@@ -195,7 +195,7 @@ class ClusterPages(Pages):
     def _health(self) -> Response:
         """Whether the master's loop iterates, and some server is up."""
         if self._ask(self._status).up:
-            return Response("ok\n", mimetype="text/plain")
+            return health()
         return Response("unhealthy: no server is up\n", 503, mimetype="text/plain")
 
 

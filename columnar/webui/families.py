@@ -24,7 +24,13 @@ def of_process(status: Status) -> Iterator[Family]:
     yield by_label("columnar_held_bytes", GAUGE, about, "what", status.held)
     yield single("columnar_commits", COUNTER, "Group commits: fsyncs of the log.", status.commits)
     yield single("columnar_slow_requests", COUNTER, "Requests slower than --slow-ms.", status.slow_requests)
+    yield faults(status.faults)
     yield from _requests(status)
+
+
+def faults(counts: Iterable[tuple[str, float]]) -> Family:
+    about = "Unexpected exceptions that a loop met and outlived; the log has their tracebacks."
+    return by_label("columnar_faults", COUNTER, about, "loop", counts)
 
 
 def _requests(status: Status) -> Iterator[Family]:

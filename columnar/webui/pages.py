@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import shown
+from columnar.faults import FAULTS
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine
@@ -124,6 +125,14 @@ class Pages:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
 
 
+def health() -> Response:
+    """The process answers; whether its loops do their work, and what exceptions they outlived of late."""
+    stuck = FAULTS.stuck()
+    if stuck:
+        return Response("".join(f"unhealthy: {one}\n" for one in stuck), 503, mimetype="text/plain")
+    return Response("".join(f"{one}\n" for one in ("ok", *FAULTS.recent())), mimetype="text/plain")
+
+
 class StatusPages(Pages):
     def __init__(
         self,
@@ -149,7 +158,7 @@ class StatusPages(Pages):
 
     def _health(self) -> Response:
         self._ping()
-        return Response("ok\n", mimetype="text/plain")
+        return health()
 
     def _metrics(self) -> Response:
         return Response(exposition(self._registry), content_type=CONTENT_TYPE)

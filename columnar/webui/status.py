@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
+from columnar.faults import FAULTS
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
@@ -141,6 +142,7 @@ class Status:
     held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
     flows: tuple[FlowLook, ...] = ()  # of every kind
+    faults: tuple[tuple[str, int], ...] = ()  # unexpected exceptions that loops outlived, by loop
 
 
 class Looks(Protocol):
@@ -207,6 +209,7 @@ def gather(sources: Sources) -> Status:
         held=tuple(sources.held().items()),
         hot_modules=sources.hot_modules(),
         flows=tuple(sources.flows()),
+        faults=tuple(FAULTS.counts()),
     )
 
 
