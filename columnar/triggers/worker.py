@@ -112,7 +112,8 @@ class Worker:
 
     def run(self, call: Call, hand: Hand) -> list[Any]:
         self._output.begin()
-        outcome = call.run(self._function, partial(self._connected, hand))
+        load = self._function if call.function in self._functions else partial(self._first, call)
+        outcome = call.run(load, partial(self._connected, hand))
         outcome[OUTPUT] = self._output.take()
         if call.is_going_on:
             self._resting[call.id] = call
@@ -151,6 +152,13 @@ class Worker:
                 if not callable(call):
                     raise TypeError(f"{name} is no function")
                 found = self._functions[name] = function_of(call)
+        return found
+
+    def _first(self, call: Call, name: str) -> Function:
+        """The store hears at once that the import is over: the function may keep every thread from saying so."""
+        found = self._function(name)
+        self.tell("began", [call.id])
+        call.is_told = True
         return found
 
     def _reload(self, check_id: int) -> None:

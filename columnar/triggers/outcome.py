@@ -1,0 +1,68 @@
+"""Outcome of a call, as a worker reports it, and small steps on the changes that it is about.
+
+Knows nothing of effects and of workers' ends: ``outcomes``.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from columnar.errors import ColumnarError
+from columnar.flows.delivery_state import Delivery
+from columnar.regions.change_record import ChangeRecord
+from columnar.triggers.consumer import Consumer
+from columnar.triggers.lane import Call
+
+_log = logging.getLogger(__name__)
+
+
+class Outcome:
+    __slots__ = ("call", "checkpoint", "error", "output", "what")
+
+    def __init__(self, call: Call, what: str, error: Any, output: str, checkpoint: list[Any] | None) -> None:
+        """``error``: the traceback's text, seconds, or texts by place in the batch; ``checkpoint``: state and part."""
+        self.call = call
+        self.what = what
+        self.error = error
+        self.output = output
+        self.checkpoint = checkpoint
+
+
+def change_of(consumer: Consumer, delivery: Delivery) -> ChangeRecord | None:
+    """The change that a letter keeps; None: its record cannot be read, or a person removed it."""
+    try:
+        return consumer.region.log.record_at(delivery.sequence)
+    except ColumnarError as error:
+        _log.warning("a dead letter of %s lacks its change: %s", consumer.name, error.text)
+        return None
+
+
+def is_error(what: str, error: Any) -> bool:
+    if what == "named":
+        return isinstance(error, list) and all(
+            isinstance(one, list) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], str)
+            for one in error
+        )
+    return error is None or isinstance(error, str | float)
+
+
+def is_state(checkpoint: Any) -> bool:
+    if checkpoint is None:
+        return True
+    is_pair = isinstance(checkpoint, list) and len(checkpoint) == 2
+    return is_pair and isinstance(checkpoint[0], bytes) and isinstance(checkpoint[1], int)
+
+
+def suspect(call: Call) -> None:
+    call.consumer.suspects.update([one.sequence for one in call.deliveries])
+
+
+def acquit(consumer: Consumer, deliveries: list[Delivery]) -> None:
+    """They ran, and their worker lives."""
+    if consumer.suspects:
+        consumer.suspects.difference_update([one.sequence for one in deliveries])
+
+
+def last(error: str) -> str:
+    return error.strip().rpartition("\n")[2]
