@@ -172,8 +172,8 @@ class PeerServer:
             with surviving("calls of other servers"):
                 if call.link.state is State.ENDED:
                     self.ended(call)
-                    continue
-                self._begin(call)
+                else:
+                    self._begin(call)
         if self._waiting:
             self._is_planned = True
             asyncio.get_running_loop().call_soon(self._next_slice)
