@@ -34,6 +34,7 @@ from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
 from columnar.flows.figures import Figures
 from columnar.triggers.blocks import Blocks, is_obstacle
+from columnar.triggers.call_lines import CallLines
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
@@ -48,8 +49,6 @@ _DIED: Final = "the worker process went while it ran: "
 AWAY_S: Final = 5.0  # the longest pause until a change that met an obstacle is called anew
 _NOT_WRITTEN: Final = "its effects cannot be written: "
 _NO_IMPORT: Final = "the worker process went while it imported the module: "
-TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
-PRINTED_BYTES: Final = 64 * 1024  # of output that the log takes of one trigger in that time, but for the last call's
 
 
 class Delivering(Protocol):
@@ -90,8 +89,7 @@ class Outcomes:
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
         self._burials: set[asyncio.Task[None]] = set()
-        self._untold: dict[str, tuple[float, int]] = {}  # by trigger: when its last line was, and failures since
-        self._printed: dict[str, tuple[float, int, int]] = {}  # by trigger: since when, bytes, calls left out
+        self._lines = CallLines()
         self._closing = asyncio.Event()
 
     def write_by(self, applier: Applier) -> None:
@@ -193,24 +191,11 @@ class Outcomes:
     def _take(self, outcome: Outcome, effects: list[Any]) -> None:
         call = outcome.call
         if outcome.output:
-            self._tell_of_output(call.consumer.registration.name, outcome.output)
+            self._lines.printed(call.consumer.registration.name, outcome.output, asyncio.get_running_loop().time())
         if not call.is_abandoned:
             self._write(outcome, effects)
         elif call.rests:
             self._feeder.goes_on(call)
-
-    def _tell_of_output(self, name: str, output: str) -> None:
-        """A function that prints for each change would fill the disk with the log."""
-        now_s = asyncio.get_running_loop().time()
-        since_s, size, left_out = self._printed.get(name, (now_s, 0, 0))
-        if now_s - since_s >= TOLD_S:
-            since_s, size = now_s, 0
-        if size >= PRINTED_BYTES:
-            self._printed[name] = since_s, size, left_out + 1
-            return
-        self._printed[name] = since_s, size + len(output), 0
-        others = f" ({left_out} other calls printed since the last line)" if left_out else ""
-        _log.info("trigger %s printed%s: %s", name, others, output.rstrip())
 
     # --- effects -----------------------------------------------------------------------------------
 
@@ -305,7 +290,7 @@ class Outcomes:
         """They come again, no attempt is counted, and the trigger shows why."""
         name, now_s = consumer.registration.name, asyncio.get_running_loop().time()
         consumer.state.last_error = why
-        self._tell_of_failure(name, deliveries[0].attempt, why, now_s)
+        self._lines.failed(name, deliveries[0].attempt, why, now_s)
         self._put_off(consumer, deliveries, self.blocks.met(name, why, AWAY_S))
 
     def _put_off(
@@ -449,7 +434,7 @@ class Outcomes:
         registration = consumer.registration
         self.figures.of(consumer.name, time.monotonic()).failed += 1
         now_s = asyncio.get_running_loop().time()
-        self._tell_of_failure(registration.name, delivery.attempt, error, now_s)
+        self._lines.failed(registration.name, delivery.attempt, error, now_s)
         if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
             letter = DeadLetter(
                 registration.name,
@@ -466,16 +451,6 @@ class Outcomes:
             self._burials.add(task)
             task.add_done_callback(self._burials.discard)
         self._progress(consumer)
-
-    def _tell_of_failure(self, name: str, attempt: int, error: str, now_s: float) -> None:
-        """Thousands of changes that fail together are due together, and a line for each would take longer than it."""
-        told_s, untold = self._untold.get(name, (now_s - TOLD_S, 0))
-        if now_s - told_s < TOLD_S:
-            self._untold[name] = told_s, untold + 1
-            return
-        self._untold[name] = now_s, 0
-        others = f" ({untold} other calls failed since the last line)" if untold else ""
-        _log.info("trigger %s failed at attempt %d: %s%s", name, attempt, last(error), others)
 
     async def _give_up(self, consumer: Consumer, delivery: Delivery, letter: DeadLetter) -> None:
         """The letter is on disk before the row goes on; until then it is tried again, and the row waits."""
