@@ -21,8 +21,10 @@ from wikka_port.moving.journal import DELETED, MOVES
 from wikka_port.moving.refusals import NameTaken, NothingThere
 from wikka_port.moving.trash import deleted
 from wikka_port.pages import Conflict, Wiki
+from wikka_port.rights.rules import PageRights, Privilege
 
 KINDS = ("application", "plain")
+LISTS = {Privilege.WRITE: "Ann"}
 REFUSED = (NameTaken, NothingThere)
 TABLES = (schema.PAGES, DELETED, MOVES)
 WRITES = 60  # more than a move makes that begins anew once
@@ -111,7 +113,19 @@ def every_text(wiki: Wiki, name: str) -> list[str]:
 def prepared(wiki: Wiki, name: str, act: str) -> bytes:
     save(wiki, name, "one [[Target]]")
     save(wiki, name, "two")
+    wiki.rights.change(name, PageRights(), "Olga", LISTS)
     return wiki.mover.delete(name, ANN).row if act in ("undelete", "purge") else b""
+
+
+def assert_done_or_refused(wiki: Wiki, name: str, act: str, row: bytes, is_refused: bool, told: str) -> None:
+    """Whoever was answered that it is done finds it done; whoever was refused finds nothing done."""
+    in_trash = [one.row for one in deleted(wiki.rows, name)]
+    if act in ("undelete", "purge"):
+        assert (row in in_trash) == is_refused, told
+    elif act == "delete":
+        assert is_refused or in_trash, told
+    else:
+        assert is_refused or wiki.page(f"{name} new") is not None, told
 
 
 def assert_in_its_place(wiki: Wiki, name: str, act: str, other: str, is_refused: bool, told: str) -> None:
@@ -121,6 +135,7 @@ def assert_in_its_place(wiki: Wiki, name: str, act: str, other: str, is_refused:
     if other == "takes the name":
         assert body(wiki, f"{name} new") == "theirs", told
         assert not is_refused or body(wiki, name) == "two", told
+        assert not is_refused or wiki.page(f"{name} new").rights.lists == {}, f"{told}: the rights of another page"
     if is_refused and other == "moves another there":
         assert (body(wiki, name), body(wiki, f"{name} new")) == ("two", "theirs"), told
 
@@ -131,12 +146,13 @@ def test_a_move_beside_which_another_writes_loses_no_text(kind: str, other: str,
     clock = Clock()
     opened(store.port, "application", clock).prepare()
     looking = opened(store.port, kind, clock)
+    theirs = opened(store.port, kind, lambda: clock.now - 3_600_000)  # of a machine whose clock is slow
     then, seen = BESIDE[other][0], set[bool]()
     for number in range(1, WRITES):
         name = f"{kind} {other} {act} {number}"
         told, row = f"before write {number}", prepared(looking, name, act)
         wiki = opened(store.port, kind, clock)
-        made = before_write(wiki, number, lambda name=name: then(looking, name))  # type: ignore[misc]
+        made = before_write(wiki, number, lambda name=name: then(theirs, name))  # type: ignore[misc]
         is_refused = False
         try:
             acting(wiki, name, act, row)()
@@ -147,15 +163,17 @@ def test_a_move_beside_which_another_writes_loses_no_text(kind: str, other: str,
             break
         seen.add(is_refused)
         assert_nothing_is_held(looking, told)
+        assert_done_or_refused(looking, name, act, row, is_refused, told)
         assert_in_its_place(looking, name, act, other, is_refused, told)
-        theirs = ["theirs"] if other in ("edits", "takes the name", "moves another there") else []
+        added = ["theirs"] if other in ("edits", "takes the name", "moves another there") else []
         ours = [] if act == "purge" else ["one [[Target]]", "two"]
-        assert every_text(looking, name) == sorted(ours + theirs), told
+        assert every_text(looking, name) == sorted(ours + added), told
     else:
         pytest.fail(f"a move makes more than {WRITES} calls")
     assert False in seen, "not once was the move first"
     assert_right(looking)
     looking.store.close()
+    theirs.store.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)
