@@ -4,8 +4,8 @@
 
 A seed chooses lines of the modules and for each one way to break it: a comparison that is another, ``and`` for ``or``,
 ``continue`` for ``break``, a condition that is negated, a number that is off by one, a statement that is left out.
-Each mutant runs in a copy of the tree against the tests nearest to its module, by how many imports lie between, until
-one fails or the time is over.  Those that were not noticed are printed with the line: each is a hole, or the same code
+Each mutant runs in a copy of the tree against the tests of its package and those nearest to its module, by how many
+imports lie between, until one fails or the time is over.  Those that were not noticed are printed with the line: each is a hole, or the same code
 in other words, which a person decides.
 """
 
@@ -158,7 +158,8 @@ class Nearest:
 
         def cost(path: Path) -> tuple[int, int]:
             kind = next(at for name, at in kinds.items() if str(path).startswith(name))
-            return distance[path] + kind // 4, kind
+            is_own = module.parent.name in path.parts
+            return (0 if is_own and kind < 4 else distance[path] + kind // 4), kind
 
         return [str(one) for one in sorted(found, key=cost)[:most]]
 
@@ -204,7 +205,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="+", type=Path)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--lines", type=int, default=60)
-    parser.add_argument("--tests", type=int, default=25, help="so many test files for a module")
+    parser.add_argument("--tests", type=int, default=40, help="so many test files for a module")
     parser.add_argument("--seconds", type=float, default=120, help="for one mutant")
     asked = parser.parse_args()
     print(f"--seed {asked.seed}")
