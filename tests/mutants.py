@@ -5,8 +5,8 @@
 A seed chooses lines of the modules and for each one way to break it: a comparison that is another, ``and`` for ``or``,
 ``continue`` for ``break``, a condition that is negated, a number that is off by one, a statement that is left out.
 Each mutant runs in a copy of the tree against the tests of its package and those nearest to its module, by how many
-imports lie between, until one fails or the time is over.  Those that were not noticed are printed with the line: each is a hole, or the same code
-in other words, which a person decides.
+imports lie between, until one fails or the time is over.  Those that were not noticed are printed with the line: each
+is a hole, or the same code in other words, which a person decides.
 """
 
 from __future__ import annotations
