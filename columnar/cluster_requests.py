@@ -61,6 +61,11 @@ class ClusterRequests:
         try:
             self._host.event(self._state.asked(number, request, self._host.now_ms()))
             await done
+        except BaseException:
+            for region in self._waiting[number][0]:  # what another request had made is nobody's
+                if not any(region in regions for one, (regions, _) in self._waiting.items() if one != number):
+                    self._made.pop(region, None)
+            raise
         finally:
             del self._waiting[number]
 

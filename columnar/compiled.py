@@ -86,6 +86,7 @@ HOT: Final = (
     "columnar.regions.server",
     "columnar.regions.tables",
     "columnar.regions.unread_puts",
+    "columnar.regions.wide_row",
     "columnar.routing.forwarding",
     "columnar.routing.forwarding_state",
     "columnar.routing.method_ways",

@@ -38,8 +38,8 @@ def look_of(line: bytes) -> DecisionLook | None:
     try:
         held = json.loads(line)
         regions = tuple(map(str, held["regions"]))
-        words = [str(held[field]) for field in ("server", "why", "text")]
-        return DecisionLook(0, str(held["kind"]), regions, *words, at_ms=int(held["at_ms"]))
+        server, why, text = (str(held[field]) for field in ("server", "why", "text"))
+        return DecisionLook(0, str(held["kind"]), regions, server, why, text, int(held["at_ms"]))
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -46,6 +46,7 @@ REPLY_BYTES: Final = 32 * MIB  # a longer scannerGetList is cut after the row th
 ROWS_PER_REPLY: Final = 100_000
 GATHERED_BYTES: Final = 64 * MIB  # what all replies that take several turns hold together while they are made
 SLICE_CELLS: Final = 10_000  # of columnarRowSlice, read as one step: some 8 ms
+ROW_BYTES: Final = 1000 * MIB  # one row in a reply (HBase: hbase.table.max.rowsize); below what a peer's frame may hold
 ROWS_BYTES: Final = 64 * MIB  # rows asked for by name: more is refused, for such a reply cannot be cut
 
 # --- open things -----------------------------------------------------------------------------------
@@ -104,3 +105,4 @@ STEP_S: Final = 0.0005  # a step through a filter ends with the row that passes 
 CLIENT_LINES_PER_SECOND: Final = 10  # log lines of one level that malformed requests and broken connections cause
 SLOW_REQUESTS_KEPT: Final = 100  # of each process, for its pages
 SLOW_REQUEST_MS: Final = 1_000  # logged with table, region and cost
+LONGEST_LATER_S: Final = 86_400  # for which a function may put a change off

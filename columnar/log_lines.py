@@ -1,13 +1,13 @@
 """Lines of a process that serves, on standard error and standard output, for as long as somebody reads them.
 
-    put -> queue of LOG_QUEUE_BYTES -> thread -> the descriptor
+    line -> queue of LOG_QUEUE_BYTES -> thread -> the descriptor
 
 A reader that stalls (a pipe of journald or docker, ``Popen(stderr=PIPE)``) stalls the thread alone.  Lines for which
 the queue has no room are dropped and counted: the next line begins with their number, ``dropped`` has the sum.
 
 Invariants:
     L1. No caller waits for the descriptor but in ``flush``, and there for the time that it gives.
-    L2. Lines are written in the order in which they were put, each whole or not at all.
+    L2. Lines are written in the order in which they came, each whole or not at all.
     L3. A child of a fork writes its own lines and none of its parent's.
 """
 
@@ -50,13 +50,13 @@ class LineQueue:
 
     def _begin(self) -> None:
         """Empty, without a thread; after a fork, too."""
-        self._changed = threading.Condition()  # reentrant: a signal handler may log while its thread puts a line
+        self._changed = threading.Condition()  # reentrant: a signal handler may log while its thread adds a line
         self._lines: deque[bytes] = deque()
         self._held_bytes = 0  # of the lines that wait and of those that are being written
         self._unsaid = 0  # lines dropped since the last that was taken
         self._thread: threading.Thread | None = None
 
-    def put(self, text: str) -> None:
+    def write_line(self, text: str) -> None:
         """Take one line, without its end."""
         line = text.encode(errors="backslashreplace")
         if len(line) > LOG_LINE_BYTES:
@@ -152,13 +152,13 @@ atexit.register(flush)
 def say(text: str) -> None:
     """Put lines on standard output, as the ready line that scripts wait for."""
     for line in text.splitlines():
-        _queues[STDOUT].put(line)
+        _queues[STDOUT].write_line(line)
 
 
 def complain(text: str) -> None:
     """Put lines on standard error for a person, not for the log, and wait for them: the process ends next."""
     for line in text.splitlines():
-        _queues[STDERR].put(line)
+        _queues[STDERR].write_line(line)
     flush()
 
 
@@ -185,7 +185,7 @@ class QueuedLines(logging.Handler):
             line = self.format(record)
         except Exception as error:  # noqa: BLE001 - whoever logs goes on; his mistake is a line of its own
             line = f"{record.pathname}:{record.lineno}: a log line cannot be written: {type(error).__name__}: {error}"
-        self._queue.put(line)
+        self._queue.write_line(line)
 
     def flush(self) -> None:
         """At ``logging.shutdown``."""

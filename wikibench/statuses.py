@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
@@ -21,14 +22,16 @@ _BROKEN_PIPE: Final = 141  # as a shell says it of a program that SIGPIPE ended
 class Statuses(click.Group):
     """The group of commands; its ``main`` ends the process."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+    def main(  # type: ignore[override]  # click's has overloads of which one never returns
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, standalone_mode: bool = True, **more: Any
+    ) -> Any:
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **options)
-        sys.exit(self._status(*args, **options))
+            return super().main(args, prog_name, standalone_mode=False, **more)
+        sys.exit(self._status(args, prog_name, **more))
 
-    def _status(self, *args: Any, **options: Any) -> int:
+    def _status(self, args: Sequence[str] | None, prog_name: str | None, **more: Any) -> int:
         try:
-            ended = super().main(*args, standalone_mode=False, **options)
+            ended = super().main(args, prog_name, standalone_mode=False, **more)
         except click.ClickException as mistake:
             mistake.show()
             return WRONG_USAGE

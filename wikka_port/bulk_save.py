@@ -200,7 +200,7 @@ class BulkSaver:
             stored.busy.add(part.name)
 
     def _merge_anew(self, part: PagePart, key: bytes, stored: Stored) -> None:
-        """Raises Busy.  Where somebody saves meanwhile, all that this part brings is placed again."""
+        """Raises Busy.  All that this part brings is placed again if somebody saves meanwhile."""
         for _ in range(_MERGES):
             row = self._wiki.mover.free((schema.PAGES, key))
             newest = head_of(row)
@@ -329,7 +329,7 @@ def _drawer(part: PagePart, row: Cells) -> Callable[[ImportedRevision, Cells, He
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is stored of the numbers of a part, and of the one before."""
+    """Stored times and origins of the numbers of a part, and of the one before."""
 
     times: dict[int, int]
     origins: dict[int, Origin | None]

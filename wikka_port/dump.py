@@ -11,8 +11,8 @@ Invariants:
     I1. An iteration ends without an exception only where ``</mediawiki>`` was read.
     I2. Every PageStart is followed by its PageEnd or by an exception.
     I3. A document type declaration is refused before any entity of it could be used.
-    I4. What a schema of MediaWiki's (export-0.1 to 0.11) calls optional may be missing: ids, the site, namespaces by
-        number (before 0.6 they follow from the titles), models of content (before 0.8, too).
+    I4. Elements that a schema of MediaWiki's (export-0.1 to 0.11) calls optional may be missing: ids, the site,
+        namespaces by number (before 0.6 they follow from the titles), models of content (before 0.8, too).
 
 Knows nothing of markup, but for the names that MediaWiki itself has for namespaces, and nothing of our tables.
 """

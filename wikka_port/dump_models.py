@@ -1,4 +1,4 @@
-"""What the text of a page is, where a dump does not say it (pure): MediaWiki's defaults by title.
+"""Content models of pages where a dump does not say them (pure): MediaWiki's defaults by title.
 
 Dumps name the model since schema 0.8.  A style sheet that is read as wikitext would be destroyed.
 """

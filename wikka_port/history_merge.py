@@ -72,9 +72,10 @@ class Place:
     def is_before(self, revision: ImportedRevision) -> bool:
         """Whether ``revision`` comes behind it.  Ids order what is of one moment, where both have one."""
         time_ms, number = self.order
-        if time_ms != revision.time_ms or not number or not revision.revision_id:
+        other = _order(revision)[1]
+        if time_ms != revision.time_ms or not number or not other:
             return time_ms <= revision.time_ms
-        return number <= revision.revision_id
+        return number <= other
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge came to."""
+    """The outcome of a merge."""
 
     new: int
     already: int
@@ -291,7 +292,7 @@ class HistoryMerge:
 
 
 def _order(revision: ImportedRevision) -> tuple[int, int]:
-    return revision.time_ms, revision.revision_id or 0
+    return revision.time_ms, revision.origin.revision_id if revision.origin is not None else 0
 
 
 def _by_second(there: Sequence[Place]) -> dict[int, list[Place]]:

@@ -19,7 +19,7 @@ from typing import Final
 
 from wikka_port.dump import DumpReader, DumpSite, PageEnd, PageStart, Revision
 from wikka_port.dump_models import WIKITEXT
-from wikka_port.import_plan import ImportedRevision, PagePart, attribution, files_address
+from wikka_port.import_plan import ImportedRevision, Origin, PagePart, attribution, files_address, known_licence
 from wikka_port.limits import NAMED_MISMATCHES, SPOOLED_CHARS, SPOOLED_REVISIONS
 from wikka_port.look_alikes import look_alike
 from wikka_port.markup.bounds import over_bounds
@@ -33,6 +33,7 @@ from wikka_port.revision_spool import RevisionSpool
 PART_REVISIONS: Final = 64
 PART_CHARS: Final = 4_000_000
 _MEMBERS: Final = "{{category}}"
+_SHA1_DIGITS: Final = 31  # in base 36
 
 
 @dataclass(slots=True)
@@ -144,8 +145,10 @@ class PartReader:
         if text is None:
             counts.unconverted["text hidden by the site"] += 1
             text = ""
-        else:
-            self._compare(page, revision, text)
+        data = text.encode(errors="replace")
+        digest = sha1(data, usedforsecurity=False).hexdigest()
+        if revision.text is not None:
+            self._compare(page, revision, len(data), digest)
         if revision.slots:
             counts.unconverted["text of a further slot"] += revision.slots
         if revision.model == WIKITEXT:
@@ -170,19 +173,16 @@ class PartReader:
             is_redirect=result.redirect is not None,
             minor=revision.minor,
             source=text,
-            revision_id=revision.revision_id,
             attribution=page.attribution(time_ms),
+            origin=Origin(time_ms, revision.revision_id or 0, digest),
         )
 
-    def _compare(self, page: _OpenPage, revision: Revision, text: str) -> None:
+    def _compare(self, page: _OpenPage, revision: Revision, size: int, digest: str) -> None:
         """The size and the checksum with what the dump says of them.  The text is taken as it is."""
-        if revision.size_bytes is None and revision.sha1 is None:
-            return
-        data = text.encode(errors="replace")
         said = []
-        if revision.size_bytes is not None and revision.size_bytes != len(data):
-            said.append(f"{len(data):,} bytes instead of {revision.size_bytes:,}")
-        if revision.sha1 is not None and revision.sha1.lstrip("0") != _sha1_base_36(data):
+        if revision.size_bytes is not None and revision.size_bytes != size:
+            said.append(f"{size:,} bytes instead of {revision.size_bytes:,}")
+        if revision.sha1 is not None and _from_base_36(revision.sha1) != int(digest, 16):
             said.append("another SHA-1 than the dump says")
         if said:
             self.counts.mismatches += 1
@@ -202,15 +202,12 @@ class PartReader:
         return part
 
 
-def _sha1_base_36(data: bytes) -> str:
-    """As MediaWiki writes it, without zeros at its begin."""
-    digest = sha1(data, usedforsecurity=False).digest()
-    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
-    number, out = int.from_bytes(digest, "big"), ""
-    while number:
-        number, digit = divmod(number, 36)
-        out = digits[digit] + out
-    return out
+def _from_base_36(text: str) -> int | None:
+    """A checksum as MediaWiki writes it; None for what is none."""
+    try:
+        return int(text, 36) if len(text) <= _SHA1_DIGITS else None
+    except ValueError:
+        return None
 
 
 class _OpenPage:
@@ -221,6 +218,7 @@ class _OpenPage:
         self.start = start
         self._site = site
         self._licence = licence
+        self._lines: dict[str, str] = {}  # of attribution, by licence
         self._first = 1
         self._chars = 0
         self._revisions: list[ImportedRevision] = []
@@ -234,7 +232,11 @@ class _OpenPage:
         self._chars += len(revision.body) + len(revision.source or "")
 
     def attribution(self, time_ms: int) -> str:
-        return attribution(self._site.name, self._site.base, self.start.title, time_ms, self._licence)
+        licence = self._licence or known_licence(self._site.base, time_ms)
+        if licence not in self._lines:
+            site = self._site
+            self._lines[licence] = attribution(site.name, site.base, self.start.title, time_ms, licence)
+        return self._lines[licence]
 
     def take(self, *, is_last: bool) -> PagePart:
         revisions = tuple(self._revisions)

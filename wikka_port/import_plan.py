@@ -18,13 +18,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha1
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ImportedRevision:
     time_ms: int
     author: str
@@ -34,16 +32,8 @@ class ImportedRevision:
     is_redirect: bool
     minor: bool = False
     source: str | None = None  # the text as it came; None: there was none
-    revision_id: int | None = None  # there
     attribution: str | None = None  # None: that of its page
-
-    @cached_property
-    def origin(self) -> Origin | None:
-        """What tells the revision from all others of its page; None where it has no source."""
-        if self.source is None:
-            return None
-        digest = sha1(self.source.encode(errors="replace"), usedforsecurity=False).hexdigest()
-        return Origin(self.time_ms, self.revision_id or 0, digest)
+    origin: Origin | None = None  # what tells it from all others of its page; None where it has no source
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +121,7 @@ def attribution(site: str, base: str, title: str, time_ms: int, licence: str | N
     """The line that an imported page shows: whence it is, by whom, under what licence."""
     address = page_address(base, quote(title.replace(" ", "_"), safe="/:@!$*(),;~-._"))
     text = f"From {site or 'another wiki'}, {address or title}, by its contributors there"
-    licence = licence or _known_licence(base, time_ms)
+    licence = licence or known_licence(base, time_ms)
     return f"{text}; {licence}." if licence else f"{text}; under the licence of that site."
 
 
@@ -175,7 +165,8 @@ def _split(base: str) -> SplitResult:
         return urlsplit("")
 
 
-def _known_licence(base: str, time_ms: int) -> str:
+def known_licence(base: str, time_ms: int) -> str:
+    """The licence that Wikimedia's texts had then; "": the site is another one."""
     host = _split(base).netloc
     if not host.endswith(_WIKIMEDIA):
         return ""

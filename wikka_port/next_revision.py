@@ -42,10 +42,7 @@ def draft_after(
     origin: bytes = b"",
     begin: Head | None = None,
 ) -> Draft:
-    """The revision that follows the one in ``row`` (the page's cells; empty for a new page).
-
-    ``begin``: number and history of a first revision, where another one than 1 of the page's own.
-    """
+    """The revision that follows the one in ``row`` (cells of the page; none: a new one); ``begin``: a first head."""
     size = len(body.encode(errors="replace"))
     if size > BODY_BYTES_MAX:
         raise PageTooBig(size)

@@ -21,7 +21,7 @@ from columnar.master.snapshot_manifest import RegionCopy, SnapshotManifest
 from columnar.regions.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.durable_files import HALF, sync_file, sync_folder, write_durably
-from columnar.storage.folders import make_lasting
+from columnar.storage.folders import make_private
 
 Progress = Callable[[int], None]  # bytes of values since the last call
 PROGRESS_CELLS: Final = 2_000
@@ -36,7 +36,7 @@ def copy_manifest(folder: str) -> SnapshotManifest:
 
 def empty_folder_for_export(folder: str) -> None:
     """Made where it is not there; what a cut-off export left in it goes.  CallerError: it holds something else."""
-    make_lasting(folder)
+    make_private(folder)
     held = os.listdir(folder)
     if any(not (name.startswith("part-") and name.endswith(".cells")) and name != MANIFEST + HALF for name in held):
         raise CallerError(f"the folder {folder} is not empty; choose another, or empty it first")

@@ -35,7 +35,7 @@ from columnar.errors import CallerError, DamagedData, HostError
 from columnar.storage.data_folder import REGIONS
 from columnar.storage.durable_files import rename_durably, sync_folder, write_durably
 from columnar.storage.file_copies import TABLE_FILE, files_of
-from columnar.storage.folders import make_lasting
+from columnar.storage.folders import make_lasting, make_private
 from columnar.storage.rocks_opening import begin_opening
 from columnar.version import VERSION
 
@@ -88,6 +88,7 @@ class BackupFolder:
         """The folder, with nothing in it yet where it was empty or missing.  CallerError: it holds something else."""
         if not os.path.isdir(path) or not os.listdir(path):
             fresh = cls(path)
+            make_private(path)  # it has all that the data folder has
             make_lasting(fresh._files)
             make_lasting(fresh._backups)
             write_durably(os.path.join(path, "FORMAT"), FORMAT.encode() + b"\n")
@@ -106,14 +107,14 @@ class BackupFolder:
         return cls(path)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """CallerError while another backup into this folder runs."""
+    def locked(self) -> Iterator[BackupFolder]:
+        """The folder, for one backup at a time.  CallerError while another backup into this folder runs."""
         with open(os.path.join(self.path, "LOCK"), "ab") as held:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise CallerError(f"another backup into {self.path} is running; wait until it has ended") from None
-            yield
+            yield self
 
     # --- saving ------------------------------------------------------------------------------------
 
@@ -194,7 +195,17 @@ class BackupFolder:
             raise CallerError(f"{data} is not empty: a backup is restored into a new folder; choose another --data")
         half = data + ".restoring"
         shutil.rmtree(half, ignore_errors=True)
-        make_lasting(os.path.dirname(data))
+        try:
+            self._restore_into(half, backup, progress)
+            if os.path.isdir(data):
+                os.rmdir(data)
+            rename_durably(half, data)
+        except BaseException:
+            shutil.rmtree(half, ignore_errors=True)  # what a full disk has of it
+            raise
+
+    def _restore_into(self, half: str, backup: Backup, progress: Callable[[int], None]) -> None:
+        make_private(half)
         for file in backup.files:
             target = os.path.join(half, *file.path.split("/"))
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -211,9 +222,6 @@ class BackupFolder:
         make_folders_of_servers(half)
         for folder, _, _ in os.walk(half):
             sync_folder(folder)
-        if os.path.isdir(data):
-            os.rmdir(data)
-        rename_durably(half, data)
 
     # --- forgetting --------------------------------------------------------------------------------
 

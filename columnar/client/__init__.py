@@ -11,9 +11,10 @@ a plain HBase.
 from columnar.client.admin import Admin, FamilyDescription, RegionStatus, TableDescription
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.connection import Connection, ConnectionPool
-from columnar.client.errors import NotYet
+from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, NotYet
 from columnar.client.regions import RegionAdmin
 from columnar.client.snapshots import Snapshot, Snapshots
+from columnar.client.splits import hex_splits, uniform_splits
 from columnar.client.table import (
     Append,
     CheckResult,
@@ -30,12 +31,12 @@ from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
 from columnar.client.view_cells import Group, Member
 from columnar.client.view_reader import ViewReader
 from columnar.client.views import Views, ViewStatus
-from columnar.model.presplit import hex_splits, uniform_splits
 from columnar.model.trigger_registration import Registration
 from columnar.model.view_definition import Source, View
 
 __all__ = [
     "Admin",
+    "AlreadyExists",
     "Append",
     "CheckResult",
     "ClientTls",
@@ -48,9 +49,12 @@ __all__ = [
     "Expect",
     "FamilyDescription",
     "Group",
+    "IOError",
+    "IllegalArgument",
     "Increment",
     "Member",
     "MemberCell",
+    "NotColumnar",
     "NotYet",
     "Put",
     "RegionAdmin",

@@ -260,8 +260,8 @@ def _location(one: Any) -> RegionLocation:
 
 
 def _decision(one: Any) -> Decision:
-    words = _text(one.server), _text(one.why), _text(one.text)
-    return Decision(one.agoMs, _text(one.kind), _texts(one.regions), *words, one.atMs or 0)
+    server, why, text = _text(one.server), _text(one.why), _text(one.text)
+    return Decision(one.agoMs, _text(one.kind), _texts(one.regions), server, why, text, one.atMs or 0)
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,7 @@
 """A happybase connection that also speaks our extension, over the same socket.
 
-The methods of HBase go through happybase's own client and raise its exceptions; ours raise the
-same two, ``IOError`` and ``IllegalArgument`` of ``happybase.hbase``, so that one ``except`` serves both.
+The methods of HBase go through happybase's own client, ours beside it.  Both raise ``IOError`` and
+``IllegalArgument`` of ``happybase.hbase``, as classes whose text is the message (``errors``).
 Thread safety is happybase's: one connection for one thread, or a ``ConnectionPool``.
 """
 
@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Self
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, Self
 
-import happybase
 from happybase.connection import Hbase
-from happybase.pool import ConnectionPool as _HappybasePool
 from thriftpy2.thrift import TApplicationException, TClient
 
 from columnar.client.admin import Admin
-from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
+from columnar.client.errors import DECLARED, IllegalArgument, IOError, NotColumnar, as_ours
 from columnar.client.snapshots import Snapshots
 from columnar.client.store_socket import StoreSocket
 from columnar.client.table import Table
@@ -25,12 +24,27 @@ from columnar.client.tls import ClientTls, TlsSocket, given
 from columnar.client.triggers import Triggers
 from columnar.client.view_reader import ViewReader
 from columnar.client.views import Definitions, Views
-from columnar.wire.idl import SERVICE, hbase
+from columnar.wire.idl import SERVICE
+
+if TYPE_CHECKING:
+    from columnar.client.happybase_types import HappybaseConnection as _HappybaseConnection
+    from columnar.client.happybase_types import HappybasePool as _HappybasePool
+else:
+    from happybase import Connection as _HappybaseConnection
+    from happybase.pool import ConnectionPool as _HappybasePool
 
 _UNKNOWN_METHOD: Final = TApplicationException.UNKNOWN_METHOD
 
 
-class Connection(happybase.Connection):  # type: ignore[misc]
+class _Client(TClient):  # type: ignore[misc]
+    def _req(self, _api: str, *args: Any, **options: Any) -> Any:
+        try:
+            return super()._req(_api, *args, **options)
+        except DECLARED as error:
+            raise as_ours(error) from None
+
+
+class Connection(_HappybaseConnection):
     """As ``happybase.Connection``; blocks like it.  ``timeout`` in milliseconds, None: wait for ever.
 
     ``tls_ca`` (or ``tls=True``: the authorities that this system trusts) has it speak TLS, ``tls_cert`` and
@@ -40,7 +54,10 @@ class Connection(happybase.Connection):  # type: ignore[misc]
 
     def __init__(
         self,
-        *where: Any,
+        host: str = "localhost",
+        port: int = 9090,
+        timeout: int | None = None,
+        *more: Any,
         tls: ClientTls | ssl.SSLContext | bool | None = None,
         tls_ca: str = "",
         tls_cert: str = "",
@@ -50,7 +67,7 @@ class Connection(happybase.Connection):  # type: ignore[misc]
     ) -> None:
         self._tls = given(tls, tls_ca, tls_cert, tls_key)
         self._unix_socket = unix_socket
-        super().__init__(*where, **options)
+        super().__init__(host, port, timeout, *more, **options)
 
     def __enter__(self) -> Self:
         self.open()
@@ -63,8 +80,8 @@ class Connection(happybase.Connection):  # type: ignore[misc]
         """All that happybase does here, over a socket of ours."""
         self.transport = self._transport_class(self._socket())
         protocol = self._protocol_class(self.transport, decode_response=False)
-        self.client = TClient(Hbase, protocol)
-        self._extension = TClient(SERVICE, protocol)
+        self.client = _Client(Hbase, protocol)
+        self._extension = _Client(SERVICE, protocol)
         self._is_columnar: bool | None = None
 
     def _socket(self) -> StoreSocket:
@@ -80,12 +97,6 @@ class Connection(happybase.Connection):  # type: ignore[misc]
         function: Callable[..., Any] = getattr(self._extension, method)
         try:
             return function(*args)
-        except hbase.IOError as error:
-            raise IOError(error.message) from None
-        except hbase.IllegalArgument as error:
-            raise IllegalArgument(error.message) from None
-        except hbase.AlreadyExists as error:
-            raise AlreadyExists(error.message) from None
         except TApplicationException as error:
             if error.type == _UNKNOWN_METHOD:
                 raise NotColumnar(method, f"{self.host}:{self.port}") from None
@@ -173,8 +184,12 @@ class Connection(happybase.Connection):  # type: ignore[misc]
         return Snapshots(self)
 
 
-class ConnectionPool(_HappybasePool):  # type: ignore[misc]
+class ConnectionPool(_HappybasePool):
     """happybase's pool, of our connections."""
+
+    if TYPE_CHECKING:
+
+        def connection(self, timeout: float | None = None) -> AbstractContextManager[Connection]: ...
 
     def __init__(self, size: int, **kwargs: Any) -> None:
         super().__init__(size, **kwargs)

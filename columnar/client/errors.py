@@ -1,11 +1,21 @@
-"""What a client can hear from the server, by happybase's names."""
+"""Errors of a client, by happybase's names: ``except IllegalArgument`` catches those of the store and those found here.
+
+IOError, IllegalArgument, AlreadyExists   happybase's own classes, so that one ``except`` serves both libraries
+StoreIOError, ...                         what is raised: the same, and ``str(error)`` is the message
+WrongArgument                             an IllegalArgument that this library found before it asked the store
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import happybase
 from thriftpy2.thrift import TException
+
+from columnar import errors
+from columnar.wire.idl import hbase
 
 assert happybase.__version__  # importing happybase is what makes Hbase_thrift importable
 
@@ -14,6 +24,72 @@ import Hbase_thrift  # type: ignore[import-not-found]  # noqa: E402
 IOError: Final[Any] = Hbase_thrift.IOError
 IllegalArgument: Final[Any] = Hbase_thrift.IllegalArgument
 AlreadyExists: Final[Any] = Hbase_thrift.AlreadyExists
+
+
+class _Said(Exception):
+    """The message as text; ``message`` is that of happybase, bytes or text as it came."""
+
+    message: bytes | str | None
+
+    def __init__(self, message: bytes | str | None = None) -> None:
+        Exception.__init__(self, message)
+        self.message = message
+
+    def __str__(self) -> str:
+        message = self.message
+        return message.decode(errors="replace") if isinstance(message, bytes) else message or ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class StoreIOError(_Said, IOError):  # type: ignore[misc]
+    pass
+
+
+class StoreIllegalArgument(_Said, IllegalArgument):  # type: ignore[misc]
+    pass
+
+
+class StoreAlreadyExists(_Said, AlreadyExists):  # type: ignore[misc]
+    pass
+
+
+class WrongArgument(StoreIllegalArgument, errors.IllegalArgument):
+    """The store was not asked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+@contextmanager
+def wrong_arguments() -> Iterator[None]:
+    """Raise WrongArgument for an argument that the model refuses; for ``with``, and as a decorator."""
+    try:
+        yield
+    except errors.IllegalArgument as error:
+        raise error if isinstance(error, WrongArgument) else WrongArgument(error.text) from None
+
+
+_OURS: Final[dict[type[Any], type[_Said]]] = {
+    IOError: StoreIOError,
+    IllegalArgument: StoreIllegalArgument,
+    AlreadyExists: StoreAlreadyExists,
+    hbase.IOError: StoreIOError,
+    hbase.IllegalArgument: StoreIllegalArgument,
+    hbase.AlreadyExists: StoreAlreadyExists,
+}
+
+
+DECLARED: Final = tuple(_OURS)  # for ``except``
+
+
+def as_ours(error: Any) -> Exception:
+    """The error that a store declared, as the class that says its message; any other error as it is."""
+    made = _OURS.get(type(error))
+    found: Exception = error if made is None else made(error.message)
+    return found
 
 
 class NotColumnar(TException):  # type: ignore[misc]

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-import happybase
-
-from columnar.client.errors import NotColumnar
+from columnar.client.errors import NotColumnar, WrongArgument
 from columnar.model.contribution import unpack as unpack_member
 from columnar.wire.idl import columnar
 
@@ -29,6 +27,10 @@ class Expect:
     column: bytes
     value: bytes | None = None
     op: Literal["<", "<=", "=", "!=", ">=", ">", "exists", "absent", "absent or empty"] = "="
+
+    def __post_init__(self) -> None:
+        if self.op not in _OPS:
+            raise WrongArgument(f"'{self.op}' is no operator of a condition; use one of {' '.join(_OPS)}")
 
     @staticmethod
     def absent(column: bytes) -> Expect:
@@ -112,7 +114,13 @@ class CheckResult:
     failed_condition: int | None  # index of the first that did not hold
 
 
-class Table(happybase.Table):  # type: ignore[misc]
+if TYPE_CHECKING:
+    from columnar.client.happybase_types import HappybaseTable as _HappybaseTable
+else:
+    from happybase import Table as _HappybaseTable
+
+
+class Table(_HappybaseTable):
     connection: Connection
 
     def check_and_mutate(
@@ -235,7 +243,9 @@ def _to_wire(operation: Operation) -> Any:
     if isinstance(operation, Contribute):
         column = operation.members + b":" + operation.source
         return make(kind=4, column=column, contribution=_contribution(operation))
-    return make(kind=3, column=operation.column, value=operation.value)
+    if isinstance(operation, Append):
+        return make(kind=3, column=operation.column, value=operation.value)
+    raise WrongArgument(f"{operation!r} is no operation: give Put, Delete, Increment, Append or Contribute")
 
 
 def _contribution(said: Contribute) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 
 from thriftpy2.transport import TTransportException
 
+from columnar.client.errors import WrongArgument
 from columnar.client.store_socket import StoreSocket
-from columnar.errors import IllegalArgument
 from columnar.wire.tls_context import load_authorities, load_certificate
 
 
@@ -27,7 +27,7 @@ class ClientTls:
     def context(self) -> ssl.SSLContext:
         """HostError where a file cannot be used."""
         if bool(self.cert) != bool(self.key):
-            raise IllegalArgument("a client's certificate and its key go together: give both files, or none")
+            raise WrongArgument("a client's certificate and its key go together: give both files, or none")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it verifies certificate and name
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.ca:
@@ -48,7 +48,7 @@ def given(tls: ClientTls | ssl.SSLContext | bool | None, ca: str, cert: str, key
     if tls or (tls is None and (ca or cert or key)):
         return ClientTls(ca, cert, key).context()
     if ca or cert or key:
-        raise IllegalArgument("files for TLS are given, but tls=False: leave one of them out")
+        raise WrongArgument("files for TLS are given, but tls=False: leave one of them out")
     return None
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
-from columnar.errors import IllegalArgument
+from columnar.client.errors import WrongArgument
 from columnar.model.contribution import split_order_qualifier, unpack, unpack_carried, wrapped
 from columnar.model.key_parts import SEPARATOR, escaped, joined, parted
 from columnar.model.number_cells import Number, Order, number_of, order_of
@@ -121,7 +121,7 @@ def rows_of(view: View, key: Key) -> list[bytes]:
     parts = (key,) if isinstance(key, bytes) else tuple(key)
     wanted = len(view.source.key)
     if len(parts) != wanted:
-        raise IllegalArgument(
+        raise WrongArgument(
             f"a key of view {view.name} has {wanted} part{'s' if wanted > 1 else ''}, not {len(parts)}: "
             f"{' and '.join(view.source.key)}"
         )
@@ -140,7 +140,7 @@ def prefix_of(view: View, prefix: Key) -> bytes:
     """The beginning of rows whose keys begin so; the last of several parts is the one that is cut.  IllegalArgument."""
     parts = (prefix,) if isinstance(prefix, bytes) else tuple(prefix)
     if not 1 <= len(parts) <= len(view.source.key):
-        raise IllegalArgument(f"a prefix of keys of view {view.name} has 1 to {len(view.source.key)} parts")
+        raise WrongArgument(f"a prefix of keys of view {view.name} has 1 to {len(view.source.key)} parts")
     return parts[0] if view.key_parts == 1 else SEPARATOR.join(map(escaped, parts))
 
 

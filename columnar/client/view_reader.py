@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from columnar.client.errors import NotYet
+from columnar.client.errors import NotYet, WrongArgument
 from columnar.client.table import Table
 from columnar.client.view_cells import (
     Group,
@@ -26,7 +26,6 @@ from columnar.client.view_cells import (
     rows_of,
     sides_of,
 )
-from columnar.errors import IllegalArgument
 from columnar.limits import SLICE_CELLS
 from columnar.model.key_parts import after_prefix
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View
@@ -61,7 +60,7 @@ class ViewReader:
         """
         view, table = self._at(after, timeout_ms)
         if view.join is not None:
-            raise IllegalArgument(f"{view.name} is a join: read connection.view('{view.name}').sides(group)")
+            raise WrongArgument(f"{view.name} is a join: read connection.view('{view.name}').sides(group)")
         return self._group(table, view, sides_of(view)[0], group, extremes=extremes)
 
     def sides(self, group: Key, *, after: str = "", timeout_ms: int = WAIT_MS) -> tuple[Group, Group]:
@@ -156,7 +155,7 @@ class ViewReader:
         view, table = self._at(written, timeout_ms)
         chosen = self._side(view, side)
         if chosen.order is None:
-            raise IllegalArgument(f"view {view.name} has no order; declare it with order='family:qualifier desc'")
+            raise WrongArgument(f"view {view.name} has no order; declare it with order='family:qualifier desc'")
         return self._ordered(table, chosen, rows_of(view, group), n, after.place if after is not None else b"")
 
     def pairs(
@@ -170,7 +169,7 @@ class ViewReader:
         view, table = self._at(written, timeout_ms)
         left, right = self._two_sides(view)
         if kind not in ("inner", "left", "outer"):
-            raise IllegalArgument(f"pairs are 'inner', 'left' or 'outer', not '{kind}'")
+            raise WrongArgument(f"pairs are 'inner', 'left' or 'outer', not '{kind}'")
         rows = rows_of(view, group)
         first = self._members(table, right, rows, PAGE, None)  # most often all of the side
         is_alone = True
@@ -246,7 +245,7 @@ class ViewReader:
     def _two_sides(view: View) -> tuple[Side, Side]:
         sides = sides_of(view)
         if len(sides) != 2:
-            raise IllegalArgument(f"view {view.name} is no join: it has no sides and no pairs")
+            raise WrongArgument(f"view {view.name} is no join: it has no sides and no pairs")
         return sides[0], sides[1]
 
     @staticmethod
@@ -255,5 +254,5 @@ class ViewReader:
         known: dict[Any, Side] = {one.name: one for one in sides}
         chosen = known.get(name or sides[0].name)
         if chosen is None:
-            raise IllegalArgument(f"view {view.name} has no side '{name}'; a join has 'left' and 'right'")
+            raise WrongArgument(f"view {view.name} has no side '{name}'; a join has 'left' and 'right'")
         return chosen

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from columnar.errors import DamagedData, IllegalArgument
+from columnar.client.errors import WrongArgument, wrong_arguments
+from columnar.errors import DamagedData
 from columnar.model.view_check import CheckReport, Finding
 from columnar.model.view_definition import View, checked, from_json, to_json
 
@@ -45,7 +46,9 @@ class Views:
         Adding the very same view again changes nothing; another one under a name that is taken is an IllegalArgument.
         ``wait`` returns when it is built.
         """
-        self._connection.call("columnarViewAdd", to_json(checked(view)))
+        with wrong_arguments():
+            definition = to_json(checked(view))
+        self._connection.call("columnarViewAdd", definition)
 
     def drop(self, name: str) -> None:
         """The view, all its generations and their tables are gone."""
@@ -59,7 +62,7 @@ class Views:
         """The status of the generation that readers see.  IllegalArgument: there is no such view."""
         found = next((one for one in self.list() if one.name == name and one.role == "live"), None)
         if found is None:
-            raise IllegalArgument(f"there is no view {name}; columnar view list shows those there are")
+            raise WrongArgument(f"there is no view {name}; columnar view list shows those there are")
         return found
 
     def wait(self, name: str, token: str = "", timeout_ms: int = 5_000) -> bool:
@@ -71,7 +74,8 @@ class Views:
 
         ``list`` shows how far it is; ``swap`` has readers see it.
         """
-        definition = to_json(checked(view)) if view is not None else b""
+        with wrong_arguments():
+            definition = to_json(checked(view)) if view is not None else b""
         return _text(self._connection.call("columnarViewRebuild", name, definition))
 
     def swap(self, name: str) -> tuple[str, str]:
@@ -122,7 +126,7 @@ class Definitions:
         if self._known is None or now_s >= self._until_s:
             status = self._views.status(self._name)
             if status.definition is None:
-                raise IllegalArgument(f"view {self._name} was declared by a newer version: upgrade this program")
+                raise WrongArgument(f"view {self._name} was declared by a newer version: upgrade this program")
             self._known, self._until_s = (status.definition, f"{status.name}@{status.generation}"), now_s + REMEMBERED_S
         return self._known
 

@@ -22,7 +22,8 @@ attempts they had, and nothing before them.  Its bytes: msgpack of
 ``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``; where a change has a
 checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``; where the follower's kind keeps something of its own,
 ``[3, read_to, [...], [...], kept]``; where a checkpoint stands behind gifts to totals,
-``[4, read_to, [...], [[sequence, state, part], ...], kept]``.
+``[4, read_to, [...], [[sequence, state, part], ...], kept]``; where changes asked to come again later,
+``[5, read_to, [...], [[sequence, state, part], ...], kept, [[sequence, due: ms since 1970], ...]]``.
 
 Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
 """
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from columnar.errors import DamagedData
@@ -44,7 +46,10 @@ _VERSION: Final = 1
 _WITH_PROGRESS: Final = 2
 _WITH_KEPT: Final = 3
 _WITH_PARTS: Final = 4
-_SHAPES: Final = ((_VERSION, 0), (_WITH_PROGRESS, 1), (_WITH_KEPT, 2), (_WITH_PARTS, 2))  # and further elements
+_WITH_DUE: Final = 5
+_SHAPES: Final = (  # and further elements
+    (_VERSION, 0), (_WITH_PROGRESS, 1), (_WITH_KEPT, 2), (_WITH_PARTS, 2), (_WITH_DUE, 3),
+)  # fmt: skip
 
 
 def pause_s(attempts: int) -> float:
@@ -63,6 +68,7 @@ class Cursor(NamedTuple):
     open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
     progress: tuple[Progress, ...] = ()  # of those open that have a checkpoint
     kept: bytes = b""  # what the follower's kind keeps beside
+    due: tuple[tuple[Sequence, int], ...] = ()  # of those open that asked to come again later: when, ms since 1970
 
 
 def pack_cursor(cursor: Cursor) -> bytes:
@@ -72,9 +78,11 @@ def pack_cursor(cursor: Cursor) -> bytes:
     read_to = None if cursor.read_to is None else list(cursor.read_to)
     parts: list[object] = [_VERSION, read_to, open_changes]
     progress: list[list[object]] = [[list(one.sequence), one.state] for one in cursor.progress]
-    if any(one.part for one in cursor.progress):
+    if cursor.due or any(one.part for one in cursor.progress):
         progress = [[list(one.sequence), one.state, one.part] for one in cursor.progress]
         parts = [_WITH_PARTS, read_to, open_changes, progress, cursor.kept]
+        if cursor.due:
+            parts = [_WITH_DUE, *parts[1:], [[list(sequence), at_ms] for sequence, at_ms in cursor.due]]
     elif cursor.kept:
         parts = [_WITH_KEPT, read_to, open_changes, progress, cursor.kept]
     elif progress:
@@ -89,11 +97,12 @@ def unpack_cursor(data: bytes) -> Cursor:
     try:
         version, read_to, open_changes, *more = msgpack.unpackb(data)
         if (version, len(more)) not in _SHAPES:
-            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_PARTS}")
+            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_DUE}")
         found = tuple((Sequence(*sequence), int(attempts)) for sequence, attempts in open_changes)
         progress = tuple([_progress(*one) for one in (more[0] if more else ())])
         kept = bytes(more[1]) if len(more) > 1 else b""
-        return Cursor(None if read_to is None else Sequence(*read_to), found, progress, kept)
+        due = tuple((Sequence(*sequence), int(at_ms)) for sequence, at_ms in (more[2] if len(more) > 2 else ()))
+        return Cursor(None if read_to is None else Sequence(*read_to), found, progress, kept, due)
     except (ValueError, TypeError) as error:
         raise DamagedData(f"trigger cursor: {error}") from error
 
@@ -119,13 +128,14 @@ class Delivery(NamedTuple):
 
 
 class _Open:
-    __slots__ = ("attempts", "gave", "most", "part", "progress", "row")
+    __slots__ = ("attempts", "due_ms", "gave", "most", "part", "progress", "row")
 
     def __init__(self, row: bytes, attempts: int, progress: bytes, part: int) -> None:
         self.row = row
         self.attempts = attempts
         self.progress = progress
         self.part = part
+        self.due_ms = 0  # since 1970: it asked to come again then; 0: it did not
         self.gave = False  # one of its runs gave to totals and did not end well
         self.most = 0  # changes of a batch that it may be in, since one with it failed; 0: any number
 
@@ -144,13 +154,26 @@ class DeliveryState:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def read(self, sequence: Sequence, row: bytes, attempts: int = 0, progress: bytes = b"", part: int = 0) -> None:
-        """A change for this trigger was read from the log."""
-        self._open[sequence] = _Open(row, attempts, progress, part)
+    def read(
+        self,
+        sequence: Sequence,
+        row: bytes,
+        attempts: int = 0,
+        progress: bytes = b"",
+        part: int = 0,
+        due: tuple[float, int] | None = None,
+    ) -> None:
+        """A change for this trigger was read from the log.  ``due``: it asked to come again then (s, ms since 1970)."""
+        held = self._open[sequence] = _Open(row, attempts, progress, part)
+        if due is not None:
+            held.due_ms = due[1]
         waiting = self._rows.get(row)
         if waiting is None:
             self._rows[row] = [sequence]
-            self._ready.append(row)
+            if due is not None:
+                heapq.heappush(self._parked, (due[0], row))
+            else:
+                self._ready.append(row)
         else:
             waiting.append(sequence)
         if self.read_to is None or sequence > self.read_to:
@@ -180,8 +203,10 @@ class DeliveryState:
         heapq.heappush(self._parked, (now_s + pause_s(held.attempts), held.row))
         return False
 
-    def put_off(self, sequences: list[Sequence], until_s: float) -> None:
-        """A delivery asks to come again later; no attempt is counted."""
+    def put_off(self, sequences: list[Sequence], until_s: float, due_ms: int = 0) -> None:
+        """A delivery comes again later; no attempt is counted.  ``due_ms``: it asked for that, a restart keeps it."""
+        for sequence in sequences:
+            self._open[sequence].due_ms = due_ms
         self._in_flight.difference_update(sequences)
         for row in self._rows_at_rest(sequences):
             heapq.heappush(self._parked, (until_s, row))
@@ -249,6 +274,7 @@ class DeliveryState:
         sequence = self._rows[row][0]
         self._in_flight.add(sequence)
         held = self._open[sequence]
+        held.due_ms = 0
         return Delivery(sequence, row, held.attempts + 1, held.progress, held.part)
 
     def _wake(self, now_s: float) -> None:
@@ -267,6 +293,7 @@ class DeliveryState:
                 if len(found) >= bound:
                     break
                 most = bound
+                held.due_ms = 0
                 found.append(Delivery(sequence, row, held.attempts + 1, held.progress, held.part))
             if len(found) == before:
                 break
@@ -311,6 +338,10 @@ class DeliveryState:
     def parked_count(self) -> int:
         return len(self._parked)
 
+    def still_in_flight(self, sequences: Iterable[Sequence]) -> list[Sequence]:
+        """Filter: the sequences that were taken and have not been reported."""
+        return [sequence for sequence in sequences if sequence in self._in_flight]
+
     def attempts_of(self, sequence: Sequence) -> int:
         return self._open[sequence].attempts
 
@@ -341,6 +372,7 @@ class DeliveryState:
             tuple(
                 [Progress(sequence, held.progress, held.part) for sequence, held in self._open.items() if held.progress]
             ),
+            due=tuple([(sequence, held.due_ms) for sequence, held in self._open.items() if held.due_ms]),
         )
 
     def check(self) -> None:

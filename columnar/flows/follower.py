@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from asyncio import Future
+from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
@@ -20,8 +20,9 @@ from itertools import islice
 from typing import ClassVar, Final
 
 from columnar.flows.at_hand import AtHand
-from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, pack_cursor, unpack_cursor
+from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, Progress, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
+from columnar.limits import LONGEST_LATER_S
 from columnar.model.flow_graph import Flow
 from columnar.model.flow_look import RUNNING
 from columnar.regions.change_log import CURSOR
@@ -71,6 +72,7 @@ class Follower(ABC):
     """A subscription on one open region."""
 
     in_order: ClassVar[bool] = True  # as its subscription says
+    leaves_out: Callable[[Sequence, ChangeRecord], bool] | None = None  # of what it wants, by its place in the log
 
     def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes], state: DeliveryState) -> None:
         """``state``: as its cursor says (``restored``)."""
@@ -125,10 +127,10 @@ class Follower(ABC):
         count = min(FILL_RECORDS, state.room)
         if count <= 0:
             return False
-        seen = 0
+        seen, leaves_out = 0, self.leaves_out
         for sequence, record in islice(log.read(state.read_to), count):
             seen += 1
-            if self.wants(record):
+            if self.wants(record) and (leaves_out is None or not leaves_out(sequence, record)):
                 state.read(sequence, record.row if self.in_order else pack_key(sequence))
                 self.at_hand.keep(sequence, record)
             else:
@@ -254,16 +256,23 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
     state = DeliveryState(cursor.read_to, bound=subscription.open_changes)
     state.kept = cursor.kept
     progress = {one.sequence: one for one in cursor.progress}
+    due = _due(cursor)
     for sequence, attempts in cursor.open:
         record = region.log.record_at(sequence)
         if record is not None and region.info.holds(record.row):  # else a sister of a split delivers it
             order = record.row if subscription.in_order else pack_key(sequence)
-            held = progress.get(sequence)
-            if held is None:
-                state.read(sequence, order, attempts)
-            else:
-                state.read(sequence, order, attempts, held.state, held.part)
+            held = progress.get(sequence) or Progress(sequence, b"")
+            state.read(sequence, order, attempts, held.state, held.part, due.get(sequence))
     return state
+
+
+def _due(cursor: Cursor) -> dict[Sequence, tuple[float, int]]:
+    """Changes that asked to come again later, and when: by the loop's clock, and ms since 1970."""
+    if not cursor.due:
+        return {}
+    now_s, now_ms = get_running_loop().time(), time.time() * 1_000
+    longest_s = LONGEST_LATER_S  # whatever has become of the machine's clock
+    return {one: (now_s + min(longest_s, max(0.0, (at_ms - now_ms) / 1_000)), at_ms) for one, at_ms in cursor.due}
 
 
 def mark_beginning(region: Region, name: FollowerName, number: int) -> None:

@@ -72,12 +72,15 @@ class Handover:
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
         opened: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
         progress: dict[FollowerName, list[Progress]] = {}
+        due: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
         held: dict[FollowerName, list[Follower]] = {}
         for region in regions:
             for follower in self._followers.in_region(region):
                 held.setdefault(follower.name, []).append(follower)
                 opened.setdefault(follower.name, []).extend(follower.still_open(OPEN_CHANGES))
-                progress.setdefault(follower.name, []).extend(follower.state.cursor().progress)
+                cursor = follower.state.cursor()
+                progress.setdefault(follower.name, []).extend(cursor.progress)
+                due.setdefault(follower.name, []).extend(cursor.due)
         return {
             name.key: pack_cursor(
                 Cursor(
@@ -85,6 +88,7 @@ class Handover:
                     tuple(sorted(changes)),
                     tuple(sorted(progress[name])),
                     held[name][0].carried(held[name], read_to.origin),
+                    tuple(sorted(due[name])),
                 )
             )
             for name, changes in opened.items()

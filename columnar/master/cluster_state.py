@@ -52,7 +52,7 @@ from columnar.master.owner_ledger import OwnerLedger
 from columnar.master.placement import Current, Desired, Phase, Place, ServerState
 from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
-from columnar.master.requests import Requests
+from columnar.master.requests import Requests, regions_changed
 from columnar.master.transitions import Transitions
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner, first_owner
@@ -452,7 +452,8 @@ class ClusterState:
         elif isinstance(instruction, Close):
             self._transitions.close(self.current.places[instruction.region], instruction.why, now_ms)
         elif isinstance(instruction, Split | Merge):
-            regions = (instruction.region,) if isinstance(instruction, Split) else instruction.regions
+            self._requests.change_begun(instruction)
+            regions = regions_changed(instruction)
             for region in regions:
                 place = self.current.places[region]
                 assert place.server is not None, "it is open"

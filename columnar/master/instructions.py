@@ -20,6 +20,7 @@ from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 
 DECISIONS_KEPT: Final = 200
+ASKED_FOR: Final = "asked for"  # the reason of what a person's request wants
 
 
 # --- planned -----------------------------------------------------------------------------------------
@@ -71,6 +72,10 @@ class Split:
     row: bytes | None  # None: in the middle
     why: str
 
+    @property
+    def is_asked(self) -> bool:
+        return self.why == ASKED_FOR
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -78,6 +83,10 @@ class Merge:
 
     regions: tuple[int, int]
     why: str
+
+    @property
+    def is_asked(self) -> bool:
+        return self.why == ASKED_FOR
 
 
 @dataclass(frozen=True, slots=True)

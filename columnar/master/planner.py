@@ -22,6 +22,7 @@ from typing import Final
 
 from columnar.master.balancing import balance, may_settle
 from columnar.master.instructions import (
+    ASKED_FOR,
     Close,
     Merge,
     MergeRegions,
@@ -143,7 +144,7 @@ def _may_change(draft: Draft, place: Place | None) -> bool:
 
 def _split(draft: Draft, request: SplitRegion) -> None:
     if _may_change(draft, draft.current.places.get(request.region)):
-        draft.begin(Split(request.region, request.row, "asked for"), request.region)
+        draft.begin(Split(request.region, request.row, ASKED_FOR), request.region)
 
 
 def _merge(draft: Draft, request: MergeRegions) -> None:
@@ -154,7 +155,7 @@ def _merge(draft: Draft, request: MergeRegions) -> None:
         why = f"to be merged with region {left.info.encoded}"
         _move(draft, MoveRegion(request.right, left.server, why), Reason.MERGE)
     elif _may_change(draft, left) and _may_change(draft, right):
-        draft.begin(Merge((request.left, request.right), "asked for"), request.left, request.right)
+        draft.begin(Merge((request.left, request.right), ASKED_FOR), request.left, request.right)
 
 
 # --- 3 and 4 -----------------------------------------------------------------------------------------

@@ -21,10 +21,12 @@ from columnar.master.instructions import (
     DrainServer,
     EvacuateServer,
     Give,
+    Merge,
     MergeRegions,
     MoveRegion,
     Output,
     Request,
+    Split,
     SplitRegion,
     SwitchBalancer,
     SwitchSplits,
@@ -45,6 +47,10 @@ def regions_of(request: Request) -> tuple[int, ...]:
     if isinstance(request, MoveRegion | AssignRegion | UnassignRegion | SplitRegion):
         return (request.region,)
     return ()
+
+
+def regions_changed(change: Split | Merge) -> tuple[int, ...]:
+    return (change.region,) if isinstance(change, Split) else change.regions
 
 
 def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -> str | None:
@@ -214,6 +220,7 @@ class Requests:
         self._on_disk = desired.wishes
         self._to_answer: list[int] = []  # by the next write
         self._sent: dict[int, tuple[Wishes | None, list[int]]] = {}  # by number of the write
+        self._begun: dict[frozenset[int], int] = {}  # requests for changes that are under way, by the change's regions
 
     def asked(self, number: int, request: Request, now_ms: int) -> None:
         why = refusal(request, self._desired, self._current, now_ms)
@@ -311,10 +318,21 @@ class Requests:
         under_way = (wishes for wishes, _ in self._sent.values() if wishes is not None)
         return all(_is_in(wishes, request) for wishes in (self._on_disk, *under_way))
 
+    def change_begun(self, change: Split | Merge) -> None:
+        """The planner has begun a change: the first request for it has its outcome, whatever others want."""
+        regions = frozenset(regions_changed(change))
+        if not change.is_asked:
+            return  # by size or load
+        for number, request in self._desired.asked.items():
+            if isinstance(request, SplitRegion | MergeRegions) and regions == set(regions_of(request)):
+                self._begun[regions] = number
+                return
+
     def change_ended(self, regions: Sequence[int], error: str | None) -> None:
-        for number, request in list(self._desired.asked.items()):
-            if isinstance(request, SplitRegion | MergeRegions) and set(regions_of(request)) == set(regions):
-                self._answer(number, error)
+        """Answer the request that was begun.  After a failure another one may be begun; else ``look`` finds GONE."""
+        number = self._begun.pop(frozenset(regions), None)
+        if number is not None and number in self._desired.asked:
+            self._answer(number, error)
 
     def _answer(self, number: int, error: str | None) -> None:
         del self._desired.asked[number]

@@ -179,30 +179,6 @@ def written(value: object) -> bytes:
     raise TypeError(value)
 
 
-def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1) -> RowAnswer:
-    """Run ``flt`` over one row and leave it ready for the next.  PatternTimeout: the row takes too long.
-
-    ``cells`` may be lazy: nothing is taken from it where the row's key decides, and no more than is
-    needed elsewhere.  Rows without cells must not be handed in.
-    """
-    begin_row()
-    if flt.filter_all_remaining():
-        return RowAnswer([], True)
-    if flt.filter_row_key(row):
-        # HBase walks through the dropped row; only WHILE and the like can tell.
-        if flt.ends_at_cells and not flt.filter_all_remaining():
-            _accepted(flt, cells, max_versions)
-        kept: list[Cell] = []
-    else:
-        kept = _accepted(flt, cells, max_versions)
-        if flt.has_filter_row:
-            kept = flt.filter_row_cells(kept)
-        if kept and flt.filter_row():
-            kept = []
-    flt.reset()
-    return RowAnswer(kept, flt.filter_all_remaining())
-
-
 @dataclass(slots=True)
 class _Position:
     """Up to where the cells of the row are passed over."""
@@ -226,31 +202,96 @@ class _Position:
             self.before = None if hint is None else (cell.family, hint)
 
 
-def _accepted(flt: Filter, cells: Iterable[Cell], max_versions: int) -> list[Cell]:
-    """Some hundred nanoseconds a cell and filter: every row of a scan passes here."""
-    kept: list[Cell] = []
-    position: _Position | None = None
-    family = qualifier = None
-    count = 0
-    ask, ends, completes = flt.filter_cell, flt.ends_at_cells, flt.completes_rows
-    for cell in cells:
-        if position is not None and position.passes_over(cell):
-            continue
-        if ends and flt.filter_all_remaining():
-            break
-        code = ask(cell)
-        step = code.step
-        if code.included:
-            if cell[1] != qualifier or cell[0] != family:
-                family, qualifier, count = cell[0], cell[1], 0
-            count += 1
-            if count <= max_versions:
-                kept.append(flt.transform(cell))
-            else:  # by now HBase, too, has asked the filter once more than it returns
-                step = max(step, 1)
-        if step:
-            position = position or _Position()
-            position.move(cell, step, flt)
-        if completes and flt.row_complete:
-            break
-    return kept
+def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1) -> RowAnswer:
+    """Run ``flt`` over one row and leave it ready for the next.  PatternTimeout: the row takes too long.
+
+    ``cells`` may be lazy: nothing is taken from it where the row's key decides, and no more than is
+    needed elsewhere.  Rows without cells must not be handed in.
+    """
+    filtered = FilteredRow(flt, row, max_versions)
+    if filtered.wants_cells:
+        filtered.take(cells)
+    return filtered.answer()
+
+
+class FilteredRow:
+    """A filter's run over one row whose cells come in pieces: ``take`` while it ``wants_cells``, then ``answer``.
+
+    PatternTimeout of each, which has a bound of its own.
+    """
+
+    __slots__ = (
+        "_count",
+        "_family",
+        "_filter",
+        "_has_ended",
+        "_is_dropped",
+        "_kept",
+        "_most",
+        "_position",
+        "_qualifier",
+        "wants_cells",
+    )
+
+    def __init__(self, flt: Filter, row: bytes, max_versions: int = 1) -> None:
+        begin_row()
+        self._filter = flt
+        self._most = max_versions
+        self._kept: list[Cell] = []
+        self._position: _Position | None = None
+        self._family: bytes | None = None  # of the last cell that was included, as are the next two
+        self._qualifier: bytes | None = None
+        self._count = 0
+        self._has_ended = flt.filter_all_remaining()
+        self._is_dropped = not self._has_ended and flt.filter_row_key(row)
+        self.wants_cells = not self._has_ended
+        if self._is_dropped:  # HBase walks through the dropped row; only WHILE and the like can tell
+            self.wants_cells = flt.ends_at_cells and not flt.filter_all_remaining()
+
+    def take(self, cells: Iterable[Cell]) -> int:
+        """How many cells are kept of the row so far.
+
+        Some hundred nanoseconds a cell and filter: every row of a scan passes here.
+        """
+        flt, kept, most, position = self._filter, self._kept, self._most, self._position
+        family, qualifier, count = self._family, self._qualifier, self._count
+        ask, ends, completes = flt.filter_cell, flt.ends_at_cells, flt.completes_rows
+        for cell in cells:
+            if position is not None and position.passes_over(cell):
+                continue
+            if ends and flt.filter_all_remaining():
+                self.wants_cells = False
+                break
+            code = ask(cell)
+            step = code.step
+            if code.included:
+                if cell[1] != qualifier or cell[0] != family:
+                    family, qualifier, count = cell[0], cell[1], 0
+                count += 1
+                if count <= most:
+                    kept.append(flt.transform(cell))
+                else:  # by now HBase, too, has asked the filter once more than it returns
+                    step = max(step, 1)
+            if step:
+                position = position or _Position()
+                position.move(cell, step, flt)
+            if completes and flt.row_complete:
+                self.wants_cells = False
+                break
+        self._position, self._family, self._qualifier, self._count = position, family, qualifier, count
+        return len(kept)
+
+    def answer(self) -> RowAnswer:
+        """Leave the filter ready for the next row."""
+        flt, kept = self._filter, self._kept
+        if self._has_ended:
+            return RowAnswer([], True)
+        if self._is_dropped:
+            kept = []
+        else:
+            if flt.has_filter_row:
+                kept = flt.filter_row_cells(kept)
+            if kept and flt.filter_row():
+                kept = []
+        flt.reset()
+        return RowAnswer(kept, flt.filter_all_remaining())

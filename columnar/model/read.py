@@ -85,13 +85,26 @@ def after_prefix(prefix: bytes) -> bytes:
     return bare[:-1] + bytes([bare[-1] + 1]) if bare else b""
 
 
+class FamilyCut:
+    """As ``cut_by_family``, of cells that come in pieces."""
+
+    def __init__(self, offset: int, limit: int) -> None:
+        self._offset = offset
+        self._limit = limit
+        self._seen = 0
+        self._last = b""
+
+    def cut(self, cells: Iterable[tuple[bytes, bytes, int]]) -> list[tuple[bytes, bytes, int]]:
+        found = []
+        for cell in cells:
+            family = cell[0].partition(b":")[0]
+            self._seen = self._seen + 1 if family == self._last else 1
+            self._last = family
+            if self._seen > self._offset and (self._limit < 0 or self._seen <= self._offset + self._limit):
+                found.append(cell)
+        return found
+
+
 def cut_by_family(cells: Iterable[tuple[bytes, bytes, int]], offset: int, limit: int) -> list[tuple[bytes, bytes, int]]:
     """Cells (column, value, timestamp) of each family after the first ``offset``, ``limit`` at most; -1: all."""
-    found, seen, last = [], 0, b""
-    for cell in cells:
-        family = cell[0].partition(b":")[0]
-        seen = seen + 1 if family == last else 1
-        last = family
-        if seen > offset and (limit < 0 or seen <= offset + limit):
-            found.append(cell)
-    return found
+    return FamilyCut(offset, limit).cut(cells)

@@ -74,11 +74,13 @@ class AskedOperations:
     async def _rows(self, asked: asks.Rows) -> asks.RowsFound:
         served = self._access.table(asked.table.encode())
         query = _query_of(asked)
-        found, elsewhere = await self._reads.rows_owned(served, query, self._scans.one_row, asked.max_bytes)
+        found, elsewhere = await self._reads.rows_owned(served, query, self._scans.one_row, asked.max_bytes, asked.form)
         pack = packer(asked.form)
         packed: list[bytes | None] = []
         for one in found:
-            assert not isinstance(one, PackedRows), "rows of this server"
+            if isinstance(one, PackedRows):  # it came in pieces
+                packed.append(one.data)
+                continue
             row, cells = one
             packed.append(pack(row, cells) if cells else None)
         return asks.RowsFound(tuple(packed), tuple(elsewhere))
@@ -113,6 +115,7 @@ class AskedOperations:
             row_filter = _filter(spec.filter_string).clone()
             row_filter.set_reversed(spec.reversed)
         scanner = Scanner(self._access, asked.table.encode(), spec, row_filter)
+        scanner.form = form
         found = FoundRows(map_rows if is_map_of_binary(form) else None)
         bounds = asked.max_rows, asked.max_cells, asked.max_bytes
         if asked.versions:

@@ -9,9 +9,11 @@ from columnar.regions.found_rows import FoundRows
 from columnar.regions.row_reader import Cells
 from columnar.routing.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2, Block, ReplyForm
 from columnar.storage.stored_cells import PackedRows
+from columnar.wire import row_pieces
 from columnar.wire.codec_replies import compact_packed_row, packed_row
 from columnar.wire.codec_results import compact_packed_result, packed_result
 from columnar.wire.detect import Protocol
+from columnar.wire.row_pieces import RowPieces
 
 PackRow = Callable[[bytes, Cells], bytes]
 
@@ -42,6 +44,16 @@ def packer(form: ReplyForm) -> PackRow:
         return lambda row, cells: pack(row, cells, in_order=in_order)
     pack_result = packed_result if is_binary else compact_packed_result
     return lambda row, cells: pack_result(row, list(cells))
+
+
+def pieces_of(form: ReplyForm) -> RowPieces:
+    """For one row that comes in pieces."""
+    is_binary = form.protocol == _BINARY
+    if form.service == THRIFT2:
+        return RowPieces(row_pieces.RESULT if is_binary else row_pieces.COMPACT_RESULT)
+    if form.in_order:
+        return RowPieces(row_pieces.SORTED if is_binary else row_pieces.COMPACT_SORTED)
+    return RowPieces(row_pieces.MAP if is_binary else row_pieces.COMPACT_MAP)
 
 
 def blocks_of(found: FoundRows, form: ReplyForm) -> tuple[Block, ...]:

@@ -10,26 +10,40 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from columnar.errors import RegionAway, RegionElsewhere, RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.read import Projection, ReadSpec, cut_by_family
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
+from columnar.operations.packing import reply_form
+from columnar.operations.wide_reads import First, Packed, PackedValues, Sink, read_wide
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
 from columnar.regions.patience import patiently
 from columnar.regions.region_reads import get_column, get_family, get_row, get_slice
-from columnar.regions.row_reader import Cells
+from columnar.regions.row_reader import Cells, RowIsWide
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import THRIFT1
+from columnar.routing.row_forms import THRIFT1, ReplyForm
 from columnar.storage.stored_cells import PackedRows
 from columnar.turns import HasGone, stays
+from columnar.wire import detect
+from columnar.wire.codec_replies import compact_packed_cells, packed_cells
 
 RowAnswer = Callable[[bytes, Cells], Any]  # the row and its cells, none where it is not there, to the reply
 Filtered = Callable[[ServedTable, bytes, ReadSpec, bytes, HasGone], Awaitable[Cells]]  # ``Scans.one_row``
 FoundRow = ScanRow | PackedRows  # packed: a row of another server
 RowsAnswer = Callable[[list[FoundRow]], Any]
+S = TypeVar("S", bound=Sink)
+
+
+class PackedAnswer(NamedTuple):
+    """How a service answers with a row that came in pieces."""
+
+    service: int  # ``THRIFT1`` or THRIFT2
+    of: Callable[[PackedRows | None], Any]  # None: the row has no cells
+
 
 LATEST: Final = ReadSpec(Projection(()))  # of a column that is named beside it
 SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
@@ -68,7 +82,7 @@ class RowQuery:
 class _Reading:
     """A query on its way into one reply."""
 
-    __slots__ = ("at", "barriers", "elsewhere", "found", "max_bytes", "query", "size_bytes")
+    __slots__ = ("at", "barriers", "elsewhere", "found", "is_wide", "max_bytes", "query", "size_bytes")
 
     def __init__(self, query: RowQuery, max_bytes: int = ROWS_BYTES + 1) -> None:
         self.query = query
@@ -78,6 +92,7 @@ class _Reading:
         self.size_bytes = 0
         self.max_bytes = max_bytes  # the reading ends early after the row that passes it
         self.elsewhere: list[int] = []  # numbers of rows that were passed over, for their regions are elsewhere
+        self.is_wide = False  # the row to be read next costs more than a step
 
     @property
     def is_done(self) -> bool:
@@ -85,6 +100,7 @@ class _Reading:
 
     def pass_over(self) -> None:
         """The region of the next row is another server's."""
+        self.is_wide = False
         self.elsewhere.append(self.at)
         self.found.append((self.query.rows[self.at], []))
         self.at += 1
@@ -105,8 +121,17 @@ class _Reading:
         if not cells and not query.keeps_absent:
             return 0
         row = (query.rows[number], cells)
+        return self._add(row, size_of(row))
+
+    def take_packed(self, packed: PackedRows | None) -> int:
+        """As ``take``, of a row that came in pieces; None: it has no cells."""
+        if packed is None:
+            return self.take([])
+        self.at += 1
+        return self._add(packed, len(packed.data))
+
+    def _add(self, row: FoundRow, size: int) -> int:
         self.found.append(row)
-        size = size_of(row)
         self.size_bytes += size
         if self.size_bytes > ROWS_BYTES:
             raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
@@ -119,34 +144,93 @@ class RowReads:
 
     # --- one row -----------------------------------------------------------------------------------
 
-    def column(self, served: ServedTable, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec = LATEST) -> Any:
+    def column(
+        self,
+        caller: Caller,
+        served: ServedTable,
+        row: bytes,
+        family: bytes,
+        qualifier: bytes,
+        spec: ReadSpec = LATEST,
+    ) -> Any:
         """(value, timestamp) of the versions of one column, the newest first."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        cells = get_column(region, row, family, qualifier, spec)
+        try:
+            cells = get_column(region, row, family, qualifier, spec)
+        except RowIsWide:
+            named = replace(spec, projection=Projection(((family, (qualifier,)),)))
+            return self._wide(caller.has_gone, served, row, named, _values_of(caller, row), PackedValues.result)
         if served.is_throttled:
             self._access.charge(served, 1, _bytes_of(row, cells, len(family) + len(qualifier)), writes=False)
         return after(region.barrier(row), cells)
 
-    def family(self, served: ServedTable, row: bytes, family: bytes, spec: ReadSpec) -> Any:
+    def family(self, caller: Caller, served: ServedTable, row: bytes, family: bytes, spec: ReadSpec) -> Any:
         """(value, timestamp) of every version of every column of a family, column ascending."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        cells = get_family(region, row, family, spec)
+        try:
+            cells = get_family(region, row, family, spec)
+        except RowIsWide:
+            return self._wide(caller.has_gone, served, row, spec, _values_of(caller, row), PackedValues.result)
         if served.is_throttled:
             self._access.charge(served, 1, _bytes_of(row, cells, len(family)), writes=False)
         return after(region.barrier(row), cells)
 
-    def row(self, served: ServedTable, row: bytes, spec: ReadSpec, answer: RowAnswer) -> Any:
+    def row(
+        self,
+        caller: Caller,
+        served: ServedTable,
+        row: bytes,
+        spec: ReadSpec,
+        answer: RowAnswer,
+        packed: PackedAnswer,
+        cut: tuple[int, int] | None = None,
+    ) -> Any:
+        """``answer`` of the row's cells; of a wide row ``packed``, after ``cut`` as of ``cut_by_family``."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
-        cells = get_row(region, row, spec)
+        try:
+            cells = get_row(region, row, spec)
+        except RowIsWide:
+            sink = Packed(row, reply_form(packed.service, caller.protocol), cut)
+            return self._wide(caller.has_gone, served, row, spec, sink, lambda sink: packed.of(sink.result()))
         if served.is_throttled:
             self._access.charge(served, 1, size_of((row, cells)), writes=False)
         return after(region.barrier(row), answer(row, cells))
+
+    async def _wide(
+        self,
+        has_gone: HasGone,
+        served: ServedTable,
+        row: bytes,
+        spec: ReadSpec,
+        sink: S,
+        answer: Callable[[S], Any],
+    ) -> Any:
+        """A row that costs more than a step."""
+        gathering, table = self._access.gathering, served.schema.name.encode()
+        ticket = gathering.begin(0, has_gone)
+        try:
+            barrier = await read_wide(self._access, table, row, spec, sink, ticket, has_gone)
+        finally:
+            gathering.end(ticket)
+        if barrier is not None:
+            await asyncio.shield(barrier)
+        if served.is_throttled:
+            self._access.charge(served, 1, sink.size_bytes, writes=False)
+        return answer(sink)
+
+    def has_cells(self, served: ServedTable, row: bytes, spec: ReadSpec) -> Any:
+        """Whether a reader sees any cell of the row."""
+        region = self._access.region_for(served, row)
+        try:
+            return after(region.barrier(row), bool(get_row(region, row, spec)))
+        except RowIsWide:
+            return self._wide(stays, served, row, spec, First(), lambda sink: bool(sink.cells))
 
     def slice(
         self,
@@ -193,7 +277,7 @@ class RowReads:
         return self._read_rest(caller, served, reading, answer, filtered)
 
     async def rows_owned(
-        self, served: ServedTable, query: RowQuery, filtered: Filtered, max_bytes: int
+        self, served: ServedTable, query: RowQuery, filtered: Filtered, max_bytes: int, form: ReplyForm
     ) -> tuple[list[FoundRow], list[int]]:
         """(rows of this server in order, numbers of those that were passed over), until they pass ``max_bytes``.
 
@@ -203,7 +287,7 @@ class RowReads:
         if served.is_throttled:
             self._access.admit(served, writes=False)
         reading = _Reading(query, max_bytes)
-        await self._gather(served, reading, filtered, stays, passes_over=True)
+        await self._gather(served, reading, filtered, stays, lambda: form, passes_over=True)
         return reading.found, reading.elsewhere
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
@@ -236,7 +320,11 @@ class RowReads:
                 check_families(served, spec)
                 checked = spec
             region = self._access.region_for(served, row)
-            cells = get_row(region, row, spec)
+            try:
+                cells = get_row(region, row, spec)
+            except RowIsWide:
+                reading.is_wide = True
+                return False
             barrier = region.barrier(row)
             if barrier is not None:
                 reading.barriers.append(barrier)
@@ -253,7 +341,8 @@ class RowReads:
         filtered: Filtered | None,
     ) -> Any:
         try:
-            await self._gather(served, reading, filtered, caller.has_gone)
+            form = partial(reply_form, reading.query.service, caller.protocol)
+            await self._gather(served, reading, filtered, caller.has_gone, form)
         except RegionElsewhere as error:
             return await self._access.apart(error).rows(caller, served, reading.query, answer)
         return answer(reading.found)
@@ -264,6 +353,7 @@ class RowReads:
         reading: _Reading,
         filtered: Filtered | None,
         has_gone: HasGone,
+        form: Callable[[], ReplyForm],
         *,
         passes_over: bool = False,
     ) -> None:
@@ -275,6 +365,9 @@ class RowReads:
                 await gathering.turn(ticket, reading.size_bytes)
                 served = access.again(served)
                 try:
+                    if reading.is_wide:
+                        await self._take_wide(served, reading, form(), ticket, has_gone)
+                        continue
                     if reading.next_filter is None:
                         await patiently(partial(self._step_again, served, reading), has_gone)
                         continue
@@ -293,6 +386,28 @@ class RowReads:
         finally:
             gathering.end(ticket)
 
+    async def _take_wide(
+        self, served: ServedTable, reading: _Reading, form: ReplyForm, ticket: int, has_gone: HasGone
+    ) -> None:
+        """The next row, packed; of an answer that needs one cell, as much."""
+        query, number = reading.query, reading.at
+        row, spec = query.rows[number], query.specs[number]
+        cut = query.cuts[number] if query.cuts is not None else None
+        sink: Packed | First = First() if query.wanted == 1 and cut is None else Packed(row, form, cut, ROWS_BYTES)
+        table = served.schema.name.encode()
+        barrier = await read_wide(
+            self._access, table, row, spec, sink, ticket, has_gone, before_bytes=reading.size_bytes
+        )
+        reading.is_wide = False
+        if barrier is not None:
+            reading.barriers.append(barrier)
+        if isinstance(sink, First):
+            size_bytes = reading.take(sink.cells)
+        else:
+            size_bytes = reading.take_packed(sink.result())
+        if served.is_throttled:
+            self._access.charge(served, 1, size_bytes, writes=False)
+
     async def _take_filtered(
         self, served: ServedTable, reading: _Reading, filtered: Filtered | None, has_gone: HasGone
     ) -> None:
@@ -304,6 +419,11 @@ class RowReads:
         size_bytes = reading.take(await filtered(served, row, spec, filter_string, has_gone))
         if served.is_throttled:
             self._access.charge(served, 1, size_bytes, writes=False)
+
+
+def _values_of(caller: Caller, row: bytes) -> PackedValues:
+    is_binary = caller.protocol is detect.Protocol.BINARY
+    return PackedValues(row, packed_cells if is_binary else compact_packed_cells)
 
 
 def _bytes_of(row: bytes, cells: list[tuple[bytes, int]], column_bytes: int) -> int:

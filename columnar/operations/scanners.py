@@ -18,6 +18,7 @@ from columnar.errors import FilterTooExpensive, IllegalArgument, RegionAway, Reg
 from columnar.limits import (
     REPLY_BYTES,
     ROWS_PER_REPLY,
+    SHORT_FILTER_BYTES,
     STEP_BYTES,
     STEP_CELLS,
     STEP_S,
@@ -31,15 +32,18 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.row_ranges import RowRange, RowRanges
 from columnar.operations.access import TableAccess
 from columnar.operations.reads import check_families
+from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, PackRows, ScanRow
 from columnar.regions.patience import back
 from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
 from columnar.regions.row_reader import (
+    STEP_COST,
     Cells,
     RawRow,
     RowCursor,
+    RowIsWide,
     WireCell,
     filter_cells,
     valueless_cells,
@@ -48,10 +52,12 @@ from columnar.regions.row_reader import (
 )
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import Place, ReplyForm
+from columnar.storage.api import PAIR_COST
 from columnar.storage.layout import range_start, row_end, row_prefix
 from columnar.storage.stored_cells import PackedRows
 from columnar.turns import HasGone, stays
 
+CELLS_OF_LONG_FILTER: Final = 100  # of a row that is shown to a filter of thousands of comparisons in one step
 OWNED_S: Final = 0.1  # of steps for a gateway, which asks again
 
 
@@ -83,7 +89,10 @@ class Scanner:
         self.busy = False
         self.on_idle: Callable[[], None] = nobody  # called when a call that took several steps has ended
         self._failed = False
+        self._wide: bytes | None = None  # the next row, which costs more than a step
         self._wants_versions = False
+        has_long_filter = row_filter is not None and len(spec.filter_string or b"") > SHORT_FILTER_BYTES
+        self._most = CELLS_OF_LONG_FILTER if has_long_filter else STEP_CELLS  # of a row, in one step
         self.form: ReplyForm | None = None  # of the call under way
         self.asking: Any = None  # what ``operations.apart_scans`` keeps of the scanner; None: nothing yet
 
@@ -120,9 +129,11 @@ class Scanner:
                 away = error
             except RegionElsewhere as error:
                 self._access.apart(error)  # the first step of ``_go_on`` asks there
-        return self._go_on(found, count, gathering.begin(found.size_bytes, has_gone), away)
+        return self._go_on(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
 
-    async def _go_on(self, found: FoundRows, count: int, ticket: int, away: RegionAway | None) -> FoundRows:
+    async def _go_on(
+        self, found: FoundRows, count: int, ticket: int, away: RegionAway | None, has_gone: HasGone
+    ) -> FoundRows:
         self.busy = True
         gathering = self._access.gathering
         try:
@@ -132,10 +143,14 @@ class Scanner:
                     away = None
                 await gathering.turn(ticket, found.size_bytes)
                 try:
-                    self._step(found, count)
+                    if self._wide is not None:
+                        await self._take_wide(found, self._wide, ticket, has_gone)
+                    else:
+                        self._step(found, count)
                 except RegionAway as another:  # its place and its rows stand as they were before the region
                     away = another
                 except RegionElsewhere as error:
+                    self._wide = None
                     await self._access.apart(error).scan_step(self, found, count)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
@@ -183,10 +198,14 @@ class Scanner:
             while found.count < max_rows and found.size_bytes < max_bytes:
                 await gathering.turn(ticket, found.size_bytes)
                 try:
-                    self._step(found, max_rows, min(STEP_BYTES, max_bytes - found.size_bytes))
+                    if self._wide is not None:
+                        await self._take_wide(found, self._wide, ticket, stays)
+                    else:
+                        self._step(found, max_rows, min(STEP_BYTES, max_bytes - found.size_bytes))
                 except RegionAway as away:
                     await back(away)
                 except RegionElsewhere:
+                    self._wide = None
                     if self.place is place:
                         return False
                     break
@@ -197,6 +216,44 @@ class Scanner:
             return True
         finally:
             gathering.end(ticket)
+
+    async def _take_wide(self, found: FoundRows, row: bytes, ticket: int, has_gone: HasGone) -> None:
+        """The next row, which costs more than a step, over several; errors as of ``read_wide``."""
+        spec, before = self.spec.read, found.size_bytes
+        sink: Packed | Listed | Filtered
+        if self._filter is not None and not self._wants_versions:
+            sink = Filtered(row, self._filter, spec.max_versions)
+        elif self.form is not None and not self.spec.batch:
+            sink = Packed(row, self.form)
+        else:
+            sink = Listed(row)
+        all_versions = self._wants_versions or self._filter is not None
+        barrier = await read_wide(
+            self._access,
+            self.table,
+            row,
+            spec,
+            sink,
+            ticket,
+            has_gone,
+            all_versions=all_versions,
+            before_bytes=before,
+        )
+        if barrier is not None:
+            self._barriers.add(barrier)
+        self._wide = None
+        self.place = None if self._only_row else Place(row, True)
+        if isinstance(sink, Packed):
+            packed = sink.result()
+            if packed is not None:
+                self.take_packed(found, packed)
+        elif isinstance(sink, Listed):
+            self._hand_out_some(found, row, sink.cells)
+        else:
+            kept, ended = sink.result()
+            if ended:
+                self.place = None
+            self._hand_out_some(found, row, kept)
 
     def _begin_at(self, place: Place) -> None:
         self.place = place
@@ -211,7 +268,7 @@ class Scanner:
                 continue
             if self.place is None:
                 return True
-            if cells_left <= 0 or bytes_left <= 0:
+            if cells_left <= 0 or bytes_left <= 0 or self._wide is not None:
                 return False
             if self._ranges is not None and not self._enter_range(self._ranges):
                 return True
@@ -228,11 +285,15 @@ class Scanner:
             cursor = self._cursor(region, low, high)
             walked = 0  # the cursor has read one row ahead in each family: that is this step's work too
             while found.count < count and found.size_bytes < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
-                fetched = cursor.next_row()
-                if fetched is None:
-                    self.place = self._next_region(region)
-                    break
-                bytes_left -= self._read_row(region, found, *fetched)
+                try:
+                    fetched = cursor.next_row()
+                    if fetched is None:
+                        self.place = self._next_region(region)
+                        break
+                    bytes_left -= self._read_row(region, found, *fetched)
+                except RowIsWide as wide:
+                    self._wide = wide.row
+                    return False
                 cells_left -= cursor.walked - walked
                 self.cells_read += cursor.walked - walked
                 walked = cursor.walked
@@ -254,13 +315,18 @@ class Scanner:
         max_bytes: int,
     ) -> int:
         """Rows of one region until a bound is reached; moves on past them.  How many cells were walked."""
-        step, before = PlainStep(), found.count
+        before = found.count
         limit = count if self._rows_left < 0 else min(count, before + self._rows_left)
-        items = region.store.scan(view.space, low, high)
-        step.take(region.store, view, items, self.spec.read, region.now_ms, found, limit, max_cells, max_bytes)
+        bounds = limit, max_cells, max_bytes
+        step = PlainStep(region.store, view, self.spec.read, region.now_ms, found, bounds)
+        step.take(region.store.scan(view.space, low, high))
         region.reads += step.rows_read
         self.cells_read += step.cells_walked
-        self.place = self._next_region(region) if step.last_row is None else Place(step.last_row, True)
+        self._wide = step.wide_row
+        if step.last_row is not None:
+            self.place = Place(step.last_row, True)
+        elif step.wide_row is None:
+            self.place = self._next_region(region)
         if self._rows_left > 0:
             self._rows_left -= found.count - before
             if self._rows_left == 0:
@@ -269,18 +335,21 @@ class Scanner:
 
     def _read_row(self, region: Region, found: FoundRows, row: bytes, raw_row: RawRow) -> int:
         """Take one row in, move on past it; returns how many stored bytes were read."""
-        self.place = None if self._only_row else Place(row, True)
-        read = self.spec.read
-        region.reads += 1
+        read, past = self.spec.read, None if self._only_row else Place(row, True)
+        store, now_ms = region.store, region.now_ms
         if self._filter is None and not self._wants_versions:
-            self._hand_out_some(found, row, visible_cells(region.store, row, raw_row, read, region.now_ms))
+            cells = visible_cells(store, row, raw_row, read, now_ms, STEP_CELLS)
+            self.place = past
+            self._hand_out_some(found, row, cells)
         else:
             seen_by_filter = filter_cells if self._needs_values else valueless_cells
-            seen = seen_by_filter(region.store, row, raw_row, read, region.now_ms)
+            seen = seen_by_filter(store, row, raw_row, read, now_ms, self._most)
+            self.place = past
             if self._wants_versions:
                 found.add(row, [(cell.column, cell.value, cell.timestamp) for cell in seen])
             else:
                 self._filter_row(found, row, seen)
+        region.reads += 1
         return sum(len(raw) for _, group in raw_row for _, raw in group)
 
     def _filter_row(self, found: FoundRows, row: bytes, seen: list[Cell]) -> None:
@@ -426,7 +495,9 @@ class Scanner:
 
     def _cursor(self, region: Region, low: bytes, high: bytes | None) -> RowCursor:
         spec = self.spec
-        return RowCursor.over(region.store, region.views, spec.read.projection, low, high, reverse=spec.reversed)
+        cost = STEP_COST if self._most == STEP_CELLS else self._most * PAIR_COST
+        projection = spec.read.projection
+        return RowCursor.over(region.store, region.views, projection, low, high, reverse=spec.reversed, cost=cost)
 
     def _next_region(self, region: Region) -> Place | None:
         info, stop = region.info, self.spec.stop

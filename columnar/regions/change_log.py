@@ -222,6 +222,10 @@ class ChangeLog:
         """A place before all that was written since that time, behind which the log is whole; None: there is none."""
         return next((at for ms, at in reversed(self.retention.marks()) if ms <= time_ms and self._is_whole(at)), None)
 
+    def times(self) -> list[int]:
+        """The times of its marks, ascending."""
+        return [ms for ms, _ in self.retention.marks()]
+
     def reaches_back_to(self) -> int | None:
         """The earliest time for which ``before`` answers; None: there is none."""
         return next((ms for ms, at in self.retention.marks() if self._is_whole(at)), None)

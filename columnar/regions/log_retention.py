@@ -17,6 +17,8 @@ Knows nothing of clocks: the time is an argument.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Sequence as Several
 from struct import Struct
 from typing import Final
 
@@ -33,6 +35,23 @@ MARKS: Final = 64  # over the time that is asked for: records stay up to 1/64 lo
 def mark(now_ms: int, written_to: Sequence) -> tuple[bytes, bytes]:
     """Key and value that say: everything up to ``written_to`` was written by now."""
     return TIME + _MS.pack(now_ms), pack_key(written_to)
+
+
+def merged(
+    logs: Several[tuple[list[int], Callable[[int], Sequence | None]]],
+) -> list[tuple[int, Sequence]]:
+    """Marks of a log that has the records of several: their times, and the place before all that came since in each.
+
+    The logs keep the order of their sequences, so the lowest of their places is before the records of every one.
+    A time for which some log is not whole has no mark.  MARKS at most (I2).
+    """
+    found: list[tuple[int, Sequence]] = []
+    for at_ms in sorted({at_ms for times, _ in logs for at_ms in times}):
+        places = [before(at_ms) for _, before in logs]
+        known = [place for place in places if place is not None]
+        if len(known) == len(places):
+            found.append((at_ms, min(known)))
+    return found[:: 1 + len(found) // MARKS]
 
 
 class LogRetention:

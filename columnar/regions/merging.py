@@ -5,7 +5,8 @@ Special are ``meta``, and that both change logs end up in one:
     log        records of both; sequences carry the origin in which they were given, so none clash
     cursor/    everything up to the new region's first sequence is read; what either had still to deliver is open
     future, stamp    the higher
-    time/      everything is as old as the merge
+    time/      places before which both logs are as old (``log_retention.merged``), and the merge
+    trimmed    the first of these places: behind it nothing was removed that was written since its time
     backfill/  both are at their end (``merge_obstacle``)
 """
 
@@ -56,5 +57,9 @@ class Merging(Replacement):
         for mark in marks | others:
             batch.put(META_SPACE, mark, max(marks.get(mark, 0), others.get(mark, 0)).to_bytes(8, "big"))
         if one.table.change_log_s is not None:
-            batch.put(META_SPACE, *log_retention.mark(one.now_ms, read_to))
+            places = log_retention.merged([(one.log.times(), one.log.before), (other.log.times(), other.log.before)])
+            for at_ms, place in (*places, (one.now_ms, read_to)):
+                batch.put(META_SPACE, *log_retention.mark(at_ms, place))
+            first = places[0][1] if places else read_to
+            batch.put(META_SPACE, log_retention.TRIMMED, change_record.pack_key(first))
         store.write(batch)

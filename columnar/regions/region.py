@@ -24,9 +24,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
+from columnar.faults import FAULTS
 from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -46,8 +48,12 @@ from columnar.regions.reached import REACHED, Reached
 from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces
+from columnar.regions.wide_row import WideRow
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
+
+LOOP: Final = "acknowledgements of a region"
+FEED_AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -98,6 +104,7 @@ class Region:
         self.coming: Coming | None = None  # what an ingestion announced, while its mark may stand
         self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
         self.reads = self.writes = self.deliveries = 0
+        self.wide_reads: set[WideRow] = set()  # under way; they hold the store open
         self._committer = committer
         self._clock = clock
         self._groups: deque[_Group] = deque()
@@ -301,7 +308,7 @@ class Region:
         group = self._groups.popleft()
         assert group.synced is synced, "fsyncs of one store end in order"
         failure = synced.exception()
-        if failure is None and not self.is_ours():
+        if failure is None and not self._is_surely_ours():
             failure = OutcomeUnknown(f"the lease of region {self.info.encoded} was lost; read before you repeat")
         if failure is not None:
             group.acknowledged.resolve(failure)
@@ -310,8 +317,24 @@ class Region:
         if self.touched is not None:
             self.touched |= group.rows
         group.acknowledged.resolve()
-        if self.log_policy is not None and self.on_durable is not None:
+        self._feed()
+
+    def _is_surely_ours(self) -> bool:
+        try:
+            return self.is_ours()
+        except Exception as fault:  # noqa: BLE001 - writers would wait for ever
+            FAULTS.met(LOOP, fault)
+            return False
+
+    def _feed(self) -> None:
+        """Followers hear of durable changes; after an exception again, or the last one would stay undelivered."""
+        if self.log_policy is None or self.on_durable is None or not self.is_open:
+            return
+        try:
             self.on_durable(self)
+        except Exception as fault:  # noqa: BLE001 - as above
+            FAULTS.met(LOOP, fault)
+            asyncio.get_running_loop().call_later(FEED_AGAIN_S, self._feed)
 
     def sync_async_writes(self) -> asyncio.Future[None] | None:
         """Begin an fsync if unsynced writes wait for one: their changes are fed to consumers after it."""
@@ -373,4 +396,6 @@ class Region:
     def leave(self) -> None:
         """It is nobody's any more; its store is still to be closed, in any thread."""
         self.is_open = False
+        for reading in list(self.wide_reads):
+            reading.end()
         self._committer.forget(self.store)

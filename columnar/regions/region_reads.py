@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from itertools import islice
 
-from columnar.limits import STEP_BYTES
+from columnar.limits import STEP_BYTES, STEP_CELLS
 from columnar.model.read import ReadSpec
 from columnar.regions.region import Region
 from columnar.regions.row_reader import (
+    STEP_COST,
     Cells,
     RawRow,
+    RowIsWide,
     WireCell,
     column_versions,
     fetch_row,
@@ -23,32 +25,45 @@ from columnar.regions.row_reader import (
     visible_cells,
 )
 from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key, unescape
+from columnar.storage.overlay import NO_BOUND
 
 
-def fetch(region: Region, row: bytes, spec: ReadSpec) -> RawRow:
-    """The row as it is stored."""
+def fetch(region: Region, row: bytes, spec: ReadSpec, cost: int = NO_BOUND) -> RawRow:
+    """The row as it is stored.  RowIsWide: it costs more."""
+    found = fetch_row(region.store, region.views, row, spec.projection, cost)
     region.reads += 1
-    return fetch_row(region.store, region.views, row, spec.projection)
+    return found
 
 
 def get_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
-    """The visible cells of one row, column ascending; empty where there are none."""
+    """The visible cells of one row, column ascending; empty where there are none.  RowIsWide: more than one step."""
+    return visible_cells(region.store, row, fetch(region, row, spec, STEP_COST), spec, region.now_ms, STEP_CELLS)
+
+
+def get_whole_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
+    """As ``get_row``, of any row, in one step: for callers that cannot wait, and hold all others up."""
     return visible_cells(region.store, row, fetch(region, row, spec), spec, region.now_ms)
 
 
 def get_column(region: Region, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
-    """(value, timestamp) of one column, newest first."""
+    """(value, timestamp) of one column, newest first.  RowIsWide as ``get_row``."""
+    found = read_column(region.store, region.views[family], row, qualifier, spec, region.now_ms, STEP_CELLS)
     region.reads += 1
-    return read_column(region.store, region.views[family], row, qualifier, spec, region.now_ms)
+    return found
 
 
 def get_family(region: Region, row: bytes, family: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
-    """(value, timestamp) of every version of every column of a family, column ascending, newest first."""
+    """(value, timestamp) of every version of every column of a family, column ascending, newest first.
+
+    RowIsWide as ``get_row``.
+    """
     view, now_ms, found = region.views[family], region.now_ms, []
-    for _, group in fetch(region, row, spec):
+    for _, group in fetch(region, row, spec, STEP_COST):
         for qualifier, raw in group:
             versions = column_versions(region.store, view, row, unescape(qualifier), raw, spec, now_ms)
-            found += [(cell.value, cell.timestamp) for cell in islice(versions, spec.max_versions)]
+            found += [(cell.value, cell.timestamp) for cell in islice(versions, min(spec.max_versions, STEP_CELLS + 1))]
+            if len(found) > STEP_CELLS:
+                raise RowIsWide(row)
     return found
 
 

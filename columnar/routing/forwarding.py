@@ -119,6 +119,8 @@ class Passing(HandedOn):
 
     def refused(self, refusal: Refusal) -> None:
         forwarding = self._forwarding
+        if isinstance(refusal, Moved | Unknown) and (route := self._route) is not None:
+            forwarding.routes.left(route.region, self.state.server)
         if isinstance(refusal, Moved):
             is_news = forwarding.routes.moved(refusal.region, refusal.server, refusal.epoch)
             self._carry_out(self.state.elsewhere(self._route, forwarding.now_ms()))

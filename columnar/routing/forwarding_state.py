@@ -15,6 +15,9 @@
     the link to a second owner breaks                is refused                    -
     the region has a later owner                     waits: the server that was asked answers or refuses
 
+While a region moves its route has a source: the owner before, which serves until it has paused what runs for the
+region, flushed and closed it.  A call goes there first, and to the next owner when the source refuses.
+
 A call looks for a route for ``PATIENCE_MS`` from its beginning; then it is refused as not served, and nothing was
 done.  It is refused at once where the route says that the region stays closed (``Route.shut``).
 
@@ -39,7 +42,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from columnar.model.owner import Incarnation
+from columnar.model.owner import Incarnation, Tenure
 from columnar.model.route import Route
 
 PATIENCE_MS: Final = 10_000  # as ``regions.patience.AWAY_PATIENCE_S``
@@ -141,14 +144,25 @@ class ForwardedCall:
     routes says of the call's row now; None: the table is not known.  Events of a call that has ended change nothing.
     """
 
-    __slots__ = ("_broke", "_here", "_is_write", "_pause_ms", "_retry_at_ms", "_tried_route", "deadline_ms", "state")
+    __slots__ = (
+        "_broke",
+        "_here",
+        "_is_write",
+        "_pause_ms",
+        "_retry_at_ms",
+        "_tenure",
+        "_tenure_region",
+        "deadline_ms",
+        "state",
+    )
 
     def __init__(self, here: Incarnation, is_write: bool, now_ms: int) -> None:
         self._here = here  # constant, as are the next two
         self._is_write = is_write
         self.deadline_ms = now_ms + PATIENCE_MS
         self.state = _WAITING
-        self._tried_route: Route | None = None  # to the owner that was tried last
+        self._tenure: Tenure | None = None  # that was tried last, with the region's id
+        self._tenure_region = 0
         self._retry_at_ms = 0  # until then this owner is not tried again; 0: it may be tried
         self._pause_ms = FIRST_PAUSE_MS
         self._broke: Incarnation | None = None  # the owner whose link broke after the call was SENT
@@ -156,8 +170,8 @@ class ForwardedCall:
     @property
     def server(self) -> Incarnation:
         """The owner to which the call goes, or went last."""
-        assert self._tried_route is not None, "it was sent to none yet"
-        return self._tried_route.server
+        assert self._tenure is not None, "it was sent to none yet"
+        return self._tenure.server
 
     @property
     def has_ended(self) -> bool:
@@ -207,7 +221,7 @@ class ForwardedCall:
         """The copy of the routes has another route for the row, or none any more."""
         if self.state is State.WAITING:
             return self._look(route, now_ms)
-        if self.state is State.QUEUED and route is not None and self._is_later(route):
+        if self.state is State.QUEUED and route is not None and self._is_later(route, self._awaited(route)):
             return self._tried(Event.LATER_OWNER, route, now_ms)
         return ()
 
@@ -257,21 +271,33 @@ class ForwardedCall:
             return self._told(Event.SHUT)
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
-        self._tried_route = route
-        return self._told(_ROUTED_HERE if route.server == self._here else _ROUTED)
+        self._tenure, self._tenure_region = self._next(route), route.region.region_id
+        return self._told(_ROUTED_HERE if self._tenure.server == self._here else _ROUTED)
+
+    def _next(self, route: Route) -> Tenure:
+        """The tenure to try: the source of a region that moves, and in turns with it the next owner."""
+        source = route.source
+        if source is None or (source == self._tenure and route.region.region_id == self._tenure_region):
+            return route.tenure
+        return source
+
+    def _awaited(self, route: Route) -> Tenure:
+        """The tenure whose answer counts while the call is QUEUED: a source that it is queued for stays."""
+        source = route.source
+        return source if source is not None else route.tenure
 
     def _may_try(self, route: Route) -> bool:
         """A later owner at once; the one that failed after a pause, for a route may be ahead of its owner."""
-        return not self._retry_at_ms or self._is_later(route)
+        return not self._retry_at_ms or self._is_later(route, self._next(route))
 
-    def _is_later(self, route: Route) -> bool:
+    def _is_later(self, route: Route, tenure: Tenure) -> bool:
         """Than the one that was tried last: it is another region's, in the first one's place, or of a higher epoch."""
-        tried = self._tried_route
-        return tried is None or route.region.region_id != tried.region.region_id or route.epoch > tried.epoch
+        tried = self._tenure
+        return tried is None or route.region.region_id != self._tenure_region or tenure.epoch > tried.epoch
 
     def check(self) -> None:
         if self.state in (State.QUEUED, State.SENT):
-            assert self._tried_route is not None, "W3"
-            assert self._tried_route.server != self._here, "W3"
+            assert self._tenure is not None, "W3"
+            assert self._tenure.server != self._here, "W3"
         assert (self.wake_at_ms is not None) == (self.state in (State.WAITING, State.QUEUED)), "W1"
         assert FIRST_PAUSE_MS <= self._pause_ms <= LONGEST_PAUSE_MS

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from columnar.model.owner import Incarnation
@@ -181,6 +182,13 @@ class Routes:
             return False
         self._raise(Route(region, server, epoch, known.tenure))
         return True
+
+    def left(self, region: RegionInfo, server: Incarnation) -> None:
+        """The server has refused a call: if it was the region's source, it has closed it."""
+        known = self.of(region)
+        if known is not None and known.source is not None and known.source.server == server:
+            held = self._tables[region.table]
+            held.routes[held.place(region)] = replace(known, source=None)
 
     def _raise(self, route: Route) -> None:
         """R3: a route below the epoch of the copy's changes nothing."""

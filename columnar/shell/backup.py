@@ -10,6 +10,7 @@ import click
 from columnar.backup.store_backup import BackupFolder
 from columnar.errors import CallerError, ColumnarError
 from columnar.shell.connecting import Misused, Refused, Server, with_server
+from columnar.shell.file_errors import files_in
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output, time_text
 from columnar.shell.text import bytes_text
@@ -32,8 +33,7 @@ def backup(server: Server, folder: str, keep: int | None) -> None:
       columnar backup /mnt/backups/store --keep 7
     """
     began = time.monotonic()
-    target = BackupFolder.made(folder)
-    with patient(server) as connection, target.locked():
+    with patient(server) as connection, files_in(folder), BackupFolder.made(folder).locked() as target:
         tables = sorted(name.decode() for name in connection.tables())
         with connection.snapshots.staged("everything") as copy:
             taken_ms = time.time_ns() // 1_000_000
@@ -77,7 +77,8 @@ def restore_backup(folder: str, data: str | None, name: str | None, listing: boo
     """
     output = Output(as_json)
     try:
-        source = BackupFolder.opened(folder)
+        with files_in(folder):
+            source = BackupFolder.opened(folder)
         if listing:
             _list(output, source)
             return
@@ -88,7 +89,7 @@ def restore_backup(folder: str, data: str | None, name: str | None, listing: boo
             raise Refused(f"{folder} holds no backup yet")
         began = time.monotonic()
         chosen = source.read(name or names[-1])
-        with progress_bar("restoring", chosen.size_bytes) as progress:
+        with files_in(data), progress_bar("restoring", chosen.size_bytes) as progress:
             source.restore(chosen, data, progress)
     except CallerError as error:
         raise Misused(error.text) from None

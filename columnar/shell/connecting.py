@@ -23,6 +23,7 @@ from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotC
 from columnar.client.store_socket import NoAnswer
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
+from columnar.shell.file_errors import is_of_file, said_of
 from columnar.shell.kept_connection import Opened
 from columnar.shell.meaning import family_meant, table_meant
 from columnar.shell.session import Session, in_script, session_of
@@ -162,6 +163,8 @@ def told(store: str, step: str = _START) -> Iterator[None]:
     except (TTransportException, OSError, EOFError) as error:
         if isinstance(error, BrokenPipeError):
             raise  # our own output: click ends quietly
+        if isinstance(error, OSError) and is_of_file(error):
+            raise Misused(said_of(error)) from None
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
             # A certificate is refused by the first answer, not by the handshake.
             raise Unreachable(

@@ -15,6 +15,7 @@ from columnar.backup.exporting import part_cells, read_manifest
 from columnar.backup.load_inputs import FORMATS, cells_in, checked
 from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Server, with_server
+from columnar.shell.file_errors import files_in
 from columnar.shell.progress import progress_bar
 from columnar.shell.text import typed
 from columnar.shell.transfer import patient
@@ -45,7 +46,7 @@ def bulk_load(server: Server, table: str, files: tuple[str, ...], form: str) -> 
     with patient(server) as connection, connection.snapshots.staged("empty") as staged:
         load = BulkLoad.begun(connection, RocksEngine(), typed(table), staged)
         cells = sorted_cells(_all_cells(files, form, time.time_ns() // 1_000_000), staged.path)
-        with progress_bar(f"loading {table}", None) as progress:
+        with files_in(staged.path), progress_bar(f"loading {table}", None) as progress:
             done = load.run(cells, progress)
     facts: dict[str, object] = {"table": table, "rows": done.rows, "cells": done.cells}
     facts |= {"ingested_regions": done.ingested_regions, "written_regions": done.written_regions}

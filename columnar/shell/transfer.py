@@ -17,6 +17,7 @@ from columnar.client import Connection
 from columnar.errors import CallerError, ColumnarError
 from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Refused, Server, with_server
+from columnar.shell.file_errors import files_in
 from columnar.shell.progress import progress_bar
 from columnar.shell.text import readable, typed
 from columnar.storage.rocks import RocksEngine
@@ -55,6 +56,7 @@ def export(server: Server, table: str, folder: str) -> None:
     with (
         patient(server) as connection,
         connection.snapshots.staged("copy", typed(table)) as copy,
+        files_in(folder),
         progress_bar(f"exporting {table}", None) as progress,
     ):
         done = export_table(RocksEngine(), copy.path, folder, progress)
@@ -85,7 +87,7 @@ def import_(server: Server, folder: str, table: str | None) -> None:
                 f"'columnar bulk-load {readable(name)} {folder}'"
             )
         with connection.snapshots.staged("empty") as staged:
-            with progress_bar(f"importing {readable(name)}", None) as progress:
+            with files_in(staged.path), progress_bar(f"importing {readable(name)}", None) as progress:
                 done = build_table(RocksEngine(), folder, exported, staged.path, progress)
             connection.snapshots.adopt_staged(staged, name)
     _tell(server, readable(name), done.rows, done.cells, done.hex, began)

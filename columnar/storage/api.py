@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol
 
 from columnar.errors import HostError, RetryLater
+from columnar.limits import STEP_BYTES, STEP_CELLS
 from columnar.storage.capture import Capture
 from columnar.storage.ownership import Ownership
 
@@ -53,6 +54,7 @@ class SpaceOptions:
 
 
 DEFAULT_OPTIONS: Final = SpaceOptions()
+PAIR_COST: Final = STEP_BYTES // STEP_CELLS  # of a pair without a value, in bytes of values that cost as much to read
 
 
 class Batch(Protocol):
@@ -92,6 +94,9 @@ class Store(Protocol):
 
     def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         """As ``scan``, at once: for few pairs, which then cost two thirds of it."""
+
+    def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
+        """As ``range``; None: it costs more than ``cost``, of which each pair has PAIR_COST and its value's bytes."""
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Descending over ``start <= key < below``; None: from the end.  Lazy; S3."""

@@ -25,7 +25,7 @@ from typing import IO, Final
 
 from columnar.errors import FolderInUse, HostError
 from columnar.storage.durable_files import write_durably
-from columnar.storage.folders import make_lasting
+from columnar.storage.folders import make_lasting, make_private
 
 FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8)  # append only; one line each in docs/formats/folder.md
 OF_ONE_PROCESS: Final = 6  # a folder that one process alone has served; older programs may go on with it
@@ -62,7 +62,7 @@ class DataFolder:
     def locked(cls, path: str) -> DataFolder:
         """Lock the folder, which is made where it is missing, and read its format.  HostError: it is not locked."""
         try:
-            make_lasting(path)
+            make_private(path)
             lock = _take_lock(path)
         except OSError as error:
             raise _unusable(path, error) from error

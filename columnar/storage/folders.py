@@ -31,6 +31,13 @@ def make_lasting(folder: str) -> None:
     sync_folder_if_any(parent)
 
 
+def make_private(folder: str) -> None:
+    """``make_lasting`` of a folder that its user alone reads; one that is there and empty becomes so, too."""
+    make_lasting(folder)
+    if not os.listdir(folder):
+        os.chmod(folder, 0o700)
+
+
 def make_all_lasting(folders: Sequence[str]) -> None:
     """``make_lasting`` for many that stand side by side: one fsync for all."""
     if not folders:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from columnar.errors import HostError
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, Store, StoreClosed
 from columnar.storage.capture import Capture
+from columnar.storage.overlay import within
 from columnar.storage.ownership import Ownership
 
 _Operation = tuple[str, str, bytes, bytes]  # verb, space, key or start, value or stop
@@ -129,6 +130,9 @@ class MemoryStore:
 
     def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         return list(self.scan(space, start, stop))
+
+    def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
+        return within(self.scan(space, start, stop), cost)
 
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         held = self._open_disk().spaces[space]

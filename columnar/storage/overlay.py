@@ -1,8 +1,13 @@
-"""(pure) Pairs that the engine has not taken yet, laid over those that it has."""
+"""(pure) Pairs on their way to a reader: those that the engine has not taken yet over those that it has; a few only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
+
+from columnar.storage.api import PAIR_COST
+
+NO_BOUND: Final = 1 << 60  # of the cost of a range
 
 
 def overlaid(
@@ -24,3 +29,14 @@ def overlaid(
     for key, latest in fresh[position:]:
         if latest is not None:
             yield key, latest
+
+
+def within(items: Iterator[tuple[bytes, bytes]], cost: int) -> list[tuple[bytes, bytes]] | None:
+    """``Store.range_within`` over a scan."""
+    pairs: list[tuple[bytes, bytes]] = []
+    for pair in items:
+        if cost < 0:
+            return None
+        pairs.append(pair)
+        cost -= PAIR_COST + len(pair[1])
+    return pairs

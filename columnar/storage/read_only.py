@@ -70,6 +70,9 @@ class ReadOnlyStore:
     def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         return self._store.range(space, start, stop)
 
+    def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
+        return self._store.range_within(space, start, stop, cost)
+
     def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         return self._store.scan_back(space, start, below)
 

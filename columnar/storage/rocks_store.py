@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 import rocksdict
 
 from columnar.errors import ColumnarError
-from columnar.storage.api import DEFAULT_OPTIONS, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, PAIR_COST, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
 from columnar.storage.capture import Capture
-from columnar.storage.overlay import overlaid
+from columnar.storage.open_spaces import OpenSpaces
+from columnar.storage.overlay import NO_BOUND, overlaid, within
 from columnar.storage.ownership import COMPLETE, META_SPACE, pack_complete
 from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
 from columnar.storage.rocks_errors import translated
@@ -42,17 +43,6 @@ _log = logging.getLogger(__name__)
 
 DROPPED: Final = b"dropped"  # a key of MARK_SPACE that is never there
 GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
-
-
-class _Spaces(dict[str, Any]):
-    """What stands for each space, by name; empty once the store is closed."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def __missing__(self, name: str) -> Any:
-        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")
 
 
 class RocksStore:
@@ -77,8 +67,8 @@ class RocksStore:
         self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
         self._db: Any = database
         self._bound = bound
-        self._dicts: dict[str, Any] = _Spaces(path)
-        self._handles: dict[str, Any] = _Spaces(path)
+        self._dicts: dict[str, Any] = OpenSpaces(path)
+        self._handles: dict[str, Any] = OpenSpaces(path)
         for name in spaces:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
@@ -145,15 +135,22 @@ class RocksStore:
         self._check_status(look)
 
     def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        return self.range_within(space, start, stop, NO_BOUND) or []
+
+    def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         if self._fresh and self._not_handed_over(space, start, stop):
-            return list(self.scan(space, start, stop))
+            return within(self.scan(space, start, stop), cost)
         options = rocksdict.ReadOptions()
         options.set_iterate_upper_bound(stop)
         pairs: list[tuple[bytes, bytes]] = []
         look = self._dicts[space].iter(read_opt=options)
         look.seek(start)
         while (key := look.key()) is not None:
-            pairs.append((key, look.value()))
+            if cost < 0:
+                return None
+            value = look.value()
+            pairs.append((key, value))
+            cost -= PAIR_COST + len(value)
             look.next()
         self._check_status(look)
         return pairs
@@ -482,7 +479,7 @@ class RocksStore:
         if not self._dicts:
             return
         self._engine.closes(self._capture, self._sync_own_log)
-        dicts, self._dicts = self._dicts, _Spaces(self._path)
+        dicts, self._dicts = self._dicts, OpenSpaces(self._path)
         self._handles.clear()  # in place: a batch that somebody still holds shares them
         with self._at_work:
             self._closing = cancelled = self._workers > 0

@@ -72,6 +72,13 @@ class StoredRows:
             start = end
 
 
+class PackedCells(NamedTuple):
+    """Values and timestamps that are bytes of a reply already."""
+
+    pieces: list[bytes]
+    cell_count: int
+
+
 class PackedRows(NamedTuple):
     """Rows that are bytes of a reply already."""
 

@@ -13,10 +13,12 @@ from columnar.errors import IllegalArgument, VersionsNotPositive
 from columnar.limits import SLICE_CELLS
 from columnar.model.cell import checked_row, split_column
 from columnar.model.read import ReadSpec
-from columnar.operations.reads import RowQuery
+from columnar.operations.reads import PackedAnswer, RowQuery
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import READ_SPECS, ServedTable
+from columnar.routing.row_forms import THRIFT1
+from columnar.storage.stored_cells import PackedRows
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList
 from columnar.wire.service import Sent, SentNumber
@@ -31,7 +33,7 @@ class ReadMethods:
 
     # --- cells -------------------------------------------------------------------------------------
 
-    def _cells(self, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, versions: int) -> Any:
+    def _cells(self, ctx: Any, table: Sent, row: Sent, column: Sent, timestamp: SentNumber, versions: int) -> Any:
         served = self._access.meant(table)
         row = checked_row(row)
         if versions <= 0:
@@ -39,21 +41,21 @@ class ReadMethods:
         family, qualifier = split_column(column or b"")
         if qualifier is not None and timestamp is None and versions == 1:
             served.schema.family(family)
-            return self._reads.column(served, row, family, qualifier)
+            return self._reads.column(ctx, served, row, family, qualifier)
         spec = translate.read_spec(served.schema, [column or b""], timestamp, versions)
         if qualifier is not None:
-            return self._reads.column(served, row, family, qualifier, spec)
-        return self._reads.family(served, row, family, spec)
+            return self._reads.column(ctx, served, row, family, qualifier, spec)
+        return self._reads.family(ctx, served, row, family, spec)
 
-    def get(self, _ctx: Any, table: Sent, row: Sent, column: Sent, _attributes: Any) -> Any:
-        return self._cells(table, row, column, None, 1)
+    def get(self, ctx: Any, table: Sent, row: Sent, column: Sent, _attributes: Any) -> Any:
+        return self._cells(ctx, table, row, column, None, 1)
 
-    def getVer(self, _ctx: Any, table: Sent, row: Sent, column: Sent, count: SentNumber, _attributes: Any) -> Any:
-        return self._cells(table, row, column, None, count or 0)
+    def getVer(self, ctx: Any, table: Sent, row: Sent, column: Sent, count: SentNumber, _attributes: Any) -> Any:
+        return self._cells(ctx, table, row, column, None, count or 0)
 
     def getVerTs(
         self,
-        _ctx: Any,
+        ctx: Any,
         table: Sent,
         row: Sent,
         column: Sent,
@@ -61,7 +63,7 @@ class ReadMethods:
         count: SentNumber,
         _attributes: Any,
     ) -> Any:
-        return self._cells(table, row, column, timestamp, count or 0)
+        return self._cells(ctx, table, row, column, timestamp, count or 0)
 
     # --- rows --------------------------------------------------------------------------------------
 
@@ -76,24 +78,24 @@ class ReadMethods:
                 served.specs[key] = spec
         return spec
 
-    def getRow(self, _ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
-        return self._row(table, row, None, None)
+    def getRow(self, ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
+        return self._row(ctx, table, row, None, None)
 
-    def getRowWithColumns(self, _ctx: Any, table: Sent, row: Sent, columns: Any, _attributes: Any) -> Any:
-        return self._row(table, row, columns, None)
+    def getRowWithColumns(self, ctx: Any, table: Sent, row: Sent, columns: Any, _attributes: Any) -> Any:
+        return self._row(ctx, table, row, columns, None)
 
-    def getRowTs(self, _ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
-        return self._row(table, row, None, timestamp)
+    def getRowTs(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
+        return self._row(ctx, table, row, None, timestamp)
 
     def getRowWithColumnsTs(
-        self, _ctx: Any, table: Sent, row: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
+        self, ctx: Any, table: Sent, row: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
     ) -> Any:
-        return self._row(table, row, columns, timestamp)
+        return self._row(ctx, table, row, columns, timestamp)
 
-    def _row(self, table: Sent, row: Sent, columns: Any, timestamp: SentNumber) -> Any:
+    def _row(self, ctx: Any, table: Sent, row: Sent, columns: Any, timestamp: SentNumber) -> Any:
         served = self._access.meant(table)
         spec = self._spec(served, columns, timestamp)
-        return self._reads.row(served, checked_row(row), spec, _row_list)
+        return self._reads.row(ctx, served, checked_row(row), spec, _row_list, _PACKED)
 
     def columnarRowSlice(
         self,
@@ -140,6 +142,13 @@ class ReadMethods:
 
 def _row_list(row: bytes, cells: Cells) -> RowList:
     return RowList([(row, cells)] if cells else [])
+
+
+def _packed_list(packed: PackedRows | None) -> RowList:
+    return RowList([packed] if packed is not None else [])
+
+
+_PACKED: Final = PackedAnswer(THRIFT1, _packed_list)
 
 
 def _sorted_list(row: bytes, cells: Cells) -> RowList:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
-from columnar.operations.reads import FoundRow, RowQuery, RowsAnswer
+from columnar.operations.reads import FoundRow, PackedAnswer, RowQuery, RowsAnswer
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
@@ -42,7 +42,15 @@ class RowMethods2:
             return self._several(ctx, table, [tget], lambda _: Result(row, []), 1)
         if tget.filterString is not None or tget.filterBytes is not None:
             return self._filtered(served, row, tget, spec, ctx.has_gone)
-        return self._reads.row(served, row, spec, lambda _, cells: Result(row, translate.cut_by_family(cells, tget)))
+        return self._reads.row(
+            ctx,
+            served,
+            row,
+            spec,
+            lambda _, cells: Result(row, translate.cut_by_family(cells, tget)),
+            PackedAnswer(THRIFT2, lambda packed: packed if packed is not None else Result(row, [])),
+            translate.cut_of(tget),
+        )
 
     async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: HasGone) -> Result:
         text = translate.filter_of(tget)

@@ -55,6 +55,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from columnar.client import Connection
+from columnar.limits import LONGEST_LATER_S
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Delete, Effect, Put, Tally
 from columnar.triggers.declared import on
 from columnar.triggers.differences import added
@@ -133,7 +134,7 @@ class Later(Exception):
         super().__init__(seconds)
         self.seconds = float(seconds)
 
-    LONGEST_S = 86_400
+    LONGEST_S = LONGEST_LATER_S
 
 
 class FailedChanges(Exception):

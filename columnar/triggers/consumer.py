@@ -16,7 +16,8 @@ from asyncio import Future
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, ProgramFault
+from columnar.faults import FAULTS
 from columnar.flows.backpressure import LONGEST_DELAY_S
 from columnar.flows.delivery_state import Delivery, DeliveryState, pause_s
 from columnar.flows.follower import Follower
@@ -27,7 +28,7 @@ from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.regions.images import images_of
 from columnar.regions.patience import patiently
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
+from columnar.regions.region_reads import get_whole_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
 from columnar.triggers.looking import Looking
@@ -67,8 +68,9 @@ class Consumer(Follower):
         spawn: Spawn,
         looking: Looking | None = None,
         repeats_to: Sequence | None = None,
+        repeats_from_ms: int = 0,
     ) -> None:
-        """``looking``: given where the registration has looks; ``repeats_to``: of a replay.
+        """``looking``: given where the registration has looks; ``repeats_to``, ``repeats_from_ms``: of a replay.
 
         IllegalArgument: the registration cannot be read.
         """
@@ -81,7 +83,9 @@ class Consumer(Follower):
         self._spawn = spawn
         self._backfill: asyncio.Task[None] | None = None
         self._is_prepared = False  # as far as is known
-        self._repeats_to = repeats_to
+        self._repeats_to, self._repeats_from_ms = repeats_to, repeats_from_ms
+        if repeats_to is not None and repeats_from_ms:
+            self.leaves_out = self._is_older
         self._enough = max(READY_ROWS, 2 * registration.batch)
         self._ripening = Ripening(registration.batch, registration.within_ms / 1_000) if registration.batch else None
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
@@ -196,7 +200,7 @@ class Consumer(Follower):
         is_letter = record.only_for is not None and not record.stands_for_row  # retried as it was: it met them then
         if picture is not None and not is_letter and not scope.holds(picture.after):
             return None
-        cells = get_row(self.region, record.row, self._spec) if self.registration.row else None
+        cells = get_whole_row(self.region, record.row, self._spec) if self.registration.row else None
         return [
             self.registration.table.encode(),
             record.row,
@@ -217,6 +221,13 @@ class Consumer(Follower):
             self._looked(record.row, picture),
             bool(record.entries) and (record.only_for is not None or self._is_behind(delivery.sequence)),
         ]
+
+    def _is_older(self, sequence: Sequence, record: ChangeRecord) -> bool:
+        """It was delivered before, and was written before the time from which on a replay was asked for.
+
+        A log's marks of time are coarse, and one of a merged region stands before records of either.
+        """
+        return self._is_behind(sequence) and record.stamp < self._repeats_from_ms
 
     def _is_behind(self, sequence: Sequence) -> bool:
         return self._repeats_to is not None and sequence <= self._repeats_to
@@ -264,6 +275,11 @@ class Consumer(Follower):
                 self.state.last_error = error.wire_message
                 why = f"{self.name}: backfill of {self.region.info.encoded} goes on in {pause_s(tries):.1f} s"
                 _log.warning("%s: %s", why, error.text)
+                await asyncio.sleep(pause_s(tries))
+            except Exception as fault:  # noqa: BLE001 - its rows would never be shown
+                tries += 1
+                FAULTS.met("the backfills of triggers", fault)
+                self.state.last_error = ProgramFault(fault).wire_message
                 await asyncio.sleep(pause_s(tries))
             await self._feel_backpressure()
 

@@ -26,7 +26,7 @@ from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_flow import flow_of
 from columnar.model.trigger_look import TriggerLook
 from columnar.model.trigger_registration import Registration, settings_of
-from columnar.model.trigger_set import Trigger, Triggers
+from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.images import union
 from columnar.regions.region import Region
@@ -149,7 +149,7 @@ class TriggerKeeper:
             registration.table,
             families,
             families if touched_before else frozenset(),
-            partial(self._consumer, registration),
+            partial(self._consumer, registration, one.replay),
             scope.images,
             None
             if one.replay is None
@@ -157,10 +157,13 @@ class TriggerKeeper:
             lasting={} if registration.allow_expiry else union((scope.touched, scope.images)),
         )
 
-    def _consumer(self, registration: Registration, region: Region, state: DeliveryState) -> Consumer:
+    def _consumer(
+        self, registration: Registration, replay: Replay | None, region: Region, state: DeliveryState
+    ) -> Consumer:
         repeats_to = replaying.repeats_to(region, trigger(registration.name))
         spawn = self.hub.background.spawn
-        return Consumer(registration, region, state, self.feeder, spawn, self._looking, repeats_to)
+        from_ms = replay.from_ms if replay is not None else 0
+        return Consumer(registration, region, state, self.feeder, spawn, self._looking, repeats_to, from_ms)
 
     def _is_removed(self, name: str, number: int) -> bool:
         return self._triggers is not None and self._triggers.is_removed(name, number)

@@ -14,17 +14,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from columnar.errors import printable
 from columnar.flows.effects import writes_of
 from columnar.flows.giving import Giver, Giving
 from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
 from columnar.model.key_parts import joined
 from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
-from columnar.triggers.held_gifts import HELD, held
+from columnar.triggers.held_gifts import HELD, held, held_pairs
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
-from columnar.triggers.slices import Function, effects_of
+from columnar.triggers.slices import Function, effects_of, pairs_of
 
 START_MS = 1_800_000_000_000
 _ATTEMPTS = 20  # of one change; each may die
@@ -47,6 +48,7 @@ class Run:
         """``looked``: tables that the function looks at, which stay as they are: rows by their keys."""
         self.asked = asked
         self.scope = asked.scope()
+        self.unstamped = ""  # a write through the client that bears no timestamp
         self.tallies = False  # the function tallies: its totals are of its changes, not of its rows
         self._function = function
         self._now_ms = START_MS
@@ -141,8 +143,35 @@ class Run:
 
     # --- calls ---------------------------------------------------------------------------------------
 
+    def _deliver_batch(self, row: bytes, cut: int | None) -> None:
+        """The changes of all rows that wait, beginning with ``row``: those of a row in their order."""
+        rows = [row, *(other for other in sorted(self._pending) if other != row)]
+        taken: list[_Pending] = []
+        for one in rows:
+            taken += list(self._pending[one])[: self.asked.batch - len(taken)]
+        changes = []
+        for pending in taken:
+            change = self._as_delivered(pending)
+            if not change.is_backfill or self.scope.holds(change.after):
+                changes.append(change)
+            pending.attempt += 1
+        if changes:
+            attempts = max(pending.attempt for pending in taken)
+            call = BatchCall(self, tuple(changes), cut if attempts <= _ATTEMPTS else None)
+            try:
+                call.run(self._function.call, wants_client=self._function.wants_client)
+            except (Died, Later):
+                self._ghosts.append(call.lost)
+                return
+            self._ghosts.append(call.stamped)
+        for pending in taken:
+            self._pending[pending.change.row].remove(pending)
+
     def _deliver(self, row: bytes, cut: int | None) -> None:
         if not self._pending[row]:
+            return
+        if self.asked.batch:
+            self._deliver_batch(row, cut)
             return
         pending = self._pending[row][0]
         change = self._as_delivered(pending)
@@ -189,12 +218,10 @@ class Call:
 
     def run(self, function: Callable[..., Any], *, wants_client: bool) -> None:
         """Died, Later; whatever the function raises."""
-        client = ModelClient(self._run.derived, self._write, self._read)
-        is_batch = bool(self._run.asked.batch)
-        asked: Any = (self._change,) if is_batch else self._change
+        client = ModelClient(self._run.derived, self._write_by_client, self._read)
         try:
-            found = function(asked, client) if wants_client else function(asked)
-            for effect in held(yielded(found, self._change, is_batch=is_batch), self.part):
+            found = function(self._change, client) if wants_client else function(self._change)
+            for effect in held(yielded(found, self._change, is_batch=False), self.part):
                 if effect is not HELD:
                     self._take(effect)
         except Later:
@@ -204,14 +231,23 @@ class Call:
             raise Died
 
     def _take(self, effect: Effect) -> None:
+        self._take_of(effect, self._change)
+
+    def _take_of(self, effect: Effect, change: Change) -> None:
         if effect[0] == CHECKPOINT:
             if self._left is None or self._left >= 0:
                 _, self.progress, self.part = effect
             return
         self._run.tallies |= effect[0] == TALLY
-        for write in _writes_of(effect, self._change, self._run.asked.name):
+        for write in _writes_of(effect, change, self._run.asked.name):
             self.stamped.append(write)
             self._write(write)
+
+    def _write_by_client(self, write: Write) -> None:
+        if write.at is None and write.amounts is None:
+            what = "deletes" if write.cells is None else "puts"
+            self._run.unstamped = f"{what} in row {printable(write.row)} of {printable(write.table)}"
+        self._write(write)
 
     def _write(self, write: Write) -> None:
         if self._step():
@@ -228,6 +264,27 @@ class Call:
             return True
         self._left -= 1
         return self._left >= 0
+
+
+class BatchCall(Call):
+    """A run with several changes: each effect bears the stamp of the change that it is yielded with."""
+
+    def __init__(self, run: Run, changes: tuple[Change, ...], cut: int | None) -> None:
+        super().__init__(run, changes[0], cut, 0)
+        self._changes = changes
+
+    def run(self, function: Callable[..., Any], *, wants_client: bool) -> None:
+        client = ModelClient(self._run.derived, self._write_by_client, self._read)
+        try:
+            found = function(self._changes, client) if wants_client else function(self._changes)
+            for pair in held_pairs(pairs_of(found, self._changes), self._changes):
+                if pair is not HELD and type(pair) is tuple:
+                    self._take_of(pair[1], pair[0])
+        except Later:
+            self.lost += self.stamped
+            raise
+        if self._left is not None and self._left < 0:
+            raise Died
 
 
 def yielded(found: Any, change: Change, *, is_batch: bool) -> Iterator[Effect]:

@@ -15,7 +15,7 @@ from columnar.model.trigger_scope import Scope
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.images import images_of
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
+from columnar.regions.region_reads import get_whole_row
 
 
 class Picture(NamedTuple):
@@ -33,7 +33,7 @@ def picture_of(region: Region, record: ChangeRecord, scope: Scope) -> Picture:
         for family, qualifiers in sorted(scope.images.items())
         if family in region.views
     ]
-    cells = get_row(region, record.row, ReadSpec(Projection(tuple(families))))
+    cells = get_whole_row(region, record.row, ReadSpec(Projection(tuple(families))))
     before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before}
     return Picture(
         {column: value for column, value in before.items() if scope.pictures(column)},

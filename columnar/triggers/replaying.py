@@ -67,6 +67,7 @@ def _back(region: Region, name: FollowerName, cursor: Cursor, wish: Replay) -> C
         start,
         tuple(one for one in cursor.open if one[0] <= start),
         tuple(one for one in cursor.progress if one.sequence <= start),
+        due=tuple(one for one in cursor.due if one[0] <= start),
     )
 
 

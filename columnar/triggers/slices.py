@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter, thread_time
 from typing import Any, Final, NamedTuple, cast
 
@@ -29,6 +29,7 @@ from columnar.triggers.api import (
     Later,
     TriggerFunction,
 )
+from columnar.triggers.frames import FRAME_BYTES
 from columnar.triggers.held_gifts import HELD, held, held_pairs
 from columnar.triggers.looked import looked_from
 from columnar.triggers.obstacles import obstacle_in
@@ -36,6 +37,7 @@ from columnar.triggers.obstacles import obstacle_in
 SLICE_EFFECTS: Final = 500
 SLICE_S: Final = 0.02
 EFFECT_BYTES: Final = 4 * 1024 * 1024  # of the effects of one slice, but for its last
+ONE_EFFECT_BYTES: Final = FRAME_BYTES // 4  # it is packed into a frame, with a slice of others
 ERROR_BYTES: Final = 16 * 1024
 WHAT: Final = 1  # places in an outcome
 OUTPUT: Final = 4
@@ -120,7 +122,7 @@ class Call:
             if taken.fill(self.effects, begun_s + SLICE_S):
                 what = "more"
         except Later as later:
-            what, error = "later", later.seconds
+            what, error = _put_off(later.seconds)
         except FailedChanges as named:
             what, error = self._named(named)
         except BaseException as raised:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
@@ -174,7 +176,7 @@ class _Slice:
                     return True
             elif effect is not HELD:  # there the slice may end
                 effects.append(self.effect_in(effect))
-                self.size_bytes += effect.size_bytes
+                self.size_bytes += _bounded(effect)
             if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
@@ -183,19 +185,23 @@ class _Slice:
         return held(yielded, self._part)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
-        """The effects that a function returned; anything else that it returns is ignored, as ever."""
-        if isinstance(found, Iterator):
-            return found
+        """The effects that a function returned: an iterable of them, or one.  TypeError: it returned anything else.
+
+        None and an empty collection are no effects.
+        """
+        if found is None:
+            return iter(())
         if isinstance(found, Effect):
             return iter((found,))
-        if isinstance(found, list | tuple) and any(isinstance(one, Effect) for one in found):
-            return iter(found)
-        return iter(())
+        if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+            raise _no_effects(found)
+        return iter(found)
 
     def effect_in(self, yielded: Any) -> Effect:
-        """TypeError: it is none."""
+        """TypeError: it is none, or too large."""
         if not isinstance(yielded, Effect):
-            raise TypeError(f"a trigger yields effects, as Put and Tally, not {yielded!r}"[:200])
+            what = f"a trigger yields effects, as Put and Tally, not {yielded!r}"
+            raise TypeError(f"{what[:160]} of type {type(yielded).__name__}")
         return yielded
 
     def keep_what_is_checked(self) -> None:
@@ -221,14 +227,15 @@ class _BatchSlice(_Slice):
                     return True
             elif pair is not HELD:
                 effects.append([self._place_of(pair), pair[1]])
-                self.size_bytes += pair[1].size_bytes
+                self.size_bytes += _bounded(pair[1])
             if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
 
     def _place_of(self, pair: Any) -> int:
         if type(pair) is not tuple or len(pair) != 2 or not isinstance(pair[1], Effect):
-            raise TypeError(f"a trigger with a batch yields (change, effect), not {pair!r}"[:200])
+            what = f"a trigger with a batch yields (change, effect), not {pair!r}"
+            raise TypeError(f"{what[:160]} of type {type(pair).__name__}")
         at = self._places.get(id(pair[0]))
         if at is None:
             raise TypeError(f"an effect is yielded with a change of its batch, not with {pair[0]!r}"[:200])
@@ -249,10 +256,32 @@ class _BatchSlice(_Slice):
         return held_pairs(yielded, self._changes)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
-        """A list, or a tuple, of anything is taken for pairs: ``fill`` says what is wrong with them."""
-        if isinstance(found, Iterator):
-            return found
-        return iter(found if isinstance(found, list | tuple) else ())
+        """An iterable of anything is taken for pairs: ``fill`` says what is wrong with them."""
+        if isinstance(found, Effect):
+            raise TypeError("a trigger with a batch returns pairs (change, effect), not an effect alone")
+        return super().effects_of(found)
+
+
+def _put_off(seconds: Any) -> tuple[str, str | float]:
+    """A subclass of ``Later`` may have set anything."""
+    if type(seconds) in (int, float) and 0 <= seconds <= Later.LONGEST_S:
+        return "later", float(seconds)
+    return "failed", f"a change is put off by 0 to {Later.LONGEST_S} s, not by {seconds!r}"[:200]
+
+
+def _no_effects(found: Any) -> TypeError:
+    what = f"a trigger returns effects, as Put and Tally, or nothing; not {found!r}"
+    return TypeError(f"{what[:160]} of type {type(found).__name__}")
+
+
+def _bounded(effect: Effect) -> int:
+    """Its size.  ValueError: a frame to the store would not hold it."""
+    size_bytes = effect.size_bytes
+    if size_bytes > ONE_EFFECT_BYTES:
+        raise ValueError(
+            f"one effect has {size_bytes} bytes, at most {ONE_EFFECT_BYTES} are taken as one step: yield several"
+        )
+    return size_bytes
 
 
 def effects_of(found: Any, batch: tuple[Change, ...] | None = None) -> Iterator[Effect]:
@@ -262,6 +291,14 @@ def effects_of(found: Any, batch: tuple[Change, ...] | None = None) -> Iterator[
     """
     taken = _Slice() if batch is None else _BatchSlice(batch)
     return map(taken.effect_in, taken.effects_of(found))
+
+
+def pairs_of(found: Any, batch: tuple[Change, ...]) -> Iterator[Any]:
+    """The pairs that a function with a batch returned, and its barriers, each as a worker takes it.  TypeError."""
+    taken = _BatchSlice(batch)
+    for pair in taken.effects_of(found):
+        taken.effect_in(pair)
+        yield pair
 
 
 def _ended(yielded: Iterator[Any]) -> Iterator[Any]:

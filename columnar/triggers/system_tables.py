@@ -87,7 +87,7 @@ class SystemTables:
         def read() -> Any:
             served = self.access.table(table.encode())
             spec = ReadSpec(projection(served.schema, ()))
-            return self._reads.row(served, row, spec, lambda _row, cells: bool(cells))
+            return self._reads.has_cells(served, row, spec)
 
         try:
             return bool(await _answered(read))

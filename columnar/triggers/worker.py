@@ -4,6 +4,9 @@ The store starts the process with one end of a socket pair.  When the socket clo
 with calls running: the store delivers them again.  The worker does not end a call that hangs (a thread cannot be
 killed): the store kills the process.
 
+The worker leads a process group, and processes that functions start end with it.  A copy of the worker that a function
+makes by ``os.fork`` answers nothing (``forked``).
+
 The output of functions is caught per call, bounded by OUTPUT_BYTES.  The process runs at a lower priority than the
 store, so that foreground requests go first (promise 9), and a function that takes all memory ends it, not the store.
 """
@@ -27,6 +30,7 @@ from typing import Any, Final, TextIO, cast
 from columnar.client import Connection
 from columnar.log_lines import complain
 from columnar.model.effect import Effect
+from columnar.triggers.forked import ForkedCopies
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.fresh_source import forget
 from columnar.triggers.obstacles import NotLoaded
@@ -83,11 +87,13 @@ class Worker:
         self._frames = Frames()
         self._sending = threading.Lock()
         self._output = _CaughtOutput()
+        self._copies = ForkedCopies(link)
 
     def serve(self) -> None:
         """Run what frames ask for until the store closes the socket."""
         sys.stdout = sys.stderr = cast(TextIO, self._output)
         sys.setswitchinterval(SWITCH_S)
+        self._copies.watch()
         self.tell("ready", 0)
         Threads(self).serve()
 
@@ -117,6 +123,10 @@ class Worker:
     def run(self, call: Call, hand: Hand) -> list[Any]:
         self._output.begin()
         outcome = call.run(partial(self._loaded, call), partial(self._connected, hand))
+        if self._copies.is_copy:
+            self._copies.end_copy()
+        if self._copies.were_made:
+            self._copies.collect()
         outcome[OUTPUT] = self._output.take()
         if call.is_going_on:
             self._resting[call.id] = call
@@ -233,8 +243,15 @@ def main() -> None:
         Worker(link, given.host, given.port, frozenset(given.modules.split(",")), given.socket).serve()
     except BaseException:  # noqa: BLE001 - the process ends, whether anybody reads why or not
         complain(traceback.format_exc())
-        os._exit(1)
-    os._exit(0)  # calls may be running; the store delivers them again
+        end_group(1)
+    end_group(0)  # calls may be running; the store delivers them again
+
+
+def end_group(status: int) -> None:
+    """End this process, and those that functions have started, if it leads their group."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(status)
 
 
 if __name__ == "__main__":

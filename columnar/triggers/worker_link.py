@@ -11,6 +11,7 @@ ends later is started again soon: that its calls were at fault is for the feeder
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -19,6 +20,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from columnar.faults import FAULTS, surviving
 from columnar.triggers.frames import Frames, pack
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ _log = logging.getLogger(__name__)
 FIRST_RESTART_PAUSE_S: Final = 0.05
 LONGEST_RESTART_PAUSE_S: Final = 10.0
 STOP_GRACE_S: Final = 2.0
+START_S: Final = 60.0  # from its start until it is ready: some 0.3 s on an idle machine
+LOOP: Final = "the link of a trigger worker"
 _STDERR: Final = 2
 
 
@@ -70,6 +74,7 @@ class WorkerLink(asyncio.Protocol):
         self._pause_s = 0.0
         self._restart: asyncio.TimerHandle | None = None
         self._connecting: asyncio.Future[Any] | None = None
+        self._late: asyncio.TimerHandle | None = None  # until it is ready
 
     @property
     def is_up(self) -> bool:
@@ -92,10 +97,16 @@ class WorkerLink(asyncio.Protocol):
             # Its standard output is our standard error: ours is for the one line that says we are ready.
             command = [*self._command, "--link", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno(), *self._inherited], stdin=subprocess.DEVNULL, stdout=_STDERR
+                command,
+                pass_fds=[theirs.fileno(), *self._inherited],
+                stdin=subprocess.DEVNULL,
+                stdout=_STDERR,
+                process_group=0,  # so that what functions start ends with it
             )
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, no worker would ever be started again
             ours.close()
+            if not isinstance(error, OSError):
+                FAULTS.met(LOOP, error)
             self._starting = False
             self._lengthen_pause()
             _log.error("the trigger worker cannot be started, again in %.1f s: %s", self._pause_s, error)
@@ -106,6 +117,22 @@ class WorkerLink(asyncio.Protocol):
         ours.setblocking(False)
         self._frames = Frames()
         self._connecting = asyncio.ensure_future(asyncio.get_running_loop().create_connection(lambda: self, sock=ours))
+        self._connecting.add_done_callback(self._connected)
+        self._late = asyncio.get_running_loop().call_later(START_S, self._starts_late)
+
+    def _connected(self, connecting: asyncio.Future[Any]) -> None:
+        if connecting.cancelled() or (error := connecting.exception()) is None:
+            return
+        FAULTS.met(LOOP, error)
+        self._starting = False
+        self._reap()
+        self._lengthen_pause()
+        self.want()
+
+    def _starts_late(self) -> None:
+        """A process that never says that it is ready would be waited for for ever."""
+        _log.error("the trigger worker is not ready after %.0f s: it is ended", START_S)
+        self.kill()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not closed here, whatever has happened: uvloop's owns the socket's descriptor only after this turn,
@@ -120,6 +147,7 @@ class WorkerLink(asyncio.Protocol):
                     self._listener.answered(frame)
                 elif not self._ready:
                     self._ready = True
+                    self._is_not_late()
                     self._pause_s = 0.0
                     _log.debug("trigger worker is process %s", self.process_id)
                     self._listener.worker_ready()
@@ -129,15 +157,23 @@ class WorkerLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         was_ready = self._ready
+        self._is_not_late()
         self._transport = None
         self._ready = self._dying = False
-        how = self._reap()
+        how = "it is not known how it ended"
+        with surviving(LOOP):
+            how = self._reap()
         if was_ready:
             self._pause_s = FIRST_RESTART_PAUSE_S
         else:
             self._lengthen_pause()
         if not self._closing:
             self._listener.worker_gone(how)
+
+    def _is_not_late(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     def _lengthen_pause(self) -> None:
         self._pause_s = min(LONGEST_RESTART_PAUSE_S, max(FIRST_RESTART_PAUSE_S, self._pause_s * 2))
@@ -147,7 +183,7 @@ class WorkerLink(asyncio.Protocol):
         process, self._process = self._process, None
         if process is None:
             return "it was never started"
-        process.kill()
+        _kill_group(process)
         status = process.wait()  # a killed process ends at once
         return f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
@@ -159,13 +195,14 @@ class WorkerLink(asyncio.Protocol):
         """End the process now; ``worker_gone`` follows."""
         if self._process is not None and self._transport is not None:
             self._dying = True  # nothing more is sent to it
-            os.kill(self._process.pid, signal.SIGKILL)
+            _kill_group(self._process)
             # A process that it forked may hold the other end open: do not wait for that one to end.
             self._transport.abort()
 
     async def close(self) -> None:
         """Calls in flight are not waited for: they will be delivered again."""
         self._closing = True
+        self._is_not_late()
         if self._restart is not None:
             self._restart.cancel()
         if self._connecting is not None:
@@ -179,7 +216,14 @@ class WorkerLink(asyncio.Protocol):
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     try:
-        process.wait(STOP_GRACE_S)
+        process.wait(STOP_GRACE_S)  # it ends with all that its functions have started
     except subprocess.TimeoutExpired:
-        process.kill()
+        _kill_group(process)
         process.wait()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill it and what its functions have started.  Once it was waited for, its number may be another's."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

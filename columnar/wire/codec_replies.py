@@ -27,7 +27,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
-from columnar.storage.stored_cells import VALUE_AT, PackedRows, StoredCells, StoredRows
+from columnar.storage.stored_cells import VALUE_AT, PackedCells, PackedRows, StoredCells, StoredRows
 
 CellOut = tuple[bytes, int]  # value, timestamp
 ColumnOut = tuple[bytes, bytes, int]  # column, value, timestamp
@@ -65,10 +65,21 @@ _MAP_HEAD: Final = b"\x0d\x00\x02\x0b\x0c"
 _SORTED_HEAD: Final = b"\x0f\x00\x03\x0c"
 
 
-def cells_success(cells: Iterable[CellOut]) -> bytes:
+def cells_success(cells: Iterable[CellOut] | PackedCells) -> bytes:
     """The whole result struct of a method that returns ``list<TCell>``."""
+    if isinstance(cells, PackedCells):
+        return b"".join((_LIST_SUCCESS, _U32(cells.cell_count), *cells.pieces, b"\x00"))
     packed = [_VALUE(11, 1, len(value)) + value + _TIMESTAMP(10, 2, timestamp, 0) for value, timestamp in cells]
     return b"".join((_LIST_SUCCESS, _U32(len(packed)), *packed, b"\x00"))
+
+
+def packed_cells(cells: Iterable[CellOut]) -> bytes:
+    """A part of the list, in binary."""
+    return b"".join([_VALUE(11, 1, len(value)) + value + _TIMESTAMP(10, 2, stamp, 0) for value, stamp in cells])
+
+
+def compact_packed_cells(cells: Iterable[CellOut]) -> bytes:
+    return b"".join([b"\x18%b%b%b" % (varint(len(value)), value, _stamp(timestamp)) for value, timestamp in cells])
 
 
 def rows_success(result: RowList) -> bytes:
@@ -222,7 +233,9 @@ def struct_list(count: int) -> bytes:
     return _STRUCT_LIST[count] if count < 15 else b"\xfc" + varint(count)
 
 
-def compact_cells_success(cells: Iterable[CellOut]) -> bytes:
+def compact_cells_success(cells: Iterable[CellOut] | PackedCells) -> bytes:
+    if isinstance(cells, PackedCells):
+        return b"".join((b"\x09\x00", struct_list(cells.cell_count), *cells.pieces, b"\x00"))
     packed = [b"\x18%b%b%b" % (varint(len(value)), value, _stamp(timestamp)) for value, timestamp in cells]
     return b"\x09\x00%b%b\x00" % (struct_list(len(packed)), b"".join(packed))
 

@@ -56,7 +56,9 @@ class Results(NamedTuple):
     results: Sequence[Result | PackedRows]  # packed: by the server that owns the rows
 
 
-def result_success(result: Result) -> bytes:
+def result_success(result: Result | PackedRows) -> bytes:
+    if isinstance(result, PackedRows):
+        return b"".join((b"\x0c\x00\x00", result.data, b"\x00"))
     parts: list[bytes] = [b"\x0c\x00\x00"]
     _pack(parts, result)
     parts.append(b"\x00")
@@ -109,7 +111,9 @@ def _packed_names(column: bytes) -> bytes:
     return b"%b%b%b%b" % (_STRING(11, 1, len(family)), family, _STRING(11, 2, len(qualifier)), qualifier)
 
 
-def compact_result_success(result: Result) -> bytes:
+def compact_result_success(result: Result | PackedRows) -> bytes:
+    if isinstance(result, PackedRows):
+        return b"".join((b"\x0c\x00", result.data, b"\x00"))
     parts: list[bytes] = [b"\x0c\x00"]
     _pack_compact(parts, result)
     parts.append(b"\x00")

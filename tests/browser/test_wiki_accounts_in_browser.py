@@ -92,3 +92,19 @@ def test_pages_of_accounts_fit_a_phone(open_page: Any, server: WikiServer) -> No
     for path in ("/-/settings", "/-/sessions", "/-/account", "/-/logout"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+
+
+def test_a_field_of_another_form_is_not_left_behind_unnoticed(open_page: Any) -> None:
+    page = open_page()
+    register(page)
+    page.goto("/-/settings")
+    page.fill("[name=password]", "another horse battery")
+    page.check("[name=theme][value=dark]")
+    page.click("main button.primary")
+    assert "You changed “New password” too" in page.inner_text(".doubt")
+    assert page.locator("html[data-theme]").count() == 0
+    page.click("main button.primary")
+    page.wait_for_selector("html[data-theme=dark]")
+    page.check("[name=theme][value=light]")
+    page.click("main button.primary")
+    page.wait_for_selector("html[data-theme=light]")

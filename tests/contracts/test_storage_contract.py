@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from columnar.errors import DamagedData, HostError
-from columnar.storage.api import Engine, Store, StoreClosed
+from columnar.storage.api import PAIR_COST, Engine, Store, StoreClosed
 from columnar.storage.rocks import RocksEngine
 from tests.support.store_contents import SPACES, contents, gather, put
 
@@ -183,6 +183,10 @@ def test_any_batches_equal_a_dictionary(
         inside = sorted((k, v) for k, v in expected.items() if low <= k < high)
         assert list(store.scan(space, low, high)) == store.range(space, low, high) == inside
         assert list(store.scan_back(space, low, high)) == inside[::-1]
+        cost = sum(PAIR_COST + len(value) for _, value in inside)
+        assert store.range_within(space, low, high, cost) == inside
+        if inside:
+            assert store.range_within(space, low, high, cost - PAIR_COST - len(inside[-1][1]) - 1) is None
     store.close()
 
 

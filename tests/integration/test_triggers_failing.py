@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +140,46 @@ def test_a_call_of_a_removed_trigger_still_ends_by_its_timeout(serving: Serving,
         lambda: any(call.consumer.registration.name == "ghost" for call in feeder.common.main.calls.values())
     ):
         assert time.monotonic() < deadline_s
+
+
+@pytest.mark.parametrize("order", [b"comes back", b"stays", b"program"])
+def test_a_process_that_a_function_starts_disturbs_nobody_and_ends_with_the_worker(
+    serving: Serving, connection: Connection, order: bytes
+) -> None:
+    """A copy of the worker would answer for it, within its frames."""
+    name = "forks-" + order.decode().replace(" ", "-")
+    connection.create_table(name, {"f": {}})
+    if b"forked" not in connection.tables():
+        connection.create_table("forked", {"f": {}})
+    connection.triggers.add(name, name.encode(), f"{MODULE}:forks", [b"f"], attempts=1)
+    table = connection.table(name.encode())
+    for n in range(5):
+        table.put(b"%s-%d" % (name.encode(), n), {b"f:do": order})
+    assert connection.triggers.wait(name)
+    (status,) = (one for one in connection.triggers.list() if one.name == name)
+    assert (status.dead_letters, status.last_error) == (0, "")
+    assert len(list(connection.table("forked").scan(row_prefix=name.encode()))) == 5
+    link = serving.store.serving.keeper.feeder.common.main.link
+    worker = link.process_id
+    if order == b"comes back":
+        table.put(name.encode() + b"-last", {b"f:do": order})
+        assert connection.triggers.wait(name)
+        while len(processes_of(worker)) > 3:  # copies that end just now
+            table.put(name.encode() + b"-last", {b"f:do": order})
+            assert connection.triggers.wait(name)
+    else:
+        assert len(processes_of(worker)) == 6
+    group = processes_of(worker)
+    serving.do(link.kill)
+    while any(Path(f"/proc/{one}").exists() for one in group):  # killed at once, and gone when the system says so
+        time.sleep(0.01)
+
+
+def processes_of(group: int) -> list[int]:
+    """The processes of a group."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            if os.getpgid(int(folder.name)) == group:
+                found.append(int(folder.name))
+    return found

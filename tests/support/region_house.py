@@ -18,7 +18,7 @@ from columnar.operations.table_operations import TableOperations
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import FoundRows, ScanRow
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
+from columnar.regions.region_reads import get_whole_row
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
@@ -69,7 +69,7 @@ class House:
         await self.put(row, Put(family, qualifier, value))
 
     def row(self, row: bytes, *columns: bytes) -> list[tuple[bytes, bytes, int]]:
-        return list(get_row(self.region(row), row, self.read(*columns)))
+        return list(get_whole_row(self.region(row), row, self.read(*columns)))
 
     def read(self, *columns: bytes) -> ReadSpec:
         return ReadSpec(projection(self.served.schema, columns))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -148,3 +149,13 @@ def gives(change: Change) -> Iterator[Effect]:
         yield Contribute("authors", old, None)
     if author is not None:
         yield Contribute("authors", author, {b"n:pages": 1, b"n:bytes": int(size)}, {b"f:size": size}, order=size)
+
+
+def forks(change: Change) -> Iterator[Effect]:
+    """``fork``: f:do says what the copy of the process does: it comes back, it stays, or it is a program."""
+    order = change.now.get(b"f:do", b"")
+    if order == b"program":
+        subprocess.Popen(["sleep", "600"])
+    elif os.fork() == 0 and order == b"stays":
+        threading.Event().wait()
+    yield Put("forked", change.row, {b"f:v": b"1"})

@@ -37,6 +37,13 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
         for _ in range(3):
             yield Put("out", change.row, {b"f:a": bytes(EFFECT_BYTES)})
 
+    def huge(change: Change) -> Iterator[Effect]:
+        value = bytes(9 << 20)
+        yield Put("out", change.row, {b"f:%d" % number: value for number in range(10)})
+
+    def returns_numbers(_change: Change) -> list[int]:
+        return [1, 2]
+
     def in_steps(change: Change) -> Iterator[Effect]:
         yield Barrier()
         yield Put("out", change.row, {b"f:a": b"1"})

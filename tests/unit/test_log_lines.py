@@ -56,7 +56,7 @@ def pipe() -> Iterator[Pipe]:
 
 def test_lines_come_whole_and_in_order(pipe: Pipe) -> None:
     for number in range(300):
-        pipe.queue.put(f"{number:05}")
+        pipe.queue.write_line(f"{number:05}")
         if number % 100 == 99:
             assert pipe.queue.flush(WAIT_S)
     assert pipe.read(300 * 6).split() == [b"%05d" % number for number in range(300)]
@@ -66,14 +66,14 @@ def test_lines_come_whole_and_in_order(pipe: Pipe) -> None:
 def test_a_stalled_reader_stalls_nobody_and_lost_lines_are_counted(pipe: Pipe) -> None:
     filled = pipe.fill()
     for _ in range(1_000):
-        pipe.queue.put("a" * 99)  # 100 bytes with its end: 20 of them have room
+        pipe.queue.write_line("a" * 99)  # 100 bytes with its end: 20 of them have room
     assert pipe.queue.dropped == 980
     assert not pipe.queue.flush(0.01)
     pipe.read(filled)
     assert pipe.queue.flush(WAIT_S)
     assert pipe.read(20 * 100) == (b"a" * 99 + b"\n") * 20
-    pipe.queue.put("the next one")
-    pipe.queue.put("and one more")
+    pipe.queue.write_line("the next one")
+    pipe.queue.write_line("and one more")
     assert pipe.queue.flush(WAIT_S)
     expected = b"(980 lines dropped: nobody read them) the next one\nand one more\n"
     assert pipe.read(len(expected)) == expected
@@ -87,7 +87,7 @@ def test_a_long_line_is_cut(pipe: Pipe) -> None:
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(pipe.read(len(expected))))
     reader.start()
-    queue.put("b" * size)
+    queue.write_line("b" * size)
     reader.join(WAIT_S)
     assert found == [expected]
 
@@ -100,9 +100,9 @@ def test_a_reader_that_has_gone_costs_the_line_alone() -> None:
         raise OSError(errno.EPIPE, "nobody")
 
     queue = LineQueue(1, write=write)
-    queue.put("one")
+    queue.write_line("one")
     assert queue.flush(WAIT_S)
-    queue.put("two")
+    queue.write_line("two")
     assert queue.flush(WAIT_S)
     assert (tries, queue.dropped) == ([b"one\n", b"two\n"], 2)
 
@@ -110,7 +110,7 @@ def test_a_reader_that_has_gone_costs_the_line_alone() -> None:
 def test_a_descriptor_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
     filled = pipe.fill()
     os.set_blocking(pipe.writing, False)
-    pipe.queue.put("late")
+    pipe.queue.write_line("late")
     assert not pipe.queue.flush(0.01)
     pipe.read(filled)
     assert pipe.read(5) == b"late\n"
@@ -118,14 +118,14 @@ def test_a_descriptor_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
 
 def test_a_forked_child_writes_its_own_lines(pipe: Pipe) -> None:
     """The thread stays with the parent, and with it perhaps the lock."""
-    pipe.queue.put("parent")
+    pipe.queue.write_line("parent")
     assert pipe.queue.flush(WAIT_S)
     child = os.fork()
     if child == 0:
         status = 1
         try:
             pipe.queue.begin_again()
-            pipe.queue.put("child")
+            pipe.queue.write_line("child")
             status = 0 if pipe.queue.flush(WAIT_S) else 2
         finally:
             os._exit(status)
@@ -159,6 +159,6 @@ def test_the_log_writes_a_line_for_each_record_and_survives_one_that_cannot_be_w
 def test_a_signal_handler_may_log_while_a_line_is_put(pipe: Pipe) -> None:
     """The lock is reentrant: a handler runs in the thread that holds it."""
     with pipe.queue._changed:
-        pipe.queue.put("inner")
+        pipe.queue.write_line("inner")
     assert pipe.queue.flush(WAIT_S)
     assert pipe.read(6) == b"inner\n"

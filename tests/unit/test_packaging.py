@@ -140,6 +140,18 @@ def test_without_a_compiler_the_wheel_is_pure(source: Path) -> None:
     assert not any("_compiled" in name for name in zipfile.ZipFile(wheel).namelist())
 
 
+def test_an_editable_install_is_a_path_which_type_checkers_follow(source: Path) -> None:
+    build = "import sys; from setuptools import build_meta; build_meta.build_editable(sys.argv[1])"
+    environment = os.environ | {compiled.SWITCH: "no"}
+    command = [sys.executable, "-c", build, str(source.parent)]
+    subprocess.run(command, cwd=source, env=environment, check=True, capture_output=True)
+    (wheel,) = source.parent.glob("*editable*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        (path,) = [name for name in opened.namelist() if name.endswith(".pth")]
+        assert opened.read(path).decode().split() == [str(source)]
+        assert not any(name.endswith(".py") for name in opened.namelist()), "a finder: mypy does not run it"
+
+
 def test_a_wheel_with_compiled_modules_is_of_this_platform(source: Path) -> None:
     """What compiles is put in its place; ``python -m tests.first_minutes --wheel`` has the real one."""
     (source / "columnar" / "compiling.py").write_text(COMPILES)

@@ -21,6 +21,7 @@ from wikka_port.importer import Importer, ImportSummary
 
 _SETTLE_S = 600.0  # for the triggers, at the end
 _NAMED = 20  # lines
+_MISMATCHES = 5  # of them
 
 
 @click.command("import")
@@ -143,7 +144,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
 
 
 def _named(summary: ImportSummary) -> list[str]:
-    """What the person who imports should look at, the most serious first."""
+    """Lines on what should be looked at, the most serious first."""
     counts, stored = summary.counts, summary.stored
     of_pages = (
         (stored.busy, "saved or moved meanwhile: import again"),
@@ -152,12 +153,8 @@ def _named(summary: ImportSummary) -> list[str]:
     )
     said = [f"{name}: {what}" for names, what in of_pages for name in sorted(names)]
     written_here = [f"{name}: written here" for name in sorted(stored.kept)]
-    return [
-        *counts.refused,
-        *stored.too_big,
-        *counts.mismatched,
-        *said,
-        *counts.cut,
-        *counts.look_alikes,
-        *written_here,
-    ]
+    differing = counts.mismatched[:_MISMATCHES]
+    if counts.mismatches > len(differing):
+        differing.append(f"and {counts.mismatches - len(differing):,} other texts that are not as the dump says")
+    ours = [*counts.cut, *counts.look_alikes, *written_here]
+    return [*counts.refused, *stored.too_big, *said, *differing, *ours]

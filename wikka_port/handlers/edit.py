@@ -203,5 +203,5 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
     autolink = page.autolink if page else True
     preview = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
     changed = other_person(site, draft)
-    values = {"problem": changed, "sign_in": draft.signed_as} if changed else {}
+    values: dict[str, Any] = {"problem": changed, "sign_in": draft.signed_as} if changed else {}
     return edit_form(site, request, name, draft, preview=preview, **values)

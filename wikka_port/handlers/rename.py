@@ -65,9 +65,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
         if not {"subpages", "links"} & request.form.keys():
             return redirect(page_path(new))
         log.warning("the links to %s were not rewritten: %s", move.source, away)
-        message = _(NOT_ALONG, name=move.target)
-        values = {"title": _("Renamed, and not all that goes along"), "message": message, "back": page_url(new)}
-        return site.html("error.html", status=503, **values)
+        title, message = _("Renamed, and not all that goes along"), _(NOT_ALONG, name=move.target)
+        return site.html("error.html", status=503, title=title, message=message, back=page_url(new))
     return redirect(site_path("moves", job=last) if last else page_path(new))
 
 

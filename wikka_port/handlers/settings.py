@@ -39,7 +39,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
             return _password(site, request, account)
         if what == "mail":
             return _mail(site, request, account)
-        given = {"dblclick": "", **request.form.to_dict()}
+        given = {"dblclick": "", **request.form}
         site.accounts.directory.set_settings(account, checked_settings(given, account.settings))
         return redirect(site_path("settings", saved=1))
     except Unsuitable as unsuitable:
@@ -78,7 +78,8 @@ def _form(
     typed = request.form if problem else {}
     looks = {field.name: getattr(account.settings, field.name) for field in fields(account.settings)}
     if typed.get("do") == "looks":
-        looks |= {"dblclick": False, **typed}
+        numbers = {field for field in ("changes", "revisions") if not typed.get(field, "").strip().isdecimal()}
+        looks |= {"dblclick": False, **{field: value for field, value in typed.items() if field not in numbers}}
     return form_page(
         site,
         request,

@@ -24,7 +24,7 @@ from typing import Final
 
 from wikka_port.markup.mediawiki_inline import heading_of, inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, link_name
-from wikka_port.markup.mediawiki_pieces import JOIN, Draft, clean, code_block, literal, mono, unescape
+from wikka_port.markup.mediawiki_pieces import JOIN, MARK_RUN, Draft, clean, code_block, literal, mono, unescape
 from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
 from wikka_port.markup.mediawiki_templates import hidden_table
@@ -148,7 +148,7 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
             paragraph.clear()
 
     while index < len(lines):
-        line = lines[index]
+        line = lines[index] = _without_nothing(draft, lines[index])
         if OPENING.match(line):
             end = table_end(lines, index)
             made: list[_Block] = [("paragraph", table(draft, lines[index:end]))]
@@ -188,6 +188,14 @@ def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
             others = [block for block in blocks[:at] if not _PICTURE.match(block[1])]
             return [*others, blocks[at], *pictures, *blocks[at + 1 :]]
     return blocks
+
+
+def _without_nothing(draft: Draft, line: str) -> str:
+    """A line whose table begins behind marks of nothing, without these."""
+    if not line.startswith("\x02") or "{|" not in line:
+        return line
+    rest = MARK_RUN.sub("", line, count=1)
+    return rest if OPENING.match(rest) and not draft.edges(line[: len(line) - len(rest)])[0].strip() else line
 
 
 def _line_block(draft: Draft, line: str, *, is_indented: bool) -> list[_Block] | None:

@@ -8,6 +8,7 @@ Knows nothing of links and templates, which are marks by now, and of lists, tabl
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from wikka_port.markup.mediawiki_pieces import (
     JOIN,
     Draft,
     collapse,
-    entities,
+    escape,
     escape_between,
+    is_open,
     joins,
     literal,
+    may_go_on,
     unescape,
 )
 
@@ -51,6 +54,9 @@ _LAYOUT_TAGS: Final = (
     "wbr languages tvar caption dl dd dt references"
 )
 _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
+# What a browser begins a new line or cell with: the words on its two sides are not one.
+_APART_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
+_APART: Final = frozenset(_APART_TAGS.split())
 BREAK: Final = "---"
 _LEVELS: Final = 6  # of headings
 _SWITCH: Final = re.compile(r"__[^\W\d_a-z]{3,40}__")
@@ -63,8 +69,10 @@ _STYLE_OF_RUN: Final = {2: ("//",), 3: ("**",), 5: ("**", "//")}
 
 def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
     """``text`` holds no line break; the answer neither."""
-    line = _Line(draft, cell=cell)
     matches = list(_TOKEN.finditer(text))
+    if not matches:
+        return collapse(escape(unescape(text), cell=cell)).strip(" ")
+    line = _Line(draft, cell=cell)
     runs = _quote_runs([match["quotes"] for match in matches if match["quotes"]])
     end = 0
     for match in matches:
@@ -107,6 +115,11 @@ def plain_label(draft: Draft, text: str) -> str:
     """What stands in a label, where our markup reads no markup."""
     text = _TOKEN.sub(_label_token, text)
     return collapse(unescape(draft.plain(text))).strip()
+
+
+def _as_html(text: str) -> str:
+    """Text of the author within embedded HTML, without any double quote."""
+    return html.escape(unescape(text), quote=False).replace('"', "&quot;")
 
 
 def _label_token(match: re.Match[str]) -> str:
@@ -188,10 +201,10 @@ class _Line:
             self._markup(self._external(url, ""))
             self.text(match["bare"][len(url) :])
         elif match["small"]:
-            name, content = match["small"].lower(), unescape(match["content"]).replace("''", "")
+            name, content = match["small"].lower(), self._small(match["content"])
             self._draft.converted["html"] += 1
             if content.strip():
-                self._markup(f'""<{name}>{entities(content)}</{name}>""')
+                self._markup(f'""<{name}>{content}</{name}>""')
         elif match["tag"]:
             self._tag(match)
         else:
@@ -211,12 +224,31 @@ class _Line:
             self._markup(f" {BREAK} ")
         elif name in _LAYOUT:
             self._draft.unconverted[f"html <{name}>"] += not closing
-            if name in ("tr", "li") and not closing and self._parts:
+            if name in ("tr", "li", "dt", "dd") and not closing and self._parts and self._parts[-1][1].strip():
                 self._markup(f" {BREAK} ")
-            elif name in ("blockquote", "div", "p", "td", "th"):
+            elif name in _APART:
                 self.text(" ")
         else:
             self.text(match[0])
+
+    def _small(self, content: str) -> str:
+        """Make HTML of the content of a tag that we embed as HTML: its addresses are links, its emphasis goes."""
+        out: list[str] = []
+        end = 0
+        for match in _TOKEN.finditer(content):
+            url = match["url"] or match["bare"]
+            if url is None and match["quotes"] is None:
+                continue
+            out.append(_as_html(content[end : match.start()]))
+            end = match.end()
+            if url is None:
+                continue
+            url = unescape(url)
+            label = _as_html(plain_label(self._draft, match["label"] or "") or url)
+            is_link = _LINKABLE.match(url) and len(url) <= URL_CHARS_MAX
+            self._draft.converted["external link"] += 1
+            out.append(f"<a href='{html.escape(url)}'>{label}</a>" if is_link else label)
+        return "".join((*out, _as_html(content[end:])))
 
     def _external(self, url: str, label: str) -> str:
         self._draft.converted["external link"] += 1
@@ -234,24 +266,34 @@ class _Line:
         while self._open:
             self._end(self._open.pop())
         runs = self._runs()
-        edges = [
-            (run.text[:EDGE_CHARS], run.text[-EDGE_CHARS:]) if run.is_text else self._draft.edges(run.text)
-            for run in runs
-        ]
         out: list[str] = []
         for position, run in enumerate(runs):
-            before, after = edges[max(position - EDGE_CHARS, 0) : position], edges[position + 1 :][:EDGE_CHARS]
             if run.is_text:
-                left = _collected([tail for _, tail in before], last=True)
-                right = _collected([head for head, _ in after], last=False)
-                out.append(escape_between(left, run.text, right, cell=self._cell, marks=run.empty))
+                before = self._around(runs, position, -1) if may_go_on(run.text) else ""
+                after = self._around(runs, position, 1) if is_open(run.text) else ""
+                out.append(escape_between(before, run.text, after, cell=self._cell, marks=run.empty))
                 continue
-            # Our own markup is made to stand side by side; what is in a mark may be the author's.
-            is_mark = position > 0 and "\x02" in (runs[position - 1].text[-1:].replace("\x03", "\x02"), run.text[0])
-            if is_mark and not runs[position - 1].is_text and joins(before[-1][1], edges[position][0]):
+            if position and not runs[position - 1].is_text and self._join(runs[position - 1].text, run.text):
                 out.append(JOIN)
             out += (*(mark for _, mark in run.empty), run.text)
         return collapse("".join(out)).strip(" ")
+
+    def _join(self, before: str, after: str) -> bool:
+        """Our own markup is made to stand side by side; what is in a mark may be the author's."""
+        if before[-1] != "\x03" and after[0] != "\x02":
+            return False
+        return joins(self._draft.edges(before)[1], self._draft.edges(after)[0])
+
+    def _around(self, runs: list[_Run], position: int, step: int) -> str:
+        """EDGE_CHARS of what stands before the run (``step`` -1), or behind it."""
+        found = ""
+        position += step
+        while 0 <= position < len(runs) and len(found) < EDGE_CHARS:
+            run = runs[position]
+            head, tail = (run.text[:EDGE_CHARS], run.text[-EDGE_CHARS:]) if run.is_text else self._draft.edges(run.text)
+            found = found + head if step > 0 else tail + found
+            position += step
+        return found[:EDGE_CHARS] if step > 0 else found[-EDGE_CHARS:]
 
     def _runs(self) -> list[_Run]:
         """Neighbouring texts as one: what a tag stood between, or a mark of nothing, may be a pair now."""
@@ -278,13 +320,3 @@ class _Run:
     is_text: bool
     text: str
     empty: list[tuple[int, str]]  # marks of nothing, and before which character they stand
-
-
-def _collected(parts: list[str], *, last: bool) -> str:
-    """EDGE_CHARS of what stands together there."""
-    found = ""
-    for part in reversed(parts) if last else parts:
-        found = part + found if last else found + part
-        if len(found) >= EDGE_CHARS:
-            break
-    return found[-EDGE_CHARS:] if last else found[:EDGE_CHARS]

@@ -34,6 +34,7 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
     head = unescape(head)
     if _URL.match(head.strip()):
         return _address(draft, head, label, trail)
+    head, label = _subpage(draft, head, label)
     target = draft.dialect.target(head)
     if target is None:
         return None
@@ -48,6 +49,16 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
         draft.unconverted["interlanguage link"] += 1
         return Piece(trail, trail, block=trail)
     return _labelled(draft, target, head, label, trail)
+
+
+def _subpage(draft: Draft, head: str, label: str | None) -> tuple[str, str | None]:
+    """``[[/sub]]`` names a page below this one, where MediaWiki has subpages; ``[[/sub/]]`` shows no strokes."""
+    if not head.lstrip().startswith("/") or not draft.dialect.has_subpages(draft.title):
+        return head, label
+    name = head.strip()
+    bare = name.rstrip("/")
+    shown = bare.removeprefix("/") if bare != name else name
+    return draft.title + bare, shown if label is None else label
 
 
 def _address(draft: Draft, head: str, label: str | None, trail: str) -> Piece:

@@ -27,6 +27,7 @@ from wikka_port.markup.mediawiki_titles import Dialect
 
 PLAIN_CHARS_MAX: Final = 500  # of a label; bounds what nested labels can add up to
 MARK: Final = re.compile("\x02([0-9]{1,9})\x03")
+MARK_RUN: Final = re.compile("(?:\x02[0-9]{1,9}\x03[ \t]*+)++")
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ENTITY: Final = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -44,6 +45,8 @@ _CELL_DANGER: Final = re.compile(
  | \|+""",
     re.VERBOSE,
 )
+_SIGNS: Final = frozenset("*/_#%'+£¥@\"{}[]=<>`|^-~:c&;")
+_OPEN_END: Final = re.compile(r"(?:[^\s\w.,;()!?]|_)\S*\Z|\|.\Z")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _REACH: Final = 4  # characters of markup before its last one
 EDGE_CHARS: Final = 40  # of a neighbour: longer than whatever two texts can make together
@@ -195,6 +198,8 @@ def escape_between(
 
     ``marks`` of nothing are put where they stood, by the number of characters before them, and part no pair.
     """
+    if not before and not after and not marks:
+        return escape(text, cell=cell)
     joined, start, end = before + text + after, len(before), len(before) + len(text)
     out: list[str] = []
     position, waiting = start, deque(marks)
@@ -223,8 +228,18 @@ def escape_between(
     return "".join(out)
 
 
+def may_go_on(text: str) -> bool:
+    """Whether what stands before ``text`` could be markup together with its begin."""
+    return text[:1] in _SIGNS or text[1:2] in ("|", ":")
+
+
+def is_open(text: str) -> bool:
+    """Whether the end of ``text`` could be markup together with what stands behind it."""
+    return _OPEN_END.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
+
+
 def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:
-    """Where markup ends that begins before ``border``; at most there: none reaches beyond it."""
+    """Find the end of markup that begins before ``border``; ``border``: none reaches beyond it."""
     found = (danger.match(joined, begin) for begin in range(max(border - _REACH, 0), border))
     return max((match.end() for match in found if match is not None), default=border)
 
@@ -246,7 +261,7 @@ def apart(text: str) -> str:
 
 
 def cell_text(draft: Draft, text: str) -> str:
-    """What stands in a cell: its begin is not read as attributes of the cell."""
+    """Guard ``text`` as the content of a cell: its begin is not read as attributes of the cell."""
     return draft.guarded(text) if draft.edges(text)[0][:1] in ("(", "{") else text
 
 

@@ -29,7 +29,7 @@ _LISTINGS: Final = ("source", "syntaxhighlight")
 _FORMULAS: Final = ("math", "chem", "ce")
 _DATA: Final = (
     *("timeline", "score", "graph", "templatedata", "templatestyles", "mapframe", "maplink", "hiero"),
-    *("inputbox", "imagemap", "categorytree", "indicator", "charinsert"),
+    *("inputbox", "imagemap", "categorytree", "indicator", "charinsert", "pagequality", "pages"),
 )
 TAGS: Final = ("nowiki", "pre", "gallery", *_LISTINGS, *_FORMULAS, *_DATA)
 

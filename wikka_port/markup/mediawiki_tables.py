@@ -19,6 +19,7 @@ OPENING: Final = re.compile(r"[ \t:*#;]*\{\|")
 SPAN_MAX: Final = 1000  # what browsers take
 
 _SPAN: Final = re.compile(r"""(colspan|rowspan)\s*=\s*["']?\s*([0-9]{1,4})""", re.IGNORECASE)
+_ATTRIBUTES: Final = re.compile(r"""\s*+(?:[A-Za-z-]{2,20}\s*+=\s*+(?:"[^"|]*+"|'[^'|]*+'|[^\s"'|\x02]++)\s*+)++""")
 _PREFIX: Final = re.compile(r"[*#:;]+")
 
 
@@ -63,26 +64,26 @@ def table(draft: Draft, lines: list[str]) -> str:
         elif depth and text.startswith("|}"):
             depth -= 1
         elif depth:
-            _flatten(made, text)
+            _flatten(draft, made, text)
         else:
-            _line(made, text, is_indented=line[:1] in (" ", "\t"))
+            _line(draft, made, text, is_indented=line[:1] in (" ", "\t"))
     rows = [_row(draft, row) for row in made.rows if row]
     if made.caption is not None:
         rows.insert(0, f"|?|{_content(draft, made.caption.lines)}||")
     return "\n".join(rows)
 
 
-def _flatten(made: _Table, text: str) -> None:
+def _flatten(draft: Draft, made: _Table, text: str) -> None:
     """A line of a table in the table: its cells as text."""
     if made.open is None or text.startswith("|-"):
         return
     if text[:1] in ("|", "!"):
         cells = text.lstrip("|!+").replace("!!", "||").split("||")
-        text = " · ".join(_split_attributes(cell)[1].strip() for cell in cells)
+        text = " · ".join(_split_attributes(draft, cell)[1].strip() for cell in cells)
     made.open.lines += ["", text]
 
 
-def _line(made: _Table, text: str, *, is_indented: bool) -> None:
+def _line(draft: Draft, made: _Table, text: str, *, is_indented: bool) -> None:
     if text.startswith("|}"):
         rest = text[2:].strip()
         if rest:  # what stands behind the end would be lost
@@ -92,13 +93,13 @@ def _line(made: _Table, text: str, *, is_indented: bool) -> None:
         made.rows.append([])
         made.open = None
     elif text.startswith("|+"):
-        attributes, content = _split_attributes(text[2:])
+        attributes, content = _split_attributes(draft, text[2:])
         made.caption = made.open = _Cell(False, attributes, [content])
     elif text[:1] in ("|", "!"):
         header = text[0] == "!"
         body = text[1:].replace("!!", "||") if header else text[1:]
         for cell in body.split("||"):
-            attributes, content = _split_attributes(cell)
+            attributes, content = _split_attributes(draft, cell)
             made.open = _Cell(header, attributes, [content])
             made.rows[-1].append(made.open)
     elif made.open is not None:
@@ -108,10 +109,22 @@ def _line(made: _Table, text: str, *, is_indented: bool) -> None:
         made.rows[-1].append(made.open)
 
 
-def _split_attributes(cell: str) -> tuple[str, str]:
-    """``attributes | content``; the bar of a link or a template is inside a mark by now."""
+def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
+    """``attributes | content``; the bar of a link or a template is inside a mark by now.
+
+    A template that shows nothing may have brought the bar: attributes before it are some all the same.
+    """
     attributes, bar, content = cell.partition("|")
-    return (attributes, content) if bar else ("", cell)
+    if bar:
+        return attributes, content
+    found = _ATTRIBUTES.match(cell)
+    if (
+        found is not None
+        and cell[found.end() : found.end() + 1] == "\x02"
+        and not draft.edges(cell[found.end() :])[0].strip()
+    ):
+        return found[0], cell[found.end() :]
+    return "", cell
 
 
 def _row(draft: Draft, cells: list[_Cell]) -> str:

@@ -39,6 +39,7 @@ CANONICAL: Final[Mapping[str, int]] = {
     "Category": 14,
     "Category talk": 15,
 }
+_WITH_SUBPAGES: Final = frozenset({2, 4, 8, 10, 12})  # and all pages of talk; $wgNamespacesWithSubpages
 _SISTER_WIKIS: Final = (
     "w wikipedia wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage "
     "c commons m meta mw mediawikiwiki d wikidata species wikispecies foundation phab bugzilla doi iarchive "
@@ -94,6 +95,12 @@ class Dialect:
     def is_plain_prefix(self, prefix: str) -> bool:
         """Whether ``prefix:`` is a namespace here and no other wiki's name elsewhere."""
         return prefix.lower() in self.numbers and prefix.lower() not in _SISTERS | {"mediawiki", "wikka"}
+
+    def has_subpages(self, title: str) -> bool:
+        """Whether a page of that title may have pages below it, as MediaWiki is delivered."""
+        prefix, colon, _rest = title.partition(":")
+        number = self.numbers.get(prefix.strip().lower(), 0) if colon else 0
+        return number % 2 == 1 or number in _WITH_SUBPAGES
 
     def title(self, text: str) -> str:
         """The title as the dump writes it: blanks, capital letter, the namespace by its own name."""

@@ -62,9 +62,9 @@ def test_steps_of_any_size_give_every_row_once(cells: Any, max_rows: int, max_ce
     place: bytes | None = b""
     walked = read = 0
     while place is not None:
-        step, before, row_cells = PlainStep(), len(found), 0
-        items = store.scan(SPACE, place, None)
-        step.take(store, VIEW, items, SPEC, NOW_MS, found, before + max_rows, max_cells, max_bytes)
+        before, row_cells = len(found), 0
+        step = PlainStep(store, VIEW, SPEC, NOW_MS, found, (before + max_rows, max_cells, max_bytes))
+        step.take(store.scan(SPACE, place, None))
         rows = list(found)
         assert found.size_bytes == sum(size_of(row) for row in rows)
         assert len(found) == len(rows) <= before + max_rows
@@ -88,8 +88,7 @@ def test_large_rows_are_packed_block_by_block_to_the_same_reply() -> None:
     for max_rows in (3, 5, 12, 99):
         found, packed = FoundRows(), FoundRows(map_rows)
         for each in (found, packed):
-            items = store.scan(SPACE, b"", None)
-            PlainStep().take(store, VIEW, items, SPEC, NOW_MS, each, max_rows, 1_000, 1 << 30)
+            PlainStep(store, VIEW, SPEC, NOW_MS, each, (max_rows, 1_000, 1 << 30)).take(store.scan(SPACE, b"", None))
         assert (found.count, found.size_bytes) == (packed.count, packed.size_bytes)
         assert found.count == min(max_rows, 12)
         assert reply(Protocol.BINARY, 1, RowList(packed.blocks)) == reply(Protocol.BINARY, 1, RowList(found.blocks))

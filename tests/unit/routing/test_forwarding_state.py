@@ -78,6 +78,31 @@ def test_a_broken_link_after_sending() -> None:
     assert write.route_changed(TAKEN, 1) == ()
 
 
+@BOTH
+def test_a_region_that_moves_is_served_by_its_source_until_that_refuses(is_write: bool) -> None:
+    """The next owner's row is on disk before the source pauses, flushes and closes, which may take a minute."""
+    queued = ForwardedCall(HERE, is_write, 0)
+    assert queued.begin(MOVING, 0) == (Do.SEND,)
+    assert queued.server == S1
+    assert queued.route_changed(MOVING, 1) == ()
+    queued.written()
+    assert queued.elsewhere(MOVING, 2) == (Do.SEND,), "at once"
+    assert queued.server == S2
+    queued.written()
+    assert queued.elsewhere(MOVING, 3) == (Do.WAIT,), "it has not been told yet"
+    assert queued.route_changed(replace(MOVING, source=None), 4) == (Do.WAIT,)
+    assert queued.woke(replace(MOVING, source=None), 3 + 2 * FIRST_PAUSE_MS) == (Do.SEND,)
+    assert queued.server == S2
+
+
+def test_a_gateway_that_gets_a_region_asks_its_source_meanwhile() -> None:
+    call = ForwardedCall(S2, True, 0)
+    assert call.begin(MOVING, 0) == (Do.SEND,)
+    assert call.server == S1
+    call.written()
+    assert call.elsewhere(MOVING, 1) == (Do.SERVE_HERE,)
+
+
 def test_a_read_under_which_two_owners_ended_is_refused() -> None:
     """It may be what ended them: a third one would end, too."""
     read = sent(False)
@@ -139,7 +164,7 @@ def test_the_same_owner_at_a_higher_epoch_still_answers() -> None:
 
 @BOTH
 def test_a_call_in_the_queue_of_a_link_goes_to_a_later_owner(is_write: bool) -> None:
-    for route in (MOVING, TAKEN, Route(RegionInfo("t", 9), S2, 1)):
+    for route in (TAKEN, Route(RegionInfo("t", 9), S2, 1)):
         call = ForwardedCall(HERE, is_write, 0)
         call.begin(OLD, 0)
         assert call.route_changed(OLD, 1) == ()

@@ -47,6 +47,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "TooManyHops": (16, 16),
     "RegionElsewhere": ("t", "0123456789abcdef"),
     "FolderInUse": ("folder", "me"),
+    "RowTooBig": (b"r\xff", 5),
     "FilterTooExpensive": (b"r\xff", b"ValueFilter(=, 'regexstring:x')", "it takes too long"),
     "ServersEnded": ("t", b"r\xff", "s1.3"),
 }

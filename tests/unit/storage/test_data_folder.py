@@ -162,3 +162,15 @@ def test_a_store_that_lives_is_not_waited_for(tmp_path: Path, monkeypatch: pytes
         DataFolder.locked(str(tmp_path))
     folder.close()
     assert pauses == []
+
+
+def test_a_new_folder_is_its_users_alone(tmp_path: Path) -> None:
+    """Also one that was made beforehand, and with it the folders above the files; a folder that is in use stays."""
+    made = tmp_path / "made"
+    made.mkdir(mode=0o755)
+    for folder in (made, tmp_path / "deep" / "new"):
+        DataFolder.locked(str(folder)).close()
+        assert folder.stat().st_mode & 0o777 == 0o700
+    made.chmod(0o750)  # by its operator
+    DataFolder.locked(str(made)).close()
+    assert made.stat().st_mode & 0o777 == 0o750

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 import pytest
 
 from columnar.flows import applier as appliers
 from columnar.flows import log_upkeep
-from columnar.flows.delivery_state import unpack_cursor
+from columnar.flows.delivery_state import Cursor, Progress, pack_cursor, unpack_cursor
 from columnar.flows.fair_share import FairShare
 from columnar.model.effect import Tally
 from columnar.model.mutation import Put
@@ -18,6 +19,7 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE
+from columnar.regions.change_record import Sequence
 from columnar.regions.region_reads import get_row
 from columnar.regions.tables import ServedTable
 from columnar.triggers import lane as lanes
@@ -629,3 +631,49 @@ async def test_a_call_whose_module_is_not_imported_in_time_is_ended(bench: Bench
             if bench.main.kills:
                 break
         assert bench.main.kills == 1
+
+
+@on_bench()
+async def test_a_change_that_asked_to_come_again_later_is_not_called_before_after_a_restart(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    await bench.put(b"a", b"b")
+    calls = {row: call_id for call_id, _, row in bench.main.take()}
+    did(bench, calls[b"a"], "later", error=3_600.0)
+    did(bench, calls[b"b"])
+    for _ in range(3):
+        await bench.restart()
+        bench.region(b"a")
+        await bench.put(b"c")
+        ((call_id, _, row),) = bench.main.take()
+        assert row == b"c", "the row that waits is not called"
+        did(bench, call_id)
+        await bench.settle()
+        (consumer,) = bench.feeder.consumers_of("t")
+        assert consumer.state.parked_count == 1
+        due_s = consumer.state.next_due_s()
+        assert due_s is not None
+        assert 3_500 < due_s - asyncio.get_running_loop().time() <= 3_600
+        consumer.state.check()
+
+
+@on_bench()
+async def test_a_change_whose_time_has_come_while_the_store_was_down_is_called_at_once(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    await bench.put(b"a")
+    ((call_id, _, _),) = bench.main.take()
+    did(bench, call_id, "later", error=3_600.0)
+    with pytest.MonkeyPatch.context() as patch:
+        now_s = time.time()
+        patch.setattr(time, "time", lambda: now_s + 4_000)
+        await bench.restart()
+        bench.region(b"a")
+        ((frame),) = await until_sent(bench, "run")
+    assert (frame[1][0][4][0][1], frame[1][0][4][0][7]) == (b"a", 1), "nor was that an attempt"
+    did(bench, frame[1][0][0])
+    assert await bench.keeper.wait("t", "", 10.0)
+
+
+def test_cursors_keep_when_changes_come_again() -> None:
+    one, two = Sequence(7, 2, 299), Sequence(7, 2, 300)
+    cursor = Cursor(two, ((one, 1), (two, 0)), (Progress(one, b"half", 3),), b"kept", ((one, 1_800_000_000_000),))
+    assert unpack_cursor(pack_cursor(cursor)) == cursor

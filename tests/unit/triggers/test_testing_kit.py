@@ -201,6 +201,33 @@ def test_classic_mistakes_are_found_and_shown_in_few_events(function: Callable[.
     assert 0 < len(events) <= most, str(caught.value)
 
 
+@pytest.mark.parametrize("seeds", [1, 20, 200])
+def test_a_write_through_the_client_without_the_stamp_is_found_however_few_histories(seeds: int) -> None:
+    with pytest.raises(AssertionError, match="does not converge"):
+        assert_converges(stamped_by_the_clock, {"pages": {"m:tags": [b"a", b"a,b", b"b,c"]}}, seeds=seeds)
+
+
+@on("pages", columns=["m:tags"], before=True, batch=10)
+def last_of_each_row(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
+    for change in {one.row: one for one in changes}.values():
+        for effect in tags(change):
+            yield change, effect
+
+
+@on("pages", columns=["m:tags"], before=True, batch=10)
+def stamped_as_the_first(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
+    for change in changes:
+        for effect in tags(change):
+            yield changes[0], effect
+
+
+@pytest.mark.parametrize("function", [last_of_each_row, stamped_as_the_first])
+def test_batches_of_several_changes_are_tried(function: Callable[..., Any]) -> None:
+    """With batches of one change both do what is right."""
+    with pytest.raises(AssertionError, match=r"is left over|is missing"):
+        assert_converges(function, {"pages": {"m:tags": [b"a", b"a,b", b"b,c"]}})
+
+
 def test_a_failure_reads_as_a_story() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_converges(nothing_removed, {"pages": {"m:tags": [b"x", b"y"]}}, rows=[b"a"])
@@ -309,11 +336,29 @@ def test_the_kit_takes_what_a_worker_takes(function: Callable[..., Any]) -> None
     assert_converges(function, TAGS, SEEDS)
 
 
-def test_anything_else_that_a_function_returns_is_ignored() -> None:
-    def counts(change: Change) -> list[int]:
-        return [len(change.row)]
+PUT = Put("out", b"r", {b"f:a": b"1"})
 
-    assert effects_of(counts) == []
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        ([5], "int"), (5, "int"), (True, "bool"), ("text", "str"), (b"bytes", "bytes"), ({b"a": PUT}, "dict"),
+        ([("change", PUT)], "tuple"), ([(PUT for _ in range(3))], "generator"), ([None], "NoneType"),
+        (object(), "object"),
+        ([PUT, "text"], "str"),
+    ],
+)  # fmt: skip
+def test_what_a_function_returns_that_is_no_effect_is_an_error_with_its_type(found: Any, kind: str) -> None:
+    with pytest.raises(TypeError, match=f"effects.* of type {kind}$"):
+        effects_of(lambda _change: found)
+
+
+@pytest.mark.parametrize(
+    ("found", "effects"),
+    [(None, []), ([], []), (PUT, [PUT]), ((PUT,), [PUT]), ({1: PUT}.values(), [PUT]), (iter([PUT]), [PUT])],
+)
+def test_any_iterable_of_effects_is_taken(found: Any, effects: list[Effect]) -> None:
+    assert effects_of(lambda _change: found) == effects
 
 
 def of_no_column(_change: Change) -> Iterator[Effect]:

@@ -232,7 +232,9 @@ def test_large_effects_make_short_slices(start: Callable[[], Store]) -> None:
 @pytest.mark.parametrize(
     ("function", "what", "error"),
     [
-        ("wrong", "failed", "yields effects, as Put and Tally, not 'text'"),
+        ("wrong", "failed", "yields effects, as Put and Tally, not 'text' of type str"),
+        ("returns_numbers", "failed", "yields effects, as Put and Tally, not 1 of type int"),
+        ("huge", "failed", "one effect has 94371871 bytes, at most 67108864 are taken as one step: yield several"),
         ("later", "later", 2.5),
         ("looks", "failed", "change.now is not read for this trigger"),
     ],
@@ -265,6 +267,9 @@ def no_more_enter() -> bool:
 @pytest.mark.parametrize("function", ["waits", "waits_with_client"])
 def test_calls_that_block_hold_up_nobody_and_the_store_hears_of_them(start: Callable[[], Store], function: str) -> None:
     store = start()
+    assert store.call(8, "one")[:2] == [8, "done"]
+    assert store.began == [8], "the first call of a function says that its import is over"
+    store.began.clear()
     for number in range(4):
         store.send(number, function)
     entered(4)

@@ -21,6 +21,54 @@ from columnar.shell.values import Values
 KNOWN = {*main.list_commands(None), "where", "move", "assign", "unassign", "balance", "balancer"}  # type: ignore[attr-defined]
 
 
+# Commands with the name of a word of HBase's shell.  Such a command is what the word does when it is typed bare or with
+# one argument (``drop 't'``), so it has to mean the same; all else goes through VERBS.
+SAME_NAME = {
+    "alter", "append", "assign", "compact", "count", "create", "describe", "disable", "drop", "enable", "flush", "get",
+    "incr", "move", "put", "scan", "split", "status", "truncate", "unassign",
+}  # fmt: skip
+# ... and those that do not: why a bare word may be ours all the same.
+OTHER_MEANING = {
+    "balancer": "bare it says how the switch is, and its answer names balance",
+    "delete": "HBase's has a comma and at least three arguments, so it is never taken for ours",
+    "snapshot": "HBase's has a comma and two arguments",
+}
+# Words of HBase 2.6's shell that are in neither VERBS nor ANSWERS: no command of ours may take one of them unnoticed.
+OTHER_WORDS = {
+    "add_labels", "alter_namespace", "append_peer_exclude_namespaces", "append_peer_namespaces",
+    "catalogjanitor_enabled", "catalogjanitor_switch", "cleaner_chore_enabled", "cleaner_chore_switch",
+    "clear_auths", "clear_block_cache", "clear_compaction_queues", "clear_deadservers", "clear_slowlog_responses",
+    "close_region", "compact_rs", "compaction_state", "compaction_switch", "describe_namespace",
+    "disable_exceed_throttle_quota", "disable_peer", "disable_rpc_throttle", "disable_table_replication",
+    "enable_exceed_throttle_quota", "enable_peer", "enable_rpc_throttle", "flush_master_store", "get_auths",
+    "get_balancer_decisions", "get_balancer_rejections", "get_largelog_responses", "get_namespace_rsgroup",
+    "get_peer_config", "get_rsgroup", "get_server_rsgroup", "get_slowlog_responses", "get_table",
+    "get_table_rsgroup", "hbck_chore_run", "is_in_maintenance_mode", "list_deadservers",
+    "list_decommissioned_regionservers", "list_disabled_tables", "list_enabled_tables", "list_labels",
+    "list_liveservers", "list_namespace", "list_peer_configs", "list_quota_snapshots", "list_quota_table_sizes",
+    "list_rsgroups", "list_security_capabilities", "list_snapshot_sizes", "list_unknownservers",
+    "normalizer_enabled", "normalizer_switch", "recommission_regionserver", "regioninfo", "remove_peer",
+    "remove_rsgroup", "remove_servers_rsgroup", "set_auths", "set_visibility", "show_peer_tableCFs",
+    "splitormerge_enabled", "splitormerge_switch", "stop_master", "trace", "truncate_region", "update_all_config",
+    "update_config", "update_peer_config", "user_permission", "wal_roll_all",
+}  # fmt: skip
+
+
+def test_no_command_takes_a_word_of_hbases_shell_unnoticed() -> None:
+    """``exists 't'`` becomes ``describe`` until somebody makes a command ``exists``, which would take it over."""
+    commands = set(main.list_commands(None))  # type: ignore[attr-defined]
+    words = VERBS.keys() | ANSWERS.keys() | OTHER_WORDS
+    assert commands & words == SAME_NAME | OTHER_MEANING.keys()
+    for word in SAME_NAME & VERBS.keys():
+        assert VERBS[word].form.split()[0] == word, f"{word} is a command of ours, and HBase's becomes another one"
+
+
+@pytest.mark.parametrize("word", sorted(VERBS.keys() | ANSWERS.keys()))
+def test_a_word_is_hbases_unless_a_command_is_named_so(word: str) -> None:
+    commands = set(main.list_commands(None))  # type: ignore[attr-defined]
+    assert (ours(f"{word} 't'") is None) == (word in commands and word != "status"), "HBase's status takes a text"
+
+
 def ours(text: str, known: set[str] = KNOWN) -> Ours | Answer | None:
     (statement,), reader = statements_of(text)
     assert not reader.is_open

@@ -297,3 +297,15 @@ def test_the_strip_shows_size_load_and_owner() -> None:
     assert [one.label for one in strip] == ["s1", "s9", ""]
     assert [(one.server, one.regions) for one in legend_of(looks, servers)] == [("s1", 1), ("s9", 1), ("nobody", 1)]
     assert strip_of([], servers) == []
+
+
+def test_a_server_that_is_busy_in_one_step_is_on_every_page(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = visit.cluster.facts
+    busy = next(iter(visit.cluster.cluster.servers))
+    monkeypatch.setattr(
+        visit.cluster, "facts", lambda one: replace(facts(one), busy_ms=12_300) if one == busy else facts(one)
+    )
+    said = f"server {busy} is busy in one step for 12 s: its requests wait"
+    assert said in visit.text("/servers")
+    assert visit("/health").startswith(f"ok\n{said}"), "rows of others are served"
+    assert f'columnar_server_busy_seconds{{server="{busy.name}"}} 12.3' in visit("/metrics")

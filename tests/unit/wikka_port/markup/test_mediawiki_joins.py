@@ -54,6 +54,9 @@ SOMETHING: Final = {
     "star": "{{nowrap|x*}}",
     "plus": "{{nowrap|+}}",
     "percent": "{{nowrap|%}}",
+    "underscore": "{{nowrap|_}}",
+    "ampersand": "{{nowrap|&}}",
+    "bar": "{{nowrap|{{!}}}}",
     "quote": '{{nowrap|"}}',
     "quoted": '{{lang|fr|"x"}}',
     "slash": "{{nowrap|/}}",
@@ -72,6 +75,9 @@ SHOWN: Final = {
     "star": "x*",
     "plus": "+",
     "percent": "%",
+    "underscore": "_",
+    "ampersand": "&",
+    "bar": "|",
     "quote": '"',
     "quoted": '"x"',
     "slash": "/",
@@ -109,6 +115,8 @@ def is_clear(mark: str, thing: str, place: str) -> bool:
     if "|" in mark and place in _BAR_ENDS:
         return False
     if (place in _IN_BRACES and set(mark) & set("={}")) or (place in _IN_BRACES and "=" in thing):
+        return False
+    if "{{!}}" in thing and place in _BAR_ENDS:
         return False
     if "{" in thing and set(mark) & set("{}"):
         return False
@@ -161,10 +169,10 @@ def failures(place: str, kinds: Iterable[str], chosen: Callable[[], bool]) -> li
 
 def holds(place: str, left: str, thing: str, right: str, shown: str, blank: str) -> bool:
     begin = "BEGIN" if blank else "BEGIN."
-    there, here = (f"{blank}{left}{between}{right}{blank}" for between in (thing, shown))
+    there, here = f"{blank}{left}{thing}{right}{blank}", f"{html.unescape(left)}{shown}{html.unescape(right)}"
     text = PLACES[place].format(f"{begin}{there}MIDDLE{there}END")
     page = render(parse(converted(f"{text}\n\n== H ==\n''it''\n"), autolink=False), existing=set())
-    return without_blanks(html.unescape(f"{begin}{here}MIDDLE{here}END")) in words(page) and "<em>it</em>" in page
+    return without_blanks(f"{begin}{here}MIDDLE{here}END") in words(page) and "<em>it</em>" in page
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -160,7 +160,7 @@ def test_a_setting_that_cannot_be_kept_is_refused_and_none_of_the_others_counts(
     fields = {**ada.form("/-/settings"), "do": "looks", "theme": "dark", "dblclick": "1", field: typed}
     answer = ada.post("/-/settings", fields)
     assert (answer.status_code, said in answer.text) == (400, True)
-    assert f'value="{typed}"' in answer.text
+    assert (f'value="{typed}"' in answer.text) == (typed != "many"), "browsers show no words in a field of numbers"
     assert 'value="dark" checked' in answer.text
     assert 'data-theme="dark"' not in ada.get("/-/settings").text
 

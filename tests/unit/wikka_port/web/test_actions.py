@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.wiki_client import WikiClient
+from wikka_port import rendering
 from wikka_port.actions import ACTIONS
 from wikka_port.actions.not_here import LEFT_OUT, NOT_HERE, REPLACED, TO_COME
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
 from wikka_port.limits import INCLUDED_CHARS_MAX
+from wikka_port.markup.leaves import INLINE_ACTIONS
 from wikka_port.rights.rules import PageRights, Privilege
 
 PAGES = Path(__file__).parents[4] / "docs" / "wiki.md"
@@ -111,6 +114,10 @@ REFUSED = {
 
 @pytest.fixture
 def web() -> WikiClient:
+    return made()
+
+
+def made() -> WikiClient:
     client = WikiClient()
     client.wiki.save("Member", "[[Page]]", author="Ada", base=0)
     client.wiki.save("Member", "[[Cat]] [[Page]]", author="Ada", base=1)
@@ -142,7 +149,9 @@ def test_every_action_has_a_case() -> None:
 
 
 def table(title: str) -> dict[str, tuple[str, str]]:
-    part = PAGES.read_text().partition(f"\n{title}: ")[2].partition("\n\nActions: ")[0].partition("\n## ")[0]
+    part = PAGES.read_text().partition(f"\n{title}: ")[2]
+    for end in ("\n\nActions: ", "\n\nOwn actions: ", "\n## "):
+        part = part.partition(end)[0]
     return {name: (state, said) for name, state, said in ROW.findall(part)}
 
 
@@ -150,12 +159,55 @@ def test_the_table_of_actions_is_what_there_is() -> None:
     rows = table("Actions")
     assert len(rows) == 97
     by_state = {state: {name for name, row in rows.items() if row[0] == state} for state, _ in rows.values()}
-    assert by_state["there"] == ACTIONS.keys() | OWN
+    own = table("Own actions")
+    assert not own.keys() & rows.keys(), "WikkaWiki has an action of that name"
+    assert {state for state, _ in own.values()} <= {"there"}
+    assert by_state["there"] | own.keys() == ACTIONS.keys() | OWN
     assert by_state["to come"] == TO_COME.keys()
     assert by_state["replaced by"] == REPLACED.keys()
     assert by_state["left out"] == LEFT_OUT.keys()
     assert all(said for state, said in rows.values() if state != "there")
     assert not NOT_HERE.keys() & ACTIONS.keys()
+
+
+def test_an_action_of_the_wikis_own_has_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page = tmp_path / "wiki.md"
+    text = PAGES.read_text()
+    begin = text.index("Own actions: ")
+    row = "Own actions: 1.\n\n| action | here | |\n|---|---|---|\n| `moonphase` | there | of today |\n"
+    page.write_text(text[:begin] + row + text[text.index("\n## ", begin) :])
+    monkeypatch.setattr("tests.unit.wikka_port.web.test_actions.PAGES", page)
+    assert table("Own actions") == {"moonphase": ("there", "of today")}
+    with pytest.raises(AssertionError):
+        test_the_table_of_actions_is_what_there_is()
+    monkeypatch.setattr("tests.unit.wikka_port.web.test_actions.ACTIONS", {**ACTIONS, "moonphase": None})
+    test_the_table_of_actions_is_what_there_is()
+
+
+BLOCK = re.compile(r"<(?:p|div|ul|ol|dl|table|form|section|nav|aside|pre|figure|details|blockquote|h[1-6])\b")
+
+
+def test_inline_actions_are_actions_whose_html_stands_within_a_line() -> None:
+    """An action is in INLINE_ACTIONS if and only if it returns no block."""
+    assert ACTIONS.keys() | NOT_HERE.keys() >= INLINE_ACTIONS, "a name that no action has"
+    blocks: dict[str, set[bool]] = {}
+
+    def noting(name: str, run: Any) -> Any:
+        def noted(call: Any) -> str:
+            html = run(call)
+            if html:
+                blocks.setdefault(name, set()).add(BLOCK.search(html) is not None)
+            return str(html)
+
+        return noted
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rendering, "ACTIONS", {name: noting(name, run) for name, run in ACTIONS.items()})
+        for typed in SHOWN:
+            shown(made(), typed)
+    inline = {name for name, kinds in blocks.items() if kinds == {False}}
+    assert {name for name, kinds in blocks.items() if True in kinds} & INLINE_ACTIONS == set()
+    assert inline - INLINE_ACTIONS == set(), "words within a line, which would stand in a paragraph of their own"
 
 
 def test_the_table_of_handlers_is_what_there_is() -> None:

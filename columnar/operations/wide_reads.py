@@ -1,0 +1,256 @@
+"""Rows that cost more than one step: read and made into their part of a reply over many steps, others in between.
+
+``read_wide`` brings the row to a sink, piece by piece.  If the region is closed meanwhile, the row is read anew from
+its beginning, at the region that holds it then; the sink begins anew, too.
+
+    Packed      bytes of the reply
+    Listed      cells, for what must see all of them
+    Filtered    through a filter, whose cost is unknown: its steps end by time
+    First       whether there is any cell
+
+Invariant: what a sink holds is at most ``limits.ROW_BYTES``, or its own bound.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+from typing import Any, Final, Protocol
+
+from columnar.errors import FilterTooExpensive, RequestTooBig, RowTooBig
+from columnar.limits import ROW_BYTES, STEP_S
+from columnar.model.bounded_search import PatternTimeout
+from columnar.model.cell import Cell
+from columnar.model.filters import Filter, FilteredRow
+from columnar.model.read import FamilyCut, ReadSpec
+from columnar.operations.access import TableAccess
+from columnar.operations.packing import pieces_of
+from columnar.regions.found_rows import size_of
+from columnar.regions.patience import patiently
+from columnar.regions.region import Region
+from columnar.regions.row_reader import STEP_COST, Cells, WireCell
+from columnar.regions.wide_row import ReadingEnded, WideRow
+from columnar.routing.row_forms import ReplyForm
+from columnar.storage.api import PAIR_COST
+from columnar.storage.stored_cells import PackedCells, PackedRows
+from columnar.turns import HasGone
+
+_FILTERED_COST: Final = 50 * PAIR_COST  # of a piece that goes through a filter
+
+
+class Sink(Protocol):
+    cost: int  # of a piece
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def begin(self) -> None:
+        """The row is read from its beginning."""
+
+    def take(self, cells: Cells) -> bool:
+        """Take the next cells; True: no more are wanted.  Errors of the call."""
+
+
+async def read_wide(
+    access: TableAccess,
+    table: bytes,
+    row: bytes,
+    spec: ReadSpec,
+    sink: Sink,
+    ticket: int,
+    has_gone: HasGone,
+    *,
+    all_versions: bool = False,
+    before_bytes: int = 0,
+) -> asyncio.Future[None] | None:
+    """Bring the row to ``sink``; the fsync that a reply about it must wait for.  ClientGone, RegionElsewhere.
+
+    ``ticket``: of ``access.gathering``, of a call that holds ``before_bytes`` beside the sink.
+    """
+
+    def begun() -> tuple[Region, WideRow]:
+        served = access.table(table)
+        for family, _ in spec.projection.families:
+            served.schema.family(family)  # the table may have been made anew
+        region = access.region_for(served, row)
+        return region, WideRow.begun(region, row, spec, all_versions=all_versions)
+
+    while True:
+        region, reading = await patiently(begun, has_gone)
+        barrier = region.barrier(row)
+        sink.begin()
+        try:
+            while not reading.is_done:
+                await access.gathering.turn(ticket, before_bytes + sink.size_bytes)
+                if _step(reading, sink):
+                    break
+            return barrier
+        except ReadingEnded:
+            continue
+        finally:
+            reading.end()
+
+
+def _step(reading: WideRow, sink: Sink) -> bool:
+    """Pieces for one turn; True: no more are wanted."""
+    ends = perf_counter() + STEP_S
+    while not reading.is_done:
+        if sink.take(reading.take(sink.cost)):
+            return True
+        if perf_counter() >= ends:
+            return False
+    return False
+
+
+def _check_size(row: bytes, size_bytes: int, bound: int) -> None:
+    if size_bytes <= bound:
+        return
+    if bound < ROW_BYTES:
+        raise RequestTooBig(f"the rows asked for have over {bound} bytes; ask for fewer, or scan")
+    raise RowTooBig(row, bound)
+
+
+class Packed:
+    """The row as bytes of a reply; None of a row without cells."""
+
+    def __init__(self, row: bytes, form: ReplyForm, cut: tuple[int, int] | None = None, bound: int = ROW_BYTES) -> None:
+        """``cut``: as for ``cut_by_family``; ``bound``: of its bytes."""
+        self.cost = STEP_COST
+        self._row = row
+        self._form = form
+        self._cut = cut
+        self._bound = bound
+        self.begin()
+
+    def begin(self) -> None:
+        self._pieces = pieces_of(self._form)
+        self._cutting = FamilyCut(*self._cut) if self._cut is not None else None
+
+    @property
+    def size_bytes(self) -> int:
+        return self._pieces.size_bytes
+
+    def take(self, cells: Cells) -> bool:
+        self._pieces.add(cells if self._cutting is None else self._cutting.cut(cells))
+        _check_size(self._row, self._pieces.size_bytes, self._bound)
+        return False
+
+    def result(self) -> PackedRows | None:
+        return self._pieces.row(self._row) if self._pieces.cells else None
+
+
+class PackedValues:
+    """Value and timestamp of each cell, as ``list<TCell>``."""
+
+    def __init__(self, row: bytes, pack: Any) -> None:
+        """``pack``: ``codec_replies.packed_cells`` or its compact sister."""
+        self.cost = STEP_COST
+        self._row = row
+        self._pack = pack
+        self.begin()
+
+    def begin(self) -> None:
+        self._pieces: list[bytes] = []
+        self._count = self.size_bytes = 0
+
+    def take(self, cells: Cells) -> bool:
+        packed: bytes = self._pack([(value, timestamp) for _, value, timestamp in cells])
+        self._pieces.append(packed)
+        self._count += len(cells)
+        self.size_bytes += len(packed)
+        _check_size(self._row, self.size_bytes, ROW_BYTES)
+        return False
+
+    def result(self) -> PackedCells:
+        return PackedCells(self._pieces, self._count)
+
+
+class Listed:
+    """The row's cells."""
+
+    def __init__(self, row: bytes, bound: int = ROW_BYTES) -> None:
+        self.cost = STEP_COST
+        self._row = row
+        self._bound = bound
+        self.begin()
+
+    def begin(self) -> None:
+        self.cells: list[WireCell] = []
+        self.size_bytes = 0
+
+    def take(self, cells: Cells) -> bool:
+        self.cells += cells
+        self.size_bytes += size_of((b"", cells))
+        _check_size(self._row, self.size_bytes, self._bound)
+        return False
+
+
+class First:
+    """Whether the row has a cell that a reader sees."""
+
+    def __init__(self) -> None:
+        self.cost = STEP_COST
+        self.size_bytes = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self.cells: list[WireCell] = []
+
+    def take(self, cells: Cells) -> bool:
+        self.cells = list(cells)[:1]
+        return bool(self.cells)
+
+
+class Filtered:
+    """The cells that a filter lets through, and whether it ends the scan."""
+
+    def __init__(self, row: bytes, row_filter: Filter, max_versions: int) -> None:
+        self.cost = _FILTERED_COST
+        self.size_bytes = 0
+        self._kept = 0  # cells
+        self._row = row
+        self._filter = row_filter
+        self._max_versions = max_versions
+        self._filtered: FilteredRow | None = None
+
+    def begin(self) -> None:
+        if self._filtered is not None:
+            self._filter.reset()  # of the cells that it has seen
+        self.size_bytes = self._kept = 0
+        self._filtered = None
+
+    def take(self, cells: Cells) -> bool:
+        if not cells:
+            return False
+        seen = [_cell(column, value, timestamp) for column, value, timestamp in cells]
+        try:
+            if self._filtered is None:
+                self._filtered = FilteredRow(self._filter, self._row, self._max_versions)
+            if self._filtered.wants_cells:
+                before = self._kept
+                self._kept = self._filtered.take(seen)
+                if self._kept > before:  # at most all that came
+                    self.size_bytes += size_of((b"", cells))
+        except PatternTimeout as timeout:
+            raise FilterTooExpensive(self._row, self._filter.text, str(timeout)) from None
+        _check_size(self._row, self.size_bytes, ROW_BYTES)
+        return not self._filtered.wants_cells
+
+    def result(self) -> tuple[list[WireCell], bool]:
+        if self._filtered is None:
+            return [], False  # a row without cells is shown to no filter
+        try:
+            kept, ended = self._filtered.answer()
+        except PatternTimeout as timeout:
+            raise FilterTooExpensive(self._row, self._filter.text, str(timeout)) from None
+        return [(cell.column, cell.value, cell.timestamp) for cell in kept], ended
+
+
+def _cell(column: bytes, value: bytes, timestamp: int) -> Cell:
+    family, _, qualifier = column.partition(b":")
+    return Cell(family, qualifier, timestamp, value)
+
+
+__all__ = ["Filtered", "First", "Listed", "Packed", "PackedValues", "read_wide"]

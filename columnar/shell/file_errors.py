@@ -1,0 +1,60 @@
+"""OSErrors of files told from those of sockets: the one blames a folder, the other the store."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from columnar.errors import HostError
+
+_OF_SOCKETS: Final = (ConnectionError, TimeoutError, socket.gaierror, socket.herror, ssl.SSLError)
+_NUMBERS_OF_SOCKETS: Final = frozenset(
+    {
+        errno.EADDRINUSE,
+        errno.EADDRNOTAVAIL,
+        errno.EAFNOSUPPORT,
+        errno.EDESTADDRREQ,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.EISCONN,
+        errno.EMSGSIZE,
+        errno.ENETDOWN,
+        errno.ENETRESET,
+        errno.ENETUNREACH,
+        errno.ENOBUFS,
+        errno.ENOTCONN,
+        errno.ENOTSOCK,
+        errno.EPROTO,
+        errno.EPROTONOSUPPORT,
+    }
+)
+
+
+def is_of_file(error: OSError) -> bool:
+    """A full disk says no file's name, so the kind of the error decides."""
+    if isinstance(error, _OF_SOCKETS) or error.errno in _NUMBERS_OF_SOCKETS:
+        return False
+    return error.errno is not None
+
+
+def said_of(error: OSError, folder: str = "") -> str:
+    """Name the file or folder that cannot be used, the cause and the remedy, in one line."""
+    where = error.filename if isinstance(error.filename, str) and error.filename else folder or "a file"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write to {where}: {error.strerror}; free some space, or give another folder"
+    return f"cannot use {where}: {error.strerror}; give another folder, or its rights to this user"
+
+
+@contextmanager
+def files_in(folder: str) -> Iterator[None]:
+    """Around work on files there: HostError for their OSErrors; those of sockets pass."""
+    try:
+        yield
+    except OSError as error:
+        if not is_of_file(error):
+            raise
+        raise HostError(said_of(error, folder)) from error

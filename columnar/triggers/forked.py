@@ -1,0 +1,70 @@
+"""Copies of the worker process that functions make by ``os.fork``.
+
+A copy goes on in the function, and would then answer for the worker, in the middle of its frames.  It has no end of the
+store's socket, and ends with the slice in which it was made (``end_copy``).  The worker collects those that have ended,
+unless the function has waited for them itself.  Processes that never come back to the worker's code are none of this.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from struct import Struct
+from typing import Final
+
+_PID: Final = Struct("=i")
+_READ_BYTES: Final = 4096
+
+
+class ForkedCopies:
+    def __init__(self, link: socket.socket) -> None:
+        """``link``: the worker's end of the socket to the store."""
+        self.is_copy = False
+        self.were_made = False  # then ``collect`` now and then
+        self._link = link
+        self._ends: tuple[int, int] | None = None  # of the pipe by which copies say that they end
+        self._ended: list[int] = []
+        self._mutex = threading.Lock()
+
+    def watch(self) -> None:
+        """Hear of each fork of this process, from now on."""
+        os.register_at_fork(before=self._before, after_in_parent=self._made, after_in_child=self._forked)
+
+    def _before(self) -> None:
+        if self._ends is None:
+            self._ends = os.pipe()
+            os.set_blocking(self._ends[0], False)
+
+    def _made(self) -> None:
+        self.were_made = True
+
+    def _forked(self) -> None:
+        self.is_copy = True
+        self._link.close()
+
+    def end_copy(self) -> None:
+        """In a copy: end it."""
+        assert self._ends is not None, "made before the fork"
+        os.write(self._ends[1], _PID.pack(os.getpid()))
+        os._exit(0)
+
+    def collect(self) -> None:
+        """Let those that have ended go from the system's list of processes."""
+        if self._ends is None or not self._mutex.acquire(blocking=False):
+            return
+        try:
+            found = os.read(self._ends[0], _READ_BYTES)
+            self._ended += [pid for (pid,) in _PID.iter_unpack(found)]
+        except BlockingIOError:
+            pass
+        finally:
+            self._ended = [pid for pid in self._ended if not _is_collected(pid)]
+            self._mutex.release()
+
+
+def _is_collected(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:  # the function has waited for it
+        return True

@@ -1,0 +1,24 @@
+// Everything works without this file.  On a page with several forms, a form that is sent takes nothing of the others along:
+// who changed one of those, too, is told so once, and sends again to leave it.
+"use strict";
+(() => {
+  const { _ } = wikkaTexts;
+  const isChanged = (field) => (field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
+    : field.tagName === "SELECT" ? [...field.options].some((one) => one.selected !== one.defaultSelected) && field.value !== ""
+      : field.type !== "hidden" && field.type !== "submit" && field.value !== (field.defaultValue ?? ""));
+  const forms = [...document.querySelectorAll("main form[method=post]")];
+  const labelOf = (field) => (field.closest("fieldset")?.querySelector("legend") ?? field.labels[0])?.firstChild.textContent.trim() ?? "";
+  for (const form of forms) {
+    form.addEventListener("submit", (event) => {
+      const left = forms.filter((other) => other !== form).flatMap((other) => [...other.elements]).find((field) => isChanged(field) && !field.matches(":autofill"));
+      let note = form.querySelector(".doubt.left");
+      if (!left || note) return;
+      event.preventDefault();
+      note = document.createElement("p");
+      note.className = "doubt left";
+      note.setAttribute("role", "alert");
+      note.textContent = _("Nothing is sent yet. You changed “{field}” too, which has a button of its own: send this again to leave it.", { field: labelOf(left) });
+      form.querySelector(".actions").before(note);
+    });
+  }
+})();
