@@ -20,6 +20,7 @@ from wikka_port import schema
 from wikka_port.moving.journal import DELETED, MOVES
 from wikka_port.moving.refusals import NameTaken, NothingThere
 from wikka_port.moving.trash import deleted
+from wikka_port.names import page_key
 from wikka_port.pages import Conflict, Wiki
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -80,17 +81,22 @@ def moves_another_there(wiki: Wiki, name: str) -> None:
         wiki.mover.rename(f"{name} other", f"{name} new", ANN, redirect=False)
 
 
-def deletes(wiki: Wiki, name: str) -> None:
+def deletes(wiki: Wiki, name: str) -> bool:
+    """Whether there was a page, as below."""
     with contextlib.suppress(NothingThere):
         wiki.mover.delete(name, ANN)
+        return True
+    return False
 
 
-def moves_it_away(wiki: Wiki, name: str) -> None:
+def moves_it_away(wiki: Wiki, name: str) -> bool:
     with contextlib.suppress(NothingThere):
         wiki.mover.rename(name, f"{name} elsewhere", ANN, redirect=False)
+        return True
+    return False
 
 
-BESIDE: dict[str, tuple[Callable[[Wiki, str], None], tuple[str, ...]]] = {
+BESIDE: dict[str, tuple[Callable[[Wiki, str], object], tuple[str, ...]]] = {
     "edits": (edits, tuple(IS_LEFT)),
     "takes the name": (takes_the_name, ("rename", "move")),
     "moves another there": (moves_another_there, ("move",)),
@@ -117,9 +123,16 @@ def prepared(wiki: Wiki, name: str, act: str) -> bytes:
     return wiki.mover.delete(name, ANN).row if act in ("undelete", "purge") else b""
 
 
+def assert_nothing_remains(wiki: Wiki, name: str, told: str) -> None:
+    """The trash holds what its list shows: no row of a page that was brought back, or removed for good."""
+    rows = wiki.store.run(lambda c: [row for row, _ in c.table(DELETED).scan(row_prefix=page_key(name))])
+    assert sorted(rows) == sorted(one.row for one in deleted(wiki.rows, name)), told
+
+
 def assert_done_or_refused(wiki: Wiki, name: str, act: str, row: bytes, is_refused: bool, told: str) -> None:
     """Whoever was answered that it is done finds it done; whoever was refused finds nothing done."""
     in_trash = [one.row for one in deleted(wiki.rows, name)]
+    assert_nothing_remains(wiki, name, told)
     if act in ("undelete", "purge"):
         assert (row in in_trash) == is_refused, told
     elif act == "delete":
@@ -152,7 +165,8 @@ def test_a_move_beside_which_another_writes_loses_no_text(kind: str, other: str,
         name = f"{kind} {other} {act} {number}"
         told, row = f"before write {number}", prepared(looking, name, act)
         wiki = opened(store.port, kind, clock)
-        made = before_write(wiki, number, lambda name=name: then(theirs, name))  # type: ignore[misc]
+        answers = list[object]()
+        made = before_write(wiki, number, lambda name=name, to=answers: to.append(then(theirs, name)))  # type: ignore[misc]
         is_refused = False
         try:
             acting(wiki, name, act, row)()
@@ -164,6 +178,8 @@ def test_a_move_beside_which_another_writes_loses_no_text(kind: str, other: str,
         seen.add(is_refused)
         assert_nothing_is_held(looking, told)
         assert_done_or_refused(looking, name, act, row, is_refused, told)
+        if other in ("deletes", "moves it away") and act in ("delete", "move"):
+            assert answers == [is_refused], f"{told}: one page, so one of both finds it"
         assert_in_its_place(looking, name, act, other, is_refused, told)
         added = ["theirs"] if other in ("edits", "takes the name", "moves another there") else []
         ours = [] if act == "purge" else ["one [[Target]]", "two"]
@@ -203,6 +219,7 @@ def test_a_move_that_falls_before_any_of_its_calls_is_finished_by_another(
         assert_nothing_is_held(looking, f"before write {number}")
         if True in finished or made[0] < number:
             assert_moved(looking, name, act, f"before write {number}")
+        assert_nothing_remains(looking, name, f"before write {number}")
         expected = [] if act == "purge" and deleted(looking.rows, name) == [] else ["one [[Target]]", "two"]
         assert every_text(looking, name) == expected, f"before write {number}"
         if made[0] < number:
