@@ -677,3 +677,34 @@ def test_cursors_keep_when_changes_come_again() -> None:
     one, two = Sequence(7, 2, 299), Sequence(7, 2, 300)
     cursor = Cursor(two, ((one, 1), (two, 0)), (Progress(one, b"half", 3),), b"kept", ((one, 1_800_000_000_000),))
     assert unpack_cursor(pack_cursor(cursor)) == cursor
+
+
+@on_bench()
+async def test_the_time_of_a_call_in_quarantine_runs_anew_when_it_begins(bench: Bench) -> None:
+    """What is left of the time for its import is no bound any more."""
+    loop = asyncio.get_running_loop()
+    now_s = [loop.time()]
+
+    async def pass_s(seconds: float) -> None:
+        for _ in range(round(seconds * 10)):
+            now_s[0] += 0.1
+            bench.ward.listener.answered(["alive", 0])
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    await bench.add("t", timeout_ms=2_000)
+    await bench.put(b"a", b"b")
+    assert len(bench.main.take()) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "IMPORT_S", 3.0)
+        patch.setattr(loop, "time", lambda: now_s[0])
+        bench.main.die()
+        bench.main.start()
+        await bench.ward.until(lambda: bench.ward.sent)
+        ((call_id, _, _),) = bench.ward.take()
+        await pass_s(2.5)
+        bench.ward.listener.answered(["began", [call_id]])
+        await pass_s(1.5)
+        assert bench.ward.kills == 0, "it has begun, and its own two seconds are not over"
+        await pass_s(1.0)
+        assert bench.ward.kills == 1

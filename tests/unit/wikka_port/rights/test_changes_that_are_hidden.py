@@ -49,6 +49,19 @@ def assert_listed(hidden: Sequence[bool], limit: int) -> None:
         assert names, "a page without a change is the last"
         assert token == str(stamps[names[-1]]), "the token is that of a change that is shown"
     assert found == expected, (hidden, limit)
+    guarded_wiki = GuardedWiki(wiki, NOBODY)  # type: ignore[arg-type]
+    assert guarded_wiki.count_changes() == len(expected), "the number tells of no other either"
+
+
+def test_rules_hold_from_the_moment_they_are_changed() -> None:
+    """What was read before is young enough to be kept otherwise: the page is shut at once, and open at once."""
+    wiki = wiki_of([False])
+    for text in ("Ann", None, "Ann"):
+        before = wiki.rights.rules()
+        after = wiki.rights.change_rules("page", {Privilege.READ: text}, before)
+        assert wiki.rights.rules().cells == after.cells != before.cells
+        read = GuardedWiki(wiki, NOBODY).changes(limit=5)[0]  # type: ignore[arg-type]
+        assert [item.name for item in read] == ([] if text else ["Page 0"])
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 200])
