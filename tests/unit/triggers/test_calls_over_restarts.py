@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
+from columnar.flows import log_upkeep
 from columnar.flows.delivery_state import Cursor, Progress, pack_cursor, unpack_cursor
 from columnar.model.effect import Tally
 from columnar.model.read import ReadSpec, projection
@@ -15,6 +17,7 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.change_record import Sequence
 from columnar.regions.region_reads import get_row
 from columnar.regions.tables import ServedTable
+from columnar.triggers import lane as lanes
 from tests.support.openings import region_at_once
 from tests.unit.triggers.test_effects_of_calls import did, out, put, until_sent
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -122,3 +125,117 @@ async def test_a_store_copy_waits_for_effects(bench: Bench) -> None:
         await asyncio.sleep(0.001)
     assert out(bench, b"x")
     bench.feeder.upkeep.release()
+
+
+@on_bench()
+async def test_a_checkpoint_is_on_disk_while_its_call_goes_on(bench: Bench) -> None:
+    """A kill in the middle of a long call: the next run begins behind the last checkpoint, not at the beginning."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_upkeep, "SAVE_S", 0.0)
+        await bench.add("t")
+        await bench.put(b"a", b"b")
+        (call_id, _, _), (other, _, _) = bench.main.take()
+        did(bench, other)  # what is done beside it saves the cursor as well, before
+        log = bench.region(b"a").log
+        for at, state in enumerate([b"half", b"later"]):
+            for _ in range(10):
+                await asyncio.sleep(0.001)
+            (consumer,) = bench.feeder.consumers_of("t")
+            assert not consumer.dirty
+            did(bench, call_id, "more", put(b"x%d" % at), state=[state, at])
+            assert await until_sent(bench, "go") == [("go", call_id)]
+            async with asyncio.timeout(5):
+                while [one[1:] for one in saved_progress(bench)] != [(state, at)]:  # noqa: ASYNC110 - a timer saves it
+                    await asyncio.sleep(0.001)
+        assert bench.feeder.calls_in_flight() == 1
+        did(bench, call_id)
+        assert await bench.keeper.wait("t", "", 10.0)
+        assert log.cursor("t") is not None
+
+
+def saved_progress(bench: Bench) -> tuple[tuple[Any, bytes, int], ...]:
+    saved = bench.region(b"a").log.cursor("t")
+    return unpack_cursor(saved).progress if saved is not None else ()
+
+
+@on_bench()
+async def test_a_call_that_waits_for_no_import_any_more_has_no_time_until_it_begins(bench: Bench) -> None:
+    """It was sent before its module was imported; the time for that ends with the import, not later."""
+    loop = asyncio.get_running_loop()
+    now_s = [loop.time()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "IMPORT_S", 3.0)
+        patch.setattr(loop, "time", lambda: now_s[0])
+        await bench.add("t", timeout_ms=50)
+        await bench.put(b"a", b"b", b"c")
+        (first, _, _), (second, _, _), (third, _, _) = bench.main.take()
+
+        async def pass_s(seconds: float) -> None:
+            for _ in range(round(seconds * 10)):
+                now_s[0] += 0.1
+                bench.main.listener.answered(["alive", 0])
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+
+        await pass_s(lanes.IMPORT_S - 1)
+        assert bench.main.kills == 0
+        did(bench, first)
+        await pass_s(lanes.IMPORT_S)
+        assert bench.main.kills == 0, "both wait for a thread, and their time does not run"
+        assert bench.feeder.calls_in_flight() == 2
+        did(bench, second)
+        bench.main.listener.answered(["began", [third]])
+        await pass_s(0.2)
+        assert bench.main.kills == 1, "its time has run since it began"
+
+
+@on_bench()
+async def test_a_call_whose_module_is_not_imported_in_time_is_ended(bench: Bench) -> None:
+    loop = asyncio.get_running_loop()
+    now_s = [loop.time()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "IMPORT_S", 3.0)
+        patch.setattr(loop, "time", lambda: now_s[0])
+        await bench.add("t", timeout_ms=50)
+        await bench.put(b"a")
+        assert len(bench.main.take()) == 1
+        for _ in range(round(lanes.IMPORT_S * 10) + 2):
+            assert bench.main.kills == 0
+            now_s[0] += 0.1
+            bench.main.listener.answered(["alive", 0])
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            if bench.main.kills:
+                break
+        assert bench.main.kills == 1
+
+
+@on_bench()
+async def test_the_time_of_a_call_in_quarantine_runs_anew_when_it_begins(bench: Bench) -> None:
+    """What is left of the time for its import is no bound any more."""
+    loop = asyncio.get_running_loop()
+    now_s = [loop.time()]
+
+    async def pass_s(seconds: float) -> None:
+        for _ in range(round(seconds * 10)):
+            now_s[0] += 0.1
+            bench.ward.listener.answered(["alive", 0])
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    await bench.add("t", timeout_ms=2_000)
+    await bench.put(b"a", b"b")
+    assert len(bench.main.take()) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "IMPORT_S", 3.0)
+        patch.setattr(loop, "time", lambda: now_s[0])
+        bench.main.die()
+        bench.main.start()
+        await bench.ward.until(lambda: bench.ward.sent)
+        ((call_id, _, _),) = bench.ward.take()
+        await pass_s(2.5)
+        bench.ward.listener.answered(["began", [call_id]])
+        await pass_s(1.5)
+        assert bench.ward.kills == 0, "it has begun, and its own two seconds are not over"
+        await pass_s(1.0)
+        assert bench.ward.kills == 1
