@@ -30,6 +30,7 @@ from columnar.storage.capture import Capture
 from columnar.storage.overlay import overlaid
 from columnar.storage.ownership import COMPLETE, META_SPACE, pack_complete
 from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
+from columnar.storage.rocks_closing import ClosedDatabase, close_each, stands_in_files
 from columnar.storage.rocks_errors import translated
 from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_options import changed_options
@@ -491,10 +492,8 @@ class RocksStore:
                     self._db.flush_wal(True)  # what is in memory stays in the log: nothing can be flushed any more
                 self._db.cancel_all_background(False)
                 self._at_work.wait_for(lambda: self._workers == 0)
-        for held in [*dicts.values(), *self._dropping.values(), self._db]:
-            try:
-                held.close()
-            except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
-                if not cancelled or "Shutdown" not in str(error):
-                    _log.warning("while closing: %s", translated(error, self._path).text)
+        if cancelled or self._failed is not None or self._dropping or not stands_in_files(dicts.values()):
+            close_each([*dicts.values(), *self._dropping.values(), self._db], self._path, was_cancelled=cancelled)
+        dicts.clear()
+        self._db = ClosedDatabase()
         self._bound.close()
