@@ -99,9 +99,7 @@ class ReadsApart:
         finally:
             gathering.end(ticket)
 
-    async def _round(
-        self, table: str, form: ReplyForm, found: _Found, search: Search
-    ) -> list[_Round]:
+    async def _round(self, table: str, form: ReplyForm, found: _Found, search: Search) -> list[_Round]:
         rows = found.query.rows
         search.look()
         cut = by_owner(self._servers.owners, table, ((number, rows[number]) for number in found.left), search.tries)

@@ -20,6 +20,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import rocksdict
@@ -447,16 +448,10 @@ class RocksStore:
                 held.compact_range(start or None, stop)
             self._bound.raise_manifest()
 
-    def _run(self, step: Callable[..., None], *arguments: Any) -> None:
-        try:
-            step(*arguments)
-        except Exception as error:  # rocksdict raises nothing narrower
-            raise translated(error, self._path) from error
-
     def checkpoint(self, path: str) -> None:
         self._hand_over()
         self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
-        self._run(rocksdict.Checkpoint(self._db).create_checkpoint, path)
+        self._call(partial(rocksdict.Checkpoint(self._db).create_checkpoint, path))
 
     def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
         self._hand_over()
@@ -465,7 +460,7 @@ class RocksStore:
         options.set_move_files(True)
         for space, paths in files.items():
             with self._bound.at_rest():
-                self._run(self._dicts[space].ingest_external_file, list(paths), options)
+                self._call(partial(self._dicts[space].ingest_external_file, list(paths), options))
             self._bound.raise_manifest()
 
     def size_bytes(self) -> int:
@@ -477,6 +472,10 @@ class RocksStore:
 
     def files(self) -> list[FileSpan]:
         return [FileSpan(file["start_key"], file["end_key"], file["size"]) for file in self._db.live_files()]
+
+    @property
+    def is_clean(self) -> bool:
+        return self._gathered is None and stands_in_files(self._dicts.values())
 
     def close(self) -> None:
         """Never fails: what was synced is on disk, and of the rest a disk that fails now keeps what it can."""

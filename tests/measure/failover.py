@@ -118,10 +118,8 @@ def measured(regions: int, servers: int, folder: Path) -> None:
             store.kill_server(0, signal.SIGKILL)
             spent = Spent(store)
             times = answered(store, rows, begun)
-            print(
-                f"  {which} kill: half of the rows after {times[len(times) // 2]:.2f} s, all after {times[-1]:.2f} s; {spent}",
-                flush=True,
-            )
+            half, whole = times[len(times) // 2], times[-1]
+            print(f"  {which} kill: half of the rows after {half:.2f} s, all after {whole:.2f} s; {spent}", flush=True)
             await_that(lambda gone=victim: len(store.servers()) == servers and gone not in store.servers(), 60.0, str)
         begun = time.monotonic()
         status = store.stop()
