@@ -300,7 +300,7 @@ class ServerProcesses:
                 await self._stop(found, within_s)
 
     def stop_s(self, name: str) -> float:
-        """What a server has for its stopping, before it is killed: it flushes and closes each region that is open."""
+        """Seconds that a server has for its stopping before it is killed: it flushes and closes each open region."""
         return STOP_S + STOP_REGION_S * min(self.regions_of(name), OPEN_REGIONS)
 
     async def _stop(self, server: Server, within_s: float) -> None:

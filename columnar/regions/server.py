@@ -207,10 +207,13 @@ class RegionServer:
                 self.evict(region)
             else:
                 self._evicted[region_id] = closing = asyncio.ensure_future(self.hosting.close(region))
-                closing.add_done_callback(lambda _, one=region_id: self._evicted.pop(one))
+                closing.add_done_callback(partial(self._was_evicted, region_id))
             surplus -= 1
             if surplus == 0:
                 return
+
+    def _was_evicted(self, region_id: int, _closing: asyncio.Future[None]) -> None:
+        del self._evicted[region_id]
 
     def _may_evict(self, region: Region) -> bool:
         may_close = self.hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
