@@ -31,7 +31,7 @@ from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child, started
 from columnar.errors import ColumnarError
 from columnar.faults import FAULTS
-from columnar.limits import LEAVING_S
+from columnar.limits import LEAVING_S, OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandedOver, HandOver
 from columnar.model.region_messages import Message
@@ -44,7 +44,6 @@ from columnar.server_deaths import PAUSES_S, Death, ServerDeaths, ending
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-STOP_S: Final = 30.0  # what a server has for its stopping, before it is killed
 ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
 OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
 SPARE_AFTER_S: Final = 5.0  # of a start or a death: until then regions that open need the processor
@@ -92,6 +91,7 @@ class ServerProcesses:
         self._lock = lock
         self._settings = settings
         self._answerer = answerer
+        self.regions_of: Callable[[str], int] = lambda _name: 0  # how many regions a server owns, by its name
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
         self._stopped: set[str] = set()  # by a person: they are not started by themselves
@@ -297,19 +297,24 @@ class ServerProcesses:
 
         It may have died before, and another one have started in its place.
 
-        ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within STOP_S, is
-        killed.
+        ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within its
+        ``stop_s``, is killed.
         """
         self._stopped.add(server.name)
         async with self._turn(server.name):
             for found in self._living_of(server.name):
                 await self._stop(found, within_s)
 
+    def stop_s(self, name: str) -> float:
+        """Seconds that a server has for its stopping before it is killed: it flushes and closes each open region."""
+        return STOP_S + STOP_REGION_S * min(self.regions_of(name), OPEN_REGIONS)
+
     async def _stop(self, server: Server, within_s: float) -> None:
         server.is_stopping = True
+        name = server.incarnation.name
         if await self._handed_over(server, within_s):
             server.child.ask_to_stop()
-            await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=STOP_S)
+            await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=self.stop_s(name))
         await self.fence(server.incarnation)
 
     async def _handed_over(self, server: Server, within_s: float) -> bool:
@@ -344,13 +349,13 @@ class ServerProcesses:
             server.is_stopping = True
 
     async def stop(self) -> None:
-        """Every server stops in order, side by side; one that does not within STOP_S is killed."""
+        """Every server stops in order, side by side; one that lives after the longest ``stop_s`` is killed."""
         self.begin_stop()
         for server in self.living.values():
             server.child.ask_to_stop()
         ends = [asyncio.ensure_future(self.gone(server)) for server in self.living]
         if ends:
-            await asyncio.wait(ends, timeout=STOP_S)
+            await asyncio.wait(ends, timeout=max(self.stop_s(server.name) for server in self.living))
         await self.kill()
 
     async def kill(self) -> None:

@@ -187,6 +187,7 @@ class Supervisor:
         self.answers.lead(self.leading, self.service.wires(), self._listening, host.cannot_open)
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
         self.processes.follow(_Watched(self), hello, catalogue.raise_epoch)
+        self.processes.regions_of = lambda name: len(state.current.server(name).regions)
         for server in {row.server for row in invented.values()}:
             host.event(state.fenced(server, (), (), host.now_ms(), asked=True))
         for server in sorted(named_in(catalogue, data)):
