@@ -65,6 +65,7 @@ class ServerFacts:
     connections: int = 0
     busy_ms: int = 0  # it has been in one step, and its clients wait
     last_death: str = ""  # of the start before, if it was lately: as "s2.3 died 12 s ago, by SIGKILL"
+    last_lines: tuple[str, ...] = ()  # of that start's log
 
 
 FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
@@ -137,6 +138,7 @@ def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int
         connections=found.connections,
         notes=(*_busy_note(found), *_notes(state, server, now_ms), *([found.last_death] if found.last_death else [])),
         busy_ms=found.busy_ms,
+        last_lines=found.last_lines,
     )
 
 
