@@ -77,7 +77,8 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLook:
     current, wishes = state.current, state.desired.wishes
     servers = [server_look(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
-    faults = (*_unread(state), *_failed(len(current.failed)), *_write_faults(current.places[region] for region in current.unwritable))
+    unwritable = (current.places[region] for region in current.unwritable)
+    faults = (*_unread(state), *_failed(len(current.failed)), *_write_faults(unwritable))
     return ClusterLook(
         servers=tuple(servers),
         regions=len(current.places),
