@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import tempfile
 from contextlib import suppress
 from struct import Struct
 from typing import Final
@@ -32,6 +31,8 @@ def lines_file() -> int:
     """Make a file; its descriptor, which is inherited by nobody who does not name it.  OSError."""
     if hasattr(os, "memfd_create"):  # also where no file system has room
         return os.memfd_create("columnar-last-lines", os.MFD_CLOEXEC)
+    import tempfile  # a server itself makes no file, and starts without it
+
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
