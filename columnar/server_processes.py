@@ -220,7 +220,7 @@ class ServerProcesses:
         del self.living[server.incarnation]
         why = ending(status)
         if not server.is_stopping:
-            death = Death(asyncio.get_running_loop().time(), str(server.incarnation), status)
+            death = Death(asyncio.get_running_loop().time(), str(server.incarnation), status, server.child.last_lines)
             self.deaths.add(server.incarnation.name, death)
         log = _log.info if server.is_stopping else _log.warning
         log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)

@@ -169,7 +169,7 @@ class Supervisor:
         state = ClusterState(regions, catalogue.firm_seals(), catalogue.wishes, random.Random(), planner=self._planner)
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
-        pasts = FolderPasts(catalogue, self.stores)
+        pasts = FolderPasts(catalogue, self.stores, state.current.unread_logs)
         self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)

@@ -13,6 +13,7 @@ LAYERS: dict[str, float] = {
     "columnar.errors": 0,
     "columnar.limits": 0,
     "columnar.log_rate": 0,
+    "columnar.last_lines": 0,
     "columnar.model": 1,
     "columnar.storage": 1,
     "columnar.coordination": 1,
