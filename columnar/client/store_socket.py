@@ -58,7 +58,7 @@ class StoreSocket(TSocket):  # type: ignore[misc]
         except TTransportException as error:
             if error.type != TTransportException.END_OF_FILE:
                 raise
-            raise NotConnected(error.type, "the other side has ended the connection") from None
+            raise NotConnected(error.type, f"the other side has ended the connection ({error.message})") from None
         return data
 
     def _check_open(self) -> None:

@@ -312,27 +312,30 @@ def _is_of_table(key: str) -> bool:
 
 
 def alter(call: Call) -> list[str]:
-    given, options = _parted(call, 1)
-    hashes = [_options(value) for value in call.arguments if isinstance(value, Mapping)]
-    words = ["alter", _text(given[0])]
-    if options.keys() == {"DELETE"}:
-        return [*words, "--drop", _text(options["DELETE"])]
-    for value in hashes:
-        method = _bytes(value.get("METHOD", b""))
-        rest = {key: one for key, one in value.items() if key != "METHOD"}
-        if method == b"delete" and rest.keys() == {"NAME"}:
-            words += ["--drop", _text(rest["NAME"])]
-        elif method == b"table_att_unset" and rest.keys() == {"NAME"}:
-            words += ["--set", f"{_text(rest['NAME'])}="]
-        elif "NAME" in rest and len(rest) > 1 and not method:
-            words += ["--change", _family(rest)]
-        elif rest and "NAME" not in rest and method in (b"", b"table_att") and all(map(_is_of_table, rest)):
-            words += _table_attributes(rest)
-        else:
-            raise Otherwise("alter --help shows the options")
-    if not hashes:
+    if not call.arguments or isinstance(call.arguments[0], Mapping):
+        raise NotUnderstood("alter takes a table and its changes")
+    words, changes = ["alter", _text(call.arguments[0])], call.arguments[1:]
+    if not changes:
         raise Otherwise("alter --help shows the options")
+    for value in changes:
+        words += _alteration(_options(value)) if isinstance(value, Mapping) else ["--family", _text(value)]
     return words
+
+
+def _alteration(given: Mapping[str, Value]) -> list[str]:
+    if given.keys() == {"DELETE"}:
+        return ["--drop", _text(given["DELETE"])]
+    method = _bytes(given.get("METHOD", b""))
+    rest = {key: one for key, one in given.items() if key != "METHOD" and key not in _WITHOUT_EFFECT}
+    if method == b"delete" and rest.keys() == {"NAME"}:
+        return ["--drop", _text(rest["NAME"])]
+    if method == b"table_att_unset" and rest.keys() == {"NAME"}:
+        return ["--set", f"{_text(rest['NAME'])}="]
+    if "NAME" in rest and not method:
+        return ["--family", _family(rest)]
+    if rest and "NAME" not in rest and method in (b"", b"table_att") and all(map(_is_of_table, rest)):
+        return _table_attributes(rest)
+    raise Otherwise("alter --help shows the options")
 
 
 # --- namespaces --------------------------------------------------------------------------------------

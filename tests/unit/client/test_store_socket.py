@@ -60,4 +60,4 @@ def test_a_connection_that_the_other_side_has_ended(listener: socket.socket) -> 
     with there, pytest.raises(TTransportException) as caught:
         connection.tables()
     assert caught.value.type == TTransportException.END_OF_FILE
-    assert _refused(caught) == "the other side has ended the connection"
+    assert _refused(caught) == "the other side has ended the connection (TSocket read 0 bytes)"
