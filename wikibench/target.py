@@ -46,7 +46,7 @@ def parse_target(url: str) -> Target:
         raise TargetError(url, "not an address of the form http://127.0.0.1:8080")
     if parts.query or parts.fragment:
         raise TargetError(
-            url.partition("?")[0], "what follows the ? or # is not sent: leave it out, or give a --header"
+            url.partition("?")[0], "what follows a ? or # is not sent: leave it out, or use --header"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     login = basic(unquote(parts.username or ""), unquote(parts.password or "")) if "@" in parts.netloc else ""
