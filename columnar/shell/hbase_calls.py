@@ -11,6 +11,7 @@ from typing import Final
 
 from columnar.model.attributes import FAMILY_ATTRIBUTES
 from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, attribute_name, is_setting, name_from_hbase
+from columnar.model.presplit import decimal_splits
 from columnar.model.schema import ATTRIBUTES
 from columnar.shell.hbase_grammar import Call, NotUnderstood, Value
 from columnar.shell.lines import quoted
@@ -255,12 +256,20 @@ def create(call: Call) -> list[str]:
     for row in _texts(options.pop("SPLITS", [])):
         words += ["--split", row]
     if "NUMREGIONS" in options:
-        algorithm = _SPLIT_ALGORITHMS.get(_bytes(options.pop("SPLITALGO", b"")))
-        if algorithm is None:
-            raise Otherwise("SPLITALGO is 'HexStringSplit' (--splits-hex N) or 'UniformSplit' (--splits-uniform N)")
-        words += [algorithm, _number(options.pop("NUMREGIONS"))]
+        words += _presplit(_bytes(options.pop("SPLITALGO", b"")), _number(options.pop("NUMREGIONS")))
     _nothing_left(options, "create --help shows the options")
     return words
+
+
+def _presplit(algorithm: bytes, regions: str) -> list[str]:
+    if algorithm == b"DecimalStringSplit":
+        return [word for row in decimal_splits(int(regions)) for word in ("--split", row.decode())]
+    option = _SPLIT_ALGORITHMS.get(algorithm)
+    if option is None:
+        raise Otherwise(
+            "SPLITALGO is 'HexStringSplit' (--splits-hex N), 'UniformSplit' (--splits-uniform N) or 'DecimalStringSplit'"
+        )
+    return [option, regions]
 
 
 def _bytes(value: Value) -> bytes:

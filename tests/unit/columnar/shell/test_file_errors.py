@@ -122,9 +122,7 @@ def test_an_output_that_cannot_be_written_is_no_file() -> None:
     assert caught.value.message == said
 
 
-def test_a_restore_on_a_full_disk_names_the_file(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_restore_on_a_full_disk_names_the_file(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.out("backup", str(tmp_path / "bk"))
     monkeypatch.setattr(store_backup, "_copy_checked", full)
     said = shell.error("restore-backup", str(tmp_path / "bk"), "--data", str(tmp_path / "new"))

@@ -113,6 +113,10 @@ def ours(text: str, known: set[str] = KNOWN) -> Ours | Answer | None:
         ("create 't', {NAME=>'f', VERSIONS=>3, TTL=>'FOREVER'}, 'g'", "create t f:versions=3,ttl=FOREVER g"),
         ("create 't','f', SPLITS => ['a','b']", "create t f --split a --split b"),
         ("create 't','f', {NUMREGIONS => 15, SPLITALGO => 'HexStringSplit'}", "create t f --splits-hex 15"),
+        (
+            "create 't','f', {NUMREGIONS => '4', SPLITALGO => 'DecimalStringSplit'}",
+            "create t f --split 25000000 --split 50000000 --split 75000000",
+        ),
         ("create 't','f', {MAX_FILESIZE => '134217728'}", "create t f --set MAX_FILESIZE=134217728"),
         ("alter 't', NAME => 'f', VERSIONS => 5", "alter t --family f:versions=5"),
         ("alter 't', 'f'", "alter t --family f"),
