@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import click
 
+from .standard_streams import open_closed_streams
+
 MET, MISSED, WRONG_USAGE, NOT_VALID, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 _BROKEN_PIPE: Final = 141  # as a shell says it of a program that SIGPIPE ended
 
@@ -25,6 +27,7 @@ class Statuses(click.Group):
     def main(  # type: ignore[override]  # click's has overloads of which one never returns
         self, args: Sequence[str] | None = None, prog_name: str | None = None, standalone_mode: bool = True, **more: Any
     ) -> Any:
+        open_closed_streams()
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **more)
         sys.exit(self._status(args, prog_name, **more))

@@ -44,6 +44,10 @@ def parse_target(url: str) -> Target:
         raise TargetError(url, str(error)) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TargetError(url, "not an address of the form http://127.0.0.1:8080")
+    if parts.query or parts.fragment:
+        raise TargetError(
+            url.partition("?")[0], "what follows a ? or # is not sent: leave it out, or use --header"
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     login = basic(unquote(parts.username or ""), unquote(parts.password or "")) if "@" in parts.netloc else ""
     return Target(f"{parts.scheme}://{host}" + (f":{port}" if port else ""), parts.path.rstrip("/"), login)

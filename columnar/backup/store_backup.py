@@ -213,7 +213,7 @@ class BackupFolder:
             try:
                 found, _ = _copy_checked(stored, target, progress)
             except OSError as error:
-                raise HostError(f"cannot restore {file.path}: {error.strerror} ({error.filename})") from error
+                raise HostError(f"cannot restore {error.filename or target}: {error.strerror}") from error
             if found != file.sha256:
                 raise DamagedData(
                     f"{stored}, which is {file.path} of backup {backup.name}, is damaged; try an older one"

@@ -1,10 +1,11 @@
 """A client's socket: thriftpy2's, whose errors say what became of the connection once it was open.
 
-    NoAnswer              nothing came, or could be sent, within the timeout; it is a ``TimeoutError``
-    ConnectionResetError  the other side has ended the connection, also where the system says "broken pipe":
-                          command lines take a ``BrokenPipeError`` for the end of the reader of their own output
+NoAnswer              nothing came, or could be sent, within the timeout; it is a ``TimeoutError``
+ConnectionResetError  the other side has ended the connection, also where the system says "broken pipe":
+                      command lines take a ``BrokenPipeError`` for the end of the reader of their own output
 
-Errors of the opening, and an end of the stream, are thriftpy2's ``TTransportException``.
+NotConnected          the connection could not be opened, has ended, or is closed; a ``TTransportException`` of
+                      thriftpy2, whose text is its message
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 
-from thriftpy2.transport import TSocket
+from thriftpy2.transport import TSocket, TTransportException
 
 
 class NoAnswer(TimeoutError):
@@ -23,17 +24,49 @@ class NoAnswer(TimeoutError):
         self.seconds = seconds
 
 
+class NotConnected(TTransportException):  # type: ignore[misc]
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message!r})"
+
+    def __reduce__(self) -> tuple[type[NotConnected], tuple[int, str]]:
+        return type(self), (self.type, self.message)
+
+
 class StoreSocket(TSocket):  # type: ignore[misc]
     socket_timeout: float | None  # seconds
 
+    def open(self) -> None:
+        try:
+            super().open()
+        except TTransportException as error:
+            cause = error.__context__  # thriftpy2 leaves out what the system says
+            why = f": {cause.strerror or cause}" if isinstance(cause, OSError) else ""
+            place = self.unix_socket or f"{self.host}:{self.port}"
+            raise NotConnected(NotConnected.NOT_OPEN, f"cannot connect to {place}{why}") from None
+
     def read(self, sz: int) -> bytes:
+        self._check_open()
         try:
             data: bytes = super().read(sz)
         except (BrokenPipeError, TimeoutError) as error:
             raise _said(error, self.socket_timeout) from error
+        except TTransportException as error:
+            if error.type != TTransportException.END_OF_FILE:
+                raise
+            raise NotConnected(error.type, f"the other side has ended the connection ({error.message})") from None
         return data
 
+    def _check_open(self) -> None:
+        if self.sock is None:
+            raise NotConnected(NotConnected.NOT_OPEN, "the connection is closed; open() opens it again")
+
     def write(self, buf: bytes) -> None:
+        self._check_open()
         try:
             super().write(buf)
         except (BrokenPipeError, TimeoutError) as error:

@@ -9,10 +9,8 @@ import ssl
 from dataclasses import dataclass
 from typing import Any
 
-from thriftpy2.transport import TTransportException
-
 from columnar.client.errors import WrongArgument
-from columnar.client.store_socket import StoreSocket
+from columnar.client.store_socket import NotConnected, StoreSocket
 from columnar.wire.tls_context import load_authorities, load_certificate
 
 
@@ -68,7 +66,6 @@ class TlsSocket(StoreSocket):
         except (OSError, ValueError) as error:
             self.close()
             why = getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
-            raise TTransportException(
-                type=TTransportException.NOT_OPEN,
-                message=f"no TLS with {self.host}:{self.port}: {why.replace('_', ' ')}",
+            raise NotConnected(
+                NotConnected.NOT_OPEN, f"no TLS with {self.host}:{self.port}: {why.replace('_', ' ')}"
             ) from error

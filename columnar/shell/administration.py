@@ -69,6 +69,14 @@ def describe(server: Server, table: str) -> None:
     shell_complete=complete_column,
 )
 @click.option(
+    "--family",
+    "meant",
+    multiple=True,
+    metavar="FAMILY[:KEY=VALUE,...]",
+    help="Changed where it is there, else added: HBase's alter.",
+    shell_complete=complete_column,
+)
+@click.option(
     "--drop",
     "gone",
     multiple=True,
@@ -86,6 +94,7 @@ def alter(
     table: str,
     add: tuple[str, ...],
     change: tuple[str, ...],
+    meant: tuple[str, ...],
     gone: tuple[str, ...],
     attributes: tuple[str, ...],
     yes: bool,
@@ -103,13 +112,17 @@ def alter(
       columnar alter pages --set MAX_FILESIZE=2g --set CHANGE_LOG=
       columnar alter pages --set THROTTLE=1000req/s,10MB/s,read:500req/s
     """
-    if not (add or change or gone or attributes):
+    if not (add or change or meant or gone or attributes):
         raise Misused("say what to change: --add, --change, --drop or --set; 'columnar alter --help' shows how")
     families = {kind: _families(texts) for kind, texts in (("add", add), ("change", change))}
+    either = _families(meant)
     if any(not given for given in families["change"].values()):
         raise Misused("--change takes FAMILY:KEY=VALUE, for example --change text:versions=3")
     if gone:
         ask(f"Remove {', '.join(gone)} of {table} and all cells in it for good?", yes)
+    if either:
+        there = {name.removesuffix(b":") for name in server.connection.table(typed(table)).families()}
+        _sort_in(families, either, there)
     server.connection.admin.alter_table(
         typed(table),
         add=families["add"],
@@ -118,6 +131,19 @@ def alter(
         attributes=dict(attribute_of(text) for text in attributes),
     )
     server.output.done(f"table {table} altered", {"altered": table})
+
+
+def _sort_in(
+    families: dict[str, dict[bytes, dict[str, str]]], either: dict[bytes, dict[str, str]], there: set[bytes]
+) -> None:
+    """Put families to those that are added or changed, as the table has them or not."""
+    for name, attributes in either.items():
+        if name in families["add"] or name in families["change"]:
+            raise IllegalArgument("a family is named twice")
+        if name not in there:
+            families["add"][name] = attributes
+        elif attributes:
+            families["change"][name] = attributes
 
 
 def _families(texts: tuple[str, ...]) -> dict[bytes, dict[str, str]]:

@@ -42,8 +42,13 @@ def is_of_file(error: OSError) -> bool:
 
 
 def said_of(error: OSError, folder: str = "") -> str:
-    """Name the file or folder that cannot be used, the cause and the remedy, in one line."""
-    where = error.filename if isinstance(error.filename, str) and error.filename else folder or "a file"
+    """Name the file or folder that cannot be used, the cause and the remedy, in one line.
+
+    Without a name it is the command's own output: work on files says its ``folder``.
+    """
+    where = error.filename if isinstance(error.filename, str) and error.filename else folder
+    if not where:
+        return f"cannot write the output: {error.strerror}; send it elsewhere, or make room for it"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"cannot write to {where}: {error.strerror}; free some space, or give another folder"
     return f"cannot use {where}: {error.strerror}; give another folder, or its rights to this user"

@@ -11,6 +11,7 @@ from typing import Final
 
 from columnar.model.attributes import FAMILY_ATTRIBUTES
 from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, attribute_name, is_setting, name_from_hbase
+from columnar.model.presplit import decimal_splits
 from columnar.model.schema import ATTRIBUTES
 from columnar.shell.hbase_grammar import Call, NotUnderstood, Value
 from columnar.shell.lines import quoted
@@ -255,12 +256,20 @@ def create(call: Call) -> list[str]:
     for row in _texts(options.pop("SPLITS", [])):
         words += ["--split", row]
     if "NUMREGIONS" in options:
-        algorithm = _SPLIT_ALGORITHMS.get(_bytes(options.pop("SPLITALGO", b"")))
-        if algorithm is None:
-            raise Otherwise("SPLITALGO is 'HexStringSplit' (--splits-hex N) or 'UniformSplit' (--splits-uniform N)")
-        words += [algorithm, _number(options.pop("NUMREGIONS"))]
+        words += _presplit(_bytes(options.pop("SPLITALGO", b"")), _number(options.pop("NUMREGIONS")))
     _nothing_left(options, "create --help shows the options")
     return words
+
+
+def _presplit(algorithm: bytes, regions: str) -> list[str]:
+    if algorithm == b"DecimalStringSplit":
+        return [word for row in decimal_splits(int(regions)) for word in ("--split", row.decode())]
+    option = _SPLIT_ALGORITHMS.get(algorithm)
+    if option is None:
+        raise Otherwise(
+            "SPLITALGO is 'HexStringSplit' (--splits-hex N), 'UniformSplit' (--splits-uniform N) or 'DecimalStringSplit'"
+        )
+    return [option, regions]
 
 
 def _bytes(value: Value) -> bytes:
@@ -312,27 +321,30 @@ def _is_of_table(key: str) -> bool:
 
 
 def alter(call: Call) -> list[str]:
-    given, options = _parted(call, 1)
-    hashes = [_options(value) for value in call.arguments if isinstance(value, Mapping)]
-    words = ["alter", _text(given[0])]
-    if options.keys() == {"DELETE"}:
-        return [*words, "--drop", _text(options["DELETE"])]
-    for value in hashes:
-        method = _bytes(value.get("METHOD", b""))
-        rest = {key: one for key, one in value.items() if key != "METHOD"}
-        if method == b"delete" and rest.keys() == {"NAME"}:
-            words += ["--drop", _text(rest["NAME"])]
-        elif method == b"table_att_unset" and rest.keys() == {"NAME"}:
-            words += ["--set", f"{_text(rest['NAME'])}="]
-        elif "NAME" in rest and len(rest) > 1 and not method:
-            words += ["--change", _family(rest)]
-        elif rest and "NAME" not in rest and method in (b"", b"table_att") and all(map(_is_of_table, rest)):
-            words += _table_attributes(rest)
-        else:
-            raise Otherwise("alter --help shows the options")
-    if not hashes:
+    if not call.arguments or isinstance(call.arguments[0], Mapping):
+        raise NotUnderstood("alter takes a table and its changes")
+    words, changes = ["alter", _text(call.arguments[0])], call.arguments[1:]
+    if not changes:
         raise Otherwise("alter --help shows the options")
+    for value in changes:
+        words += _alteration(_options(value)) if isinstance(value, Mapping) else ["--family", _text(value)]
     return words
+
+
+def _alteration(given: Mapping[str, Value]) -> list[str]:
+    if given.keys() == {"DELETE"}:
+        return ["--drop", _text(given["DELETE"])]
+    method = _bytes(given.get("METHOD", b""))
+    rest = {key: one for key, one in given.items() if key != "METHOD" and key not in _WITHOUT_EFFECT}
+    if method == b"delete" and rest.keys() == {"NAME"}:
+        return ["--drop", _text(rest["NAME"])]
+    if method == b"table_att_unset" and rest.keys() == {"NAME"}:
+        return ["--set", f"{_text(rest['NAME'])}="]
+    if "NAME" in rest and not method:
+        return ["--family", _family(rest)]
+    if rest and "NAME" not in rest and method in (b"", b"table_att") and all(map(_is_of_table, rest)):
+        return _table_attributes(rest)
+    raise Otherwise("alter --help shows the options")
 
 
 # --- namespaces --------------------------------------------------------------------------------------

@@ -56,12 +56,15 @@ class RegionFolders:
         sync_folder_if_any(self.root)
 
     def catalogue(self) -> str:
-        """The path of the catalogue's store.  DamagedData where it is missing beside others: it came first."""
-        others = os.listdir(self.root)
-        if others and META not in others:
-            raise DamagedData(
-                f"{self.path(META)}, the catalogue of the {len(others)} regions beside it, is missing; {BACK}"
-            )
+        """The path of the catalogue's store.
+
+        DamagedData where it is missing or empty beside others, to which it came first: a new one would name none.
+        """
+        entries = os.listdir(self.root)
+        others = len(entries) - (META in entries)
+        if others and (META not in entries or self._engine.is_untouched(self.path(META))):
+            how = "is empty" if META in entries else "is missing"
+            raise DamagedData(f"{self.path(META)}, the catalogue of the {others} regions beside it, {how}; {BACK}")
         return self.path(META)
 
     def unnamed(self, named: Iterable[str]) -> list[str]:

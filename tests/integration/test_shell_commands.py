@@ -249,6 +249,13 @@ def test_a_quota_is_set_shown_and_lifted(shell: Shell, pages: str) -> None:
     assert shell.json("describe", pages)["attributes"] == {}
 
 
+def test_a_family_that_is_altered_as_hbase_does_is_added_where_it_is_missing(shell: Shell, pages: str) -> None:
+    shell.out("alter", pages, "--family", "text", "--family", "meta:versions=4", "--family", "new:ttl=60")
+    listed = shell.json("describe", pages)["families"]
+    assert (listed["meta"]["VERSIONS"], listed["new"]["TTL"]) == ("4", "60")
+    assert "named twice" in shell.error("alter", pages, "--add", "x", "--family", "x", status=2)
+
+
 def test_what_alter_refuses(shell: Shell, pages: str) -> None:
     assert shell.error("alter", pages, status=2).startswith("say what to change")
     assert "say --yes" in shell.error("alter", pages, "--drop", "text", status=2)

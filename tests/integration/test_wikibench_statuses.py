@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from tests.support.fake_wiki import FakeWiki
 from wikibench import cli
 from wikibench.trace import VIEW
 from wikibench.trace_file import write_trace
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -112,3 +117,13 @@ def test_no_secret_is_in_a_report(wiki: FakeWiki, trace: str, tmp_path: Path, mo
     for secret in ("SECRET123", "hunter22", "Ym9iOmh1bnRlcjIy"):
         assert secret not in page + data + result.output
     assert "X-Token: …" in json.loads(data)["command_line"]
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_a_replay_with_standard_streams_closed(wiki: FakeWiki, trace: str, tmp_path: Path, closed: str) -> None:
+    words = f"replay {trace} --target {wiki.url} --report {tmp_path / 'out'}"
+    started = f"exec {sys.executable} -c 'from wikibench.cli import main; main()' {words} {closed}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(["/bin/sh", "-c", started], env=environment, capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr.count(b"Traceback")) == (0, 0)
+    assert json.loads((tmp_path / "out" / "report.json").read_text())

@@ -197,7 +197,7 @@ class Project:
 
     def __init__(self, modules: list[Module]) -> None:
         self._modules = {module.name: module for module in modules}
-        self._known: dict[int, str] = {}  # by identity of the function; "" while it is looked at, and for none
+        self._known: dict[int, str] = {}  # by identity of the function; "" while it is in progress, and for none
         self._by_method: dict[str, list[Function]] = {}
         for module in modules:
             for function in module.functions.values():
@@ -205,8 +205,20 @@ class Project:
                     self._by_method.setdefault(function.node.name, []).append(function)
 
     def offences(self) -> dict[str, str]:
-        """By ``module.Class``: the chain of calls from its constructor to the I/O."""
+        """By ``module.Class``: the chain of calls from its constructor to the I/O.
+
+        A function that is met while its caller's caller is in progress counts as without I/O, rightly or not: calls
+        go in circles.  So all are asked again, beside the I/O that is known, until no more is found.
+        """
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _CALLS_DEEP))
+        known = -1
+        while len(self._known) > known:
+            known = len(self._known)
+            found = self._pass()
+            self._known = {function: why for function, why in self._known.items() if why}
+        return found
+
+    def _pass(self) -> dict[str, str]:
         return {
             f"{module.name}.{function.owner}": why
             for module in self._modules.values()

@@ -12,6 +12,7 @@ from tests.tidy.constructor_io import Project, parsed, project
 # Classes whose constructors do I/O all the same, each with the reason.
 ALLOWED = {
     "columnar.client.connection.Connection": "happybase's interface: its constructor connects",
+    "columnar.client.connection.ConnectionPool": "happybase's interface: its connections read certificates",
 }
 
 
@@ -143,6 +144,12 @@ def _b(self, path):
     assert of("def __init__(self):\n    self.one = Two()", before=f"{base}class Two(Base):\n    pass\n") == ""
     inherited = f"{base}class Two(Base):\n    def __init__(self):\n        self.take()\n"
     assert of("def __init__(self):\n    self.one = Two()", before=inherited) == "Two > take > open"
+
+
+def test_io_is_found_where_calls_go_in_a_circle() -> None:
+    circle = "def first():\n    second()\n    open('x')\ndef second():\n    first()\n"
+    other = "class Zero:\n    def __init__(self):\n        first()\n"  # it is looked at before One
+    assert of("def __init__(self):\n    second()", before=circle + other) == "second > first > open"
 
 
 @pytest.mark.parametrize("use", ["list({})", "[*{}]", "[a for a in {}]", "next({})"])

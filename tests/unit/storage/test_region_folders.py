@@ -32,8 +32,6 @@ def test_a_catalogue_is_begun_in_an_empty_folder_and_beside_no_other_region(tmp_
     (tmp_path / "other").mkdir()
     with pytest.raises(DamagedData, match="catalogue of the 1 regions beside it, is missing"):
         folders.catalogue()
-    (tmp_path / "meta").mkdir()
-    assert folders.catalogue() == str(tmp_path / "meta")
 
 
 def test_no_region_is_made_where_the_folder_of_all_was_moved_away(tmp_path: Path) -> None:
@@ -47,3 +45,17 @@ def test_no_region_is_made_where_the_folder_of_all_was_moved_away(tmp_path: Path
     assert folders.is_untouched("one")
     folders.destroy("one")
     assert not folders.has("one")
+
+
+@pytest.mark.parametrize("how", ["missing", "empty"])
+def test_a_catalogue_that_is_lost_beside_regions_is_not_begun_anew(tmp_path: Path, how: str) -> None:
+    folders = RegionFolders(str(tmp_path), RocksEngine(cache_bytes=1 << 20))
+    assert folders.catalogue() == str(tmp_path / "meta")
+    folders.make(["a", "b"])
+    if how == "empty":
+        (tmp_path / "meta").mkdir()
+    with pytest.raises(DamagedData, match=f"the catalogue of the 2 regions beside it, is {how}; put it back"):
+        folders.catalogue()
+    (tmp_path / "meta").mkdir(exist_ok=True)
+    (tmp_path / "meta" / "CURRENT").touch()
+    assert folders.catalogue() == str(tmp_path / "meta")

@@ -56,9 +56,12 @@ def test_targets() -> None:
     assert parse_target("localhost:81/w/") == Target("http://localhost:81", "/w")
     assert parse_target("http://[::1]:80").origin == "http://[::1]:80"
     assert parse_target("http://h/w").url("/Page") == "http://h/w/Page"
-    for bad in ("ftp://x", "http://", "http://x:99999", ""):
+    for bad in ("ftp://x", "http://", "http://x:99999", "", "http://h/w?token=abcdef", "http://h/#abcdef"):
         with pytest.raises(TargetError):
             parse_target(bad)
+    with pytest.raises(TargetError) as caught:
+        parse_target("http://h/w?token=abcdef")
+    assert "abcdef" not in str(caught.value)
 
 
 def test_only_this_machine_is_loaded_unasked() -> None:

@@ -113,3 +113,19 @@ def test_folders_that_cannot_be_made_are_named(shell: Shell, tmp_path: Path) -> 
         said = shell.error(*words)
         assert "/proc" in said, words
         assert "127.0.0.1" not in said, words
+
+
+def test_an_output_that_cannot_be_written_is_no_file() -> None:
+    with pytest.raises(Misused) as caught, told("127.0.0.1:9090"):
+        raise FULL
+    said = "cannot write the output: No space left on device; send it elsewhere, or make room for it"
+    assert caught.value.message == said
+
+
+def test_a_restore_on_a_full_disk_names_the_file(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.out("backup", str(tmp_path / "bk"))
+    monkeypatch.setattr(store_backup, "_copy_checked", full)
+    said = shell.error("restore-backup", str(tmp_path / "bk"), "--data", str(tmp_path / "new"))
+    assert said.startswith(f"cannot restore {tmp_path}/new.restoring/")
+    assert said.endswith(": No space left on device")
+    assert not (tmp_path / "new.restoring").exists()

@@ -113,8 +113,20 @@ def ours(text: str, known: set[str] = KNOWN) -> Ours | Answer | None:
         ("create 't', {NAME=>'f', VERSIONS=>3, TTL=>'FOREVER'}, 'g'", "create t f:versions=3,ttl=FOREVER g"),
         ("create 't','f', SPLITS => ['a','b']", "create t f --split a --split b"),
         ("create 't','f', {NUMREGIONS => 15, SPLITALGO => 'HexStringSplit'}", "create t f --splits-hex 15"),
+        (
+            "create 't','f', {NUMREGIONS => '4', SPLITALGO => 'DecimalStringSplit'}",
+            "create t f --split 25000000 --split 50000000 --split 75000000",
+        ),
         ("create 't','f', {MAX_FILESIZE => '134217728'}", "create t f --set MAX_FILESIZE=134217728"),
-        ("alter 't', NAME => 'f', VERSIONS => 5", "alter t --change f:versions=5"),
+        ("alter 't', NAME => 'f', VERSIONS => 5", "alter t --family f:versions=5"),
+        ("alter 't', 'f'", "alter t --family f"),
+        ("alter 't', NAME => 'f'", "alter t --family f"),
+        (
+            "alter 't', 'f', {NAME => 'g', TTL => 5}, READONLY => true",
+            "alter t --family f --family g:ttl=5 --set READONLY=true",
+        ),
+        ("alter 't', {NAME => 'f'}, {NAME => 'g', METHOD => 'delete'}", "alter t --family f --drop g"),
+        ("alter 't', {READONLY => true}, 'f'", "alter t --set READONLY=true --family f"),
         (
             "create 't', {NAME => 'f', TTL => '86400 SECONDS (1 DAY)', BLOCKSIZE => '65536 B (64KB)', "
             "METADATA => {'mykey' => 'a,b', 'CACHE_DATA_ON_WRITE' => 'true'}, CONFIGURATION => {'hbase.x.y' => '2'}}",
