@@ -25,6 +25,7 @@ from wikka_port.markup.mediawiki_pieces import (
     joins,
     literal,
     may_go_on,
+    may_reach,
     unescape,
 )
 
@@ -269,7 +270,7 @@ class _Line:
         out: list[str] = []
         for position, run in enumerate(runs):
             if run.is_text:
-                before = self._around(runs, position, -1) if may_go_on(run.text) else ""
+                before = self._around(runs, position, -1) if self._goes_on(runs, position) else ""
                 after = self._around(runs, position, 1) if is_open(run.text) else ""
                 out.append(escape_between(before, run.text, after, cell=self._cell, marks=run.empty))
                 continue
@@ -277,6 +278,11 @@ class _Line:
                 out.append(JOIN)
             out += (*(mark for _, mark in run.empty), run.text)
         return collapse("".join(out)).strip(" ")
+
+    def _goes_on(self, runs: list[_Run], position: int) -> bool:
+        if may_go_on(runs[position].text):
+            return True
+        return position > 0 and may_reach(self._draft.edges(runs[position - 1].text)[1])
 
     def _join(self, before: str, after: str) -> bool:
         """Our own markup is made to stand side by side; what is in a mark may be the author's."""
