@@ -37,6 +37,8 @@ _CONTENT_MARK: Final = re.compile("\x02")
 _LANGUAGE: Final = re.compile(r"(?:lang|vol|ipa|ipac|zh)-[a-z]{2,8}")
 _FILE: Final = re.compile(r"(?:\w{1,20}:)?[^\x02\x03\[\]{}|<>#/:\n]{1,240}")
 _LINE_ITEM: Final = re.compile(r"\n\s*[*#]+\s*")
+_SOUNDS: Final = re.compile(r"ipac-[a-z]{2,8}")  # every value is a sound, but for these:
+_SOUND_WORDS: Final = frozenset(("icon", "lang", "langl", "pron", "audio", "also", "us", "uk", "en", "local", "ipa"))
 _DATES: Final = frozenset((
     "birth date", "birth date and age", "death date", "death date and age", "start date", "end date", "film date",
     "start date and age", "dts", "birth-date", "death-date", "bda", "dda",
@@ -163,6 +165,9 @@ def _words(draft: Draft, call: Call) -> Piece | None:
     if name in ("url", "official website") and given and given[0]:
         address = given[0] if "//" in given[0] else "http://" + given[0]
         return _piece(draft, f"[{address} {given[1]}]" if len(given) > 1 else f"[{address}]")
+    if _SOUNDS.fullmatch(name):
+        sounds = "".join(" " if part == "_" else part for part in given if part.lower() not in _SOUND_WORDS)
+        return _piece(draft, f"/{sounds}/") if sounds else None
     if name in _LISTS:
         return _piece(draft, " · ".join(part for part in given if part), is_block=name in _LINE_LISTS)
     place = 0 if _LANGUAGE.fullmatch(name) else _WORDS.get(name)

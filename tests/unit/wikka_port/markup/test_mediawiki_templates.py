@@ -36,6 +36,8 @@ def folded(title: str, *rows: str) -> str:
         ("{{hlist|[[a]]|b}}", "[[A | a]] · b"),
         ("{{main|Rivers of Riga|Sea#Tide}}", "→ [[Rivers of Riga]], [[Sea]]"),
         ("{{nowrap|{{small|x}}}}", "x"),
+        ("({{IPAc-en|icon|ˈ|aɪ|n|_|ˈ|r|æ|n|d}})", "(/ˈaɪn ˈrænd/)"),
+        ("{{IPA-de|ˈaʁtʊʁ}}", "ˈaʁtʊʁ"),
         ("{{nowrap|#1 hit}}", "#1 hit"),
         ("a {{nowrap|*x}} {{lang|fr|# y}}", "a *x # y"),
         ("{{hlist|#1|#2}}", "#1 · #2"),
