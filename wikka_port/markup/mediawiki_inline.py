@@ -29,13 +29,13 @@ from wikka_port.markup.mediawiki_pieces import (
     unescape,
 )
 
-_URL_CHARS: Final = '[^\\s\\[\\]<>"{}|\x02\x03]'
+_URL_CHARS: Final = "(?:(?!'')[^\\s\\[\\]<>\"{}|\x02\x03])"  # emphasis is read before addresses are
 # Every repetition is possessive: what failed once is not tried again in pieces.
 _TOKEN: Final = re.compile(
     rf"""(?P<quotes>'{{2,}}+)
       | (?P<mark>\x02[0-9]{{1,9}}\x03)
       | \[(?P<url>(?:(?:https?|ftps?|irc|news|gopher):)?//{_URL_CHARS}++|mailto:{_URL_CHARS}++)(?P<label>[^\[\]\n]*+)\]
-      | (?P<bare>\b(?:https?|ftps?)://(?:(?!''){_URL_CHARS})++)
+      | (?P<bare>\b(?:https?|ftps?)://{_URL_CHARS}++)
       | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>[^<>\x02\x03]*+)</(?P=small)\s*+>
       | <(?P<close>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<rest>(?:[\s/][^<>]*+)?)>
       | (?P<switch>__(?-i:[^\W\d_a-z]{{3,40}})__)""",

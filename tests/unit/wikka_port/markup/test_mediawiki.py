@@ -178,7 +178,9 @@ def test_links(theirs: str, ours: str) -> None:
         ("[mailto:a@b.example post]", "[[mailto:a@b.example | post]]"),
         ("[irc://a.example chat]", '""chat (irc://a.example)""'),
         ("[javascript:alert(1) x]", '[javascript"":""alert(1) x]'),
-        ("[http://a.example/''x'' y]", "[[http://a.example/%27%27x%27%27 | y]]"),
+        ("[http://a.example/''x'' y]", "[[http://a.example/ | x y]]"),  # emphasis is read first
+        ("[http://a.example/''Example'']", "[[http://a.example/ | Example]]"),
+        ("[http://a.example/d'e f]", "[[http://a.example/d'e | f]]"),
     ],
 )
 def test_addresses(theirs: str, ours: str) -> None:
