@@ -26,6 +26,7 @@ class Process:
 
     def __init__(self) -> None:
         self.pid = 1
+        self.last_lines: tuple[str, ...] = ()
         self.control, self._other = socket.socketpair()
         self.control.setblocking(False)
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
