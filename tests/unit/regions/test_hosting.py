@@ -133,7 +133,8 @@ def test_an_opening_that_fails_leaves_the_next_one_free(tmp_path: Path) -> None:
         house.server.folders.make([info.encoded])
         assert house.row(b"r") == []
 
-    run(check, engine=RocksEngine(cache_bytes=1 << 20), folder=str(tmp_path))
+    (tmp_path / "regions").mkdir()  # as in a data folder
+    run(check, engine=RocksEngine(cache_bytes=1 << 20), folder=str(tmp_path / "regions"))
 
 
 def test_a_stop_flushes_regions_side_by_side_in_threads(tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Check], No
     def go(check: Check) -> None:
         async def main() -> None:
             engine = FullEngine()
-            house = House(TABLE, engine=engine, folder=str(tmp_path))
+            (tmp_path / "regions").mkdir()  # as in a data folder
+            house = House(TABLE, engine=engine, folder=str(tmp_path / "regions"))
             await house.put_value(b"r")
             await closed(house)
             engine.refusal = HostError("the disk is full")
