@@ -38,6 +38,7 @@ from columnar.child_processes import die_with_parent
 from columnar.config import AHEAD, RegionServerConfig
 from columnar.coordination.beat import Beat, packed
 from columnar.errors import ColumnarError
+from columnar.faults import met_by_the_loop
 from columnar.last_lines import LastLines
 from columnar.log_lines import flush, keep_last_lines, log_to_stderr
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
@@ -86,8 +87,8 @@ class Beats:
         threading.Thread(target=self._tell, name="beats", daemon=True).start()
 
     def _see(self) -> None:
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the look must not end the beats
         self._seen = self._look(self._seen.iterations + 1)
-        asyncio.get_running_loop().call_later(SEEN_S, self._see)
 
     def _tell(self) -> None:
         while True:
@@ -112,6 +113,7 @@ def run(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> 
 
 
 async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+    asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = _stop_on_signals()
     server = ClusterServer(config, _gone)
     Beats(beats, server.beat).start()

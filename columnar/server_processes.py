@@ -30,6 +30,7 @@ from columnar.config import AHEAD
 from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child, started
 from columnar.errors import ColumnarError
+from columnar.faults import FAULTS
 from columnar.limits import LEAVING_S
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandedOver, HandOver
@@ -134,6 +135,10 @@ class ServerProcesses:
             spare = self._spare = self.start(AHEAD)
         except OSError as error:
             _log.warning("no process can be started ahead of the next death: %s", error)
+            self.keep_spare()
+            return
+        except Exception as fault:  # noqa: BLE001 - as above
+            FAULTS.met("the care of servers", fault)
             self.keep_spare()
             return
         spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
@@ -372,5 +377,5 @@ class ServerProcesses:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("the care of a server failed", exc_info=task.exception())
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            FAULTS.met("the care of servers", fault)

@@ -34,6 +34,7 @@ from columnar.decision_journal import DecisionJournal
 from columnar.doors import DOOR_1, DOOR_2, read_tls
 from columnar.errors import HostError
 from columnar.evening_out import EveningOut
+from columnar.faults import surviving
 from columnar.handing_on import HandingOn
 from columnar.leading import Leading
 from columnar.master.cluster_control import ClusterControl
@@ -152,9 +153,10 @@ class Supervisor:
         """Write decisions to the folder once a second, until the stop."""
         while True:
             await asyncio.sleep(JOURNAL_S)
-            fresh = self.control.take_decisions()
-            if fresh:
-                await asyncio.to_thread(self._journal.append, fresh)
+            with surviving("the journal of decisions"):
+                fresh = self.control.take_decisions()
+                if fresh:
+                    await asyncio.to_thread(self._journal.append, fresh)
 
     async def _lead(self) -> None:
         catalogue, data = self.leading.catalogue, self.folder.path

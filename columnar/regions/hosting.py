@@ -34,6 +34,7 @@ from columnar.errors import (
     RegionAway,
     RegionElsewhere,
 )
+from columnar.faults import surviving
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hosting_state import HAS_STORE, SERVING, WAITING, Do, Event, HostingState, State
@@ -47,6 +48,8 @@ from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
+
+LOOP: Final = "the hosting of regions"
 
 UPKEEP_LOOK_S: Final = 0.01
 PREPARE_PAUSE_S: Final = 0.005  # between two stores that are made, each some 3 ms on the loop
@@ -235,9 +238,11 @@ class Hosting:
         doing = self.state.told(region_id, event)
         state = self.state.state(region_id)
         if state not in SERVING and self.serving.pop(region_id, None) is not None:
-            self.on_unserved(region)
+            with surviving(LOOP):  # what the state machine says is carried out, whoever else has a fault
+                self.on_unserved(region)
         if doing and event in _ENDS:
-            self.on_closing(region)
+            with surviving(LOOP):
+                self.on_closing(region)
         if state is State.NONE:
             del self._regions[region_id]
             self._refusals.pop(region_id, None)

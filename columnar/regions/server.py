@@ -18,6 +18,7 @@ from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, NotServingRegion
+from columnar.faults import FAULTS
 from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -223,12 +224,10 @@ class RegionServer:
     def _retry_read_only(self) -> None:
         self._retry_timer = None
         for region in self.all_open():
-            if self.hosting.state_of(region) is not State.READ_ONLY:
-                continue
-            if self._may_evict(region):
-                self.evict(region)
-                self.open_for_consumers(region)
-            else:
+            try:
+                self._retry_one(region)
+            except Exception as fault:  # noqa: BLE001 - it would be for readers only for ever
+                FAULTS.met("openings of regions for writers", fault)
                 self._retry_later()
         self._open_faulty()
 
@@ -249,6 +248,15 @@ class RegionServer:
             if not self.owns(fault.info) or self.serving(fault.info) is None:
                 self.hosting.read_only.forget(region_id)  # it was moved, split, merged, dropped or disabled
         return list(faults.values())
+
+    def _retry_one(self, region: Region) -> None:
+        if self.hosting.state_of(region) is not State.READ_ONLY:
+            return
+        if self._may_evict(region):
+            self.evict(region)
+            self.open_for_consumers(region)
+        else:
+            self._retry_later()
 
     def _unserved(self, region: Region) -> None:
         if self._last_used is region:

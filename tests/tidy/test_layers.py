@@ -58,6 +58,7 @@ LAYERS: dict[str, float] = {
     "columnar.server_doorbell": 7,
     "columnar.cluster_host": 7,
     "columnar.cluster_owners": 7,
+    "columnar.cluster_writes": 7,
     "columnar.cluster_requests": 7,
     "columnar.master_answers": 7,
     "columnar.master_service": 7,

@@ -267,6 +267,9 @@ def no_more_enter() -> bool:
 @pytest.mark.parametrize("function", ["waits", "waits_with_client"])
 def test_calls_that_block_hold_up_nobody_and_the_store_hears_of_them(start: Callable[[], Store], function: str) -> None:
     store = start()
+    assert store.call(8, "one")[:2] == [8, "done"]
+    assert store.began == [8], "the first call of a function says that its import is over"
+    store.began.clear()
     for number in range(4):
         store.send(number, function)
     entered(4)
