@@ -40,7 +40,7 @@ def look_of(line: bytes) -> DecisionLook | None:
         regions = tuple(map(str, held["regions"]))
         server, why, text = (str(held[field]) for field in ("server", "why", "text"))
         return DecisionLook(0, str(held["kind"]), regions, server, why, text, int(held["at_ms"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
@@ -48,6 +48,7 @@ class DecisionJournal:
     def __init__(self, data: str) -> None:
         self._path = os.path.join(data, NAME)
         self._failure = ""  # that was logged
+        self._ends_whole = False  # the file, as far as this process knows: a full disk or a kill may have cut a line
 
     def read(self) -> list[DecisionLook]:
         """The last DECISIONS_KEPT, oldest first; none of a file that cannot be read."""
@@ -57,7 +58,7 @@ class DecisionJournal:
         try:
             with open(self._path, "rb") as held:
                 held.seek(max(0, held.seek(0, os.SEEK_END) - 2 * JOURNAL_BYTES))
-                return held.read().split(b"\n")[-DECISIONS_KEPT - 1 :]
+                return [line for line in held.read().split(b"\n") if line][-DECISIONS_KEPT:]
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -69,12 +70,13 @@ class DecisionJournal:
         data = b"".join(map(line_of, looks))
         try:
             with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as held:
-                held.write(data)
+                held.write(data if self._ends_whole else b"\n" + data)
                 size = held.tell()
             if size > JOURNAL_BYTES:
                 self._shorten()
-            self._failure = ""
+            self._failure, self._ends_whole = "", True
         except OSError as error:
+            self._ends_whole = False
             if str(error) != self._failure:
                 self._failure = str(error)
                 _log.warning("decisions are not kept over a restart: %s", error)

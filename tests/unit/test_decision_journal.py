@@ -96,3 +96,20 @@ def test_a_move_is_taken_once() -> None:
     region = next(iter(cluster.state.current.places.values()))
     asyncio.run(cluster.control.unassign(region.info, False))
     assert [one.kind for one in cluster.control.take_decisions()] == ["close"]
+
+
+@pytest.mark.parametrize("at_ms", ["1e999", "[" * 100_000, '"x"', "null", "{}"])
+def test_a_line_that_was_damaged_does_not_keep_the_store_from_starting(tmp_path: Path, at_ms: str) -> None:
+    whole = line_of(DecisionLook(0, "give", ("ab",), "s1", "new", "t ab goes to s1: new", 5))
+    damaged = whole.replace(b'"at_ms": 5', b'"at_ms": ' + at_ms.encode())
+    assert damaged != whole
+    (tmp_path / NAME).write_bytes(damaged + whole)
+    assert [look.text for look in DecisionJournal(str(tmp_path)).read()] == ["t ab goes to s1: new"]
+
+
+def test_a_line_that_a_full_disk_cut_off_costs_no_later_one(tmp_path: Path) -> None:
+    whole = line_of(DecisionLook(0, "give", ("ab",), "s1", "new", "t ab goes to s1: new", 5))
+    (tmp_path / NAME).write_bytes(whole + whole[:30])
+    journal = DecisionJournal(str(tmp_path))
+    journal.append([DecisionLook(0, "fence", (), "s2", "it ended", "s2 is fenced", 6)])
+    assert [look.kind for look in journal.read()] == ["give", "fence"]
