@@ -21,12 +21,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from columnar.cluster_requests import ClusterRequests
+from columnar.cluster_writes import OwnerWrites
 from columnar.errors import ColumnarError, DamagedData
+from columnar.faults import FAULTS, surviving
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_looks import shut_regions
@@ -39,12 +40,15 @@ from columnar.model.owner import Incarnation, Owner, is_named, servers_behind
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesHeld
+from columnar.planned_step import PlannedStep, pause_after
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.server_watch import ServerWatch
 
 _log = logging.getLogger(__name__)
 
 LOADS_S: Final = 1.0
+AGAIN_S: Final = 0.1  # after an unexpected exception
+LOOP: Final = "the master of the cluster"
 WAITING: Final = frozenset({Phase.HOMELESS, Phase.WRITING, Phase.OPENING})  # of a new region: not yet served
 R = TypeVar("R")
 
@@ -89,7 +93,6 @@ class ClusterHost:
         self.state = state
         self.publishing = Publishing()
         self._catalogue = catalogue
-        self._sound = sound
         self._servers = servers
         self._pasts = pasts
         self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
@@ -98,12 +101,10 @@ class ClusterHost:
         self.told_first: Callable[[Incarnation], Message[None] | None] = lambda _server: None  # to one that was greeted
         self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
         self.is_over = False
-        self._writes: deque[do.Write] = deque()  # as many as there were events during one fsync
-        self._writer: asyncio.Task[None] | None = None
-        self._repair: asyncio.Future[None] | None = None  # the writer waits for it: the disk refused a write
+        self._writes = OwnerWrites(catalogue, sound, self._is_written, self._is_not_written)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._wake: asyncio.TimerHandle | None = None
-        self._loads_timer: asyncio.TimerHandle | None = None
+        self._ticking = PlannedStep(LOOP, self._tick)
+        self._loading = PlannedStep(LOOP, self._look_at_loads)
         self.requests = ClusterRequests(self)
         self._rated: set[Incarnation] = set()  # asked for their rates, and not answered yet
         self._happened: asyncio.Future[None] | None = None  # resolved by the next event: for those who wait for a state
@@ -112,9 +113,9 @@ class ClusterHost:
         self.fenced = 0  # servers that died or were killed, since the start
         self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each, as ``state`` has them
         self._do: dict[type[Any], Callable[[Any], None]] = {
-            do.Write: self._write,
+            do.Write: self._writes.add,
             do.Tell: self._tell,
-            do.Fence: lambda one: self.spawn(self._servers.fence(one.server)),
+            do.Fence: lambda one: self.spawn(self._to_its_end(lambda: self._servers.fence(one.server))),
             do.RemoveLog: lambda one: self.spawn(self._pasts.remove(one.server)),
             do.Split: self.requests.begin,
             do.Merge: self.requests.begin,
@@ -132,11 +133,21 @@ class ClusterHost:
         if self.is_over:
             return
         for output in outputs:
-            self._do[type(output)](output)
-        self._look_for_shut()
+            self._carry_out(output)
+        with surviving(LOOP):
+            self._look_for_shut()
         happened, self._happened = self._happened, None
         if happened is not None and not happened.done():
             happened.set_result(None)
+
+    def _carry_out(self, output: do.Output) -> None:
+        if self.is_over:
+            return
+        try:
+            self._do[type(output)](output)
+        except Exception as fault:  # noqa: BLE001 - the outputs after it are carried out, and this one again
+            FAULTS.met(LOOP, fault)
+            asyncio.get_running_loop().call_later(AGAIN_S, self._carry_out, output)
 
     def _look_for_shut(self) -> None:
         """Calls for a region that stays closed hear why, wherever they come."""
@@ -171,8 +182,8 @@ class ClusterHost:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("the master could not carry something out", exc_info=task.exception())
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            FAULTS.met(LOOP, fault)
 
     def begin(self) -> None:
         """Every living server is greeted: regions get owners from now on."""
@@ -183,17 +194,14 @@ class ClusterHost:
     def stop(self) -> None:
         """Nothing more is decided: servers stop.  A disk that refuses writes is not waited for any more."""
         self.is_over = True
-        if self._repair is not None:
-            self._repair.cancel()
+        self._writes.stop()
         self.watch.stop()
-        for timer in (self._loads_timer, self._wake):
-            if timer is not None:
-                timer.cancel()
+        self._loading.cancel()
+        self._ticking.cancel()
 
     async def close(self) -> None:
         """When no server is left: a write under way is finished."""
-        if self._writer is not None:
-            await asyncio.wait([self._writer])
+        await self._writes.close()
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
@@ -248,7 +256,19 @@ class ClusterHost:
         self.watch.left(server)
         if self.is_over:
             return
-        self.spawn(self._bury(server, why, asked))
+        self.spawn(self._to_its_end(lambda: self._bury(server, why, asked)))
+
+    async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Again after a growing pause where it meets an exception: else regions of the server would have no owner."""
+        tries = 0
+        while not self.is_over:
+            try:
+                await work()
+                return
+            except Exception as fault:  # noqa: BLE001 - whatever it is
+                FAULTS.met(LOOP, fault)
+                tries += 1
+                await asyncio.sleep(pause_after(tries))
 
     async def _bury(self, server: Incarnation, why: str, asked: bool) -> None:
         """Nothing is told to it from now on; when its log is measured its regions get other owners."""
@@ -266,28 +286,14 @@ class ClusterHost:
 
     # --- writes and routes ---------------------------------------------------------------------------
 
-    def _write(self, write: do.Write) -> None:
-        self._writes.append(write)
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.ensure_future(self._write_all())
-            self._writer.add_done_callback(self._done)
+    def _is_written(self, write: do.Write) -> None:
+        for info, row in write.owners:
+            self.publishing.owned(info, row)
+        self.publish_routes()
+        self.event(self.state.written(write.number, self.now_ms()))
 
-    async def _write_all(self) -> None:
-        while self._writes:
-            write = self._writes.popleft()
-            try:
-                await self._catalogue.write_owners(write)
-            except ColumnarError as error:
-                _log.error("owners of %d regions are not written: %s", len(write.owners), error.text)
-                if not self.is_over:
-                    self._repair = asyncio.ensure_future(self._sound())
-                    await asyncio.wait([self._repair])  # or ``stop`` has cancelled it
-                self.event(self.state.not_written(write.number, self.now_ms()))
-                continue
-            for info, row in write.owners:
-                self.publishing.owned(info, row)
-            self.publish_routes()
-            self.event(self.state.written(write.number, self.now_ms()))
+    def _is_not_written(self, write: do.Write) -> None:
+        self.event(self.state.not_written(write.number, self.now_ms()))
 
     def publish_routes(self) -> None:
         """Send every server the change since the last one, if there is any."""
@@ -422,6 +428,8 @@ class ClusterHost:
         what = "close" if isinstance(ask, do.Close) else "open"
         text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
         _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, ask.region, epoch, text)
+        if not isinstance(error, ColumnarError):
+            FAULTS.met(LOOP, error)
         if not isinstance(ask, do.Close):  # a close is told again
             is_damaged = isinstance(error, DamagedData)
             self.event(self.state.failed(server, ask.region, epoch, text, is_damaged, self.now_ms()))
@@ -451,9 +459,8 @@ class ClusterHost:
     # --- time ----------------------------------------------------------------------------------------
 
     def _wake_at(self, wake: do.Wake) -> None:
-        if self._wake is not None:
-            self._wake.cancel()
-        self._wake = asyncio.get_running_loop().call_at(wake.at_ms / 1000, self._tick)
+        self._ticking.cancel()
+        self._ticking.after(wake.at_ms / 1000 - asyncio.get_running_loop().time())
 
     def _tick(self) -> None:
         self.event(self.state.tick(self.now_ms()))
@@ -461,7 +468,7 @@ class ClusterHost:
     def _look_at_loads(self) -> None:
         if self.is_over:
             return
-        self._loads_timer = asyncio.get_running_loop().call_later(LOADS_S, self._look_at_loads)
+        self._loading.after(LOADS_S)
         try:
             self.state.current.free_bytes = self._pasts.free_bytes()
         except OSError as error:  # splits go on by what was free before

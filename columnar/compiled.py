@@ -52,6 +52,7 @@ HOT: Final = (
     "columnar.operations.access",
     "columnar.operations.reads",
     "columnar.operations.row_plan",
+    "columnar.operations.scan_places",
     "columnar.operations.scanner_table",
     "columnar.operations.scanners",
     "columnar.operations.scans",

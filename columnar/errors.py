@@ -7,6 +7,7 @@
       OutcomeUnknown    the host failed between write and fsync: it may or may not be there after a restart
       DamagedData       the operator: bytes on disk are not what we wrote
       HostError         the operator: the machine refuses (disk full, no descriptors, folder in use)
+      ProgramFault      whoever maintains this program: an exception that nobody expected
 
 Each class carries ``hbase_class``, the name of the exception that HBase gives in the same
 place: clients match on it, so every message on the wire begins with it.  An exception keeps
@@ -352,3 +353,13 @@ class DiskFails(HostError):
 class FolderInUse(HostError):
     def __init__(self, folder: str, owner: str) -> None:
         super().__init__(f"the data folder {folder} is in use by {owner}; stop that one first or choose another --data")
+
+
+# --- the maintainer ------------------------------------------------------------------------------
+
+
+class ProgramFault(ColumnarError):
+    """Work met an exception that nobody expected; its traceback is in the server's log (``faults``)."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"a fault of the program, see the server's log: {type(cause).__name__}: {cause}"[:500])

@@ -17,6 +17,7 @@ from typing import Final
 from columnar.coordination.doorbell import Handed
 from columnar.coordination.open_connections import OpenConnections
 from columnar.coordination.processes import Child
+from columnar.faults import surviving
 from columnar.model.owner import Incarnation
 
 PAUSE_S: Final = 0.1  # between two looks whether a server is up
@@ -58,7 +59,8 @@ class HandingOn:
         self._stop_watching()
         waiting, self._waiting = self._waiting, []
         for again in waiting:
-            again()
+            with surviving("connections that wait for a server"):
+                again()
 
     def _stop_watching(self) -> None:
         for doorbell in self._watched:

@@ -28,6 +28,8 @@ ROW_OPERATIONS: Final = 20_000  # of one row as one step, which cannot be cut: i
 APPENDED_BYTES: Final = 32 * MIB  # what the cells of one row have after one call's appends: they are its reply
 LOG_QUEUE_BYTES: Final = MIB  # of log lines that nobody has read; more are dropped and counted
 LOG_LINE_BYTES: Final = 64 * KIB  # of one line; the rest is cut
+LAST_LINES: Final = 20  # of its log that a server leaves for its supervisor
+LAST_LINE_BYTES: Final = 500  # of one of them; the rest is cut
 FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind
 SHORT_FILTER_BYTES: Final = 2 * KIB  # a longer string is parsed over several turns
 PATTERN_S: Final = 0.1  # all searches of one step by patterns, which Java does not bound: others wait meanwhile
@@ -56,9 +58,16 @@ CONNECTION_SCANNERS: Final = 1_000  # of them, opened by one connection: nobody 
 SCANNERS_BYTES: Final = 64 * MIB  # rows, columns and filters that all open scanners remember
 SCANNER_LEASE_S: Final = 600  # idle; the client's read timeout is usually shorter
 ORPHAN_SCANNER_LEASE_S: Final = 60  # once the connection that opened it has closed
-# Each some 0.34 MB and 10 descriptors, once written to 0.6 MB; the least used is closed over it.  Above what a
-# server is to hold: a load over more regions than are open spends its time with opening them, 12 ms each.
-OPEN_REGIONS: Final = 1_200
+# Each some 0.5 MB and 11 descriptors, so 1 GB; over it regions are closed that were not used lately.  Above what a
+# server is to hold: a load over more regions than are open spends its time with opening them, 5 ms of a processor and 6
+# fsyncs each.  A server beside which another has died holds that one's, too.
+OPEN_REGIONS: Final = 2_000
+FLUSHED_AT_ONCE: Final = 4  # regions of a table or a server that is closed: each waits for the disk
+# What one of several servers has for its stopping, before it is killed: so long, and more for each region that it owns,
+# OPEN_REGIONS at most.  A region takes some 4 ms where other work loads the disk.  Over 90 s, systemd's default, in all
+# would have systemd kill the store.
+STOP_S: Final = 30.0
+STOP_REGION_S: Final = 0.02
 STAGED_FOLDERS: Final = 32  # that commands hold at once; each keeps files from being removed
 
 REGION_BYTES: Final = 1024 * MIB  # a region that is larger splits by itself; docs/regions.md says why so large

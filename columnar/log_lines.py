@@ -2,6 +2,8 @@
 
     line -> queue of LOG_QUEUE_BYTES -> thread -> the descriptor
 
+    a server's line -> also its ``last_lines`` at once, for whoever asks of what it died
+
 A reader that stalls (a pipe of journald or docker, ``Popen(stderr=PIPE)``) stalls the thread alone.  Lines for which
 the queue has no room are dropped and counted: the next line begins with their number, ``dropped`` has the sum.
 
@@ -24,6 +26,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
 
+from columnar.last_lines import LastLines
 from columnar.limits import LOG_LINE_BYTES, LOG_QUEUE_BYTES
 from columnar.log_rate import ClientLineRate
 from columnar.standard_streams import open_closed_streams
@@ -55,6 +58,12 @@ class LineQueue:
         self._held_bytes = 0  # of the lines that wait and of those that are being written
         self._unsaid = 0  # lines dropped since the last that was taken
         self._thread: threading.Thread | None = None
+        self._last: LastLines | None = None
+
+    def keep_last(self, last: LastLines) -> None:
+        """Keep lines there as well from now on, also those that are dropped."""
+        with self._changed:
+            self._last = last
 
     def write_line(self, text: str) -> None:
         """Take one line, without its end."""
@@ -62,6 +71,8 @@ class LineQueue:
         if len(line) > LOG_LINE_BYTES:
             line = line[:LOG_LINE_BYTES] + b"... (%d bytes)" % len(line)
         with self._changed:
+            if self._last is not None:
+                self._last.add(line)
             if self._held_bytes and self._held_bytes + len(line) > self._bound_bytes:
                 self.dropped += 1
                 self._unsaid += 1
@@ -137,6 +148,12 @@ if hasattr(os, "register_at_fork"):
 def dropped() -> int:
     """Lines of this process that were never written."""
     return sum(queue.dropped for queue in _queues.values())
+
+
+def keep_last_lines(last: LastLines) -> None:
+    """Keep the last lines of standard error and the dump of a crash there; a child of a fork keeps no lines."""
+    last.dump_crashes()
+    _queues[STDERR].keep_last(last)
 
 
 def flush(within_s: float = END_S) -> None:

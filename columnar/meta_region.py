@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from columnar.errors import ColumnarError, DamagedData, HostError
+from columnar.errors import ColumnarError, DamagedData, HostError, ProgramFault
+from columnar.faults import FAULTS, surviving
 from columnar.master.catalogue import Rows
 from columnar.model.mutation import RowMutation
 from columnar.operations.region_rows import rows_of
@@ -27,6 +28,7 @@ from columnar.regions.region_copy import copy_open_region
 
 _log = logging.getLogger(__name__)
 
+LOOP: Final = "the repair of the catalogue"
 RETRY_S: Final = 1.0  # as of the regions whose disk takes no writes
 _ADVICE: Final = "; read before you repeat"  # to writers of rows
 
@@ -79,6 +81,12 @@ class MetaRegion:
         except (HostError, DamagedData) as error:
             self._failed(error)
             raise
+        except ColumnarError:
+            raise
+        except Exception as fault:  # whatever it has left on disk is undone
+            FAULTS.met(LOOP, fault)
+            self._failed(ProgramFault(fault))
+            raise
         assert applied.durable is not None, "the catalogue is always synced"
         applied.durable.add_done_callback(self._synced)
         await asyncio.shield(applied.durable)
@@ -101,20 +109,24 @@ class MetaRegion:
 
     async def _repair(self) -> None:
         while self._failure:
-            await self._close_broken()
+            with surviving(LOOP):
+                await self._close_broken()
             await asyncio.sleep(RETRY_S)
-            with suppress(ColumnarError):  # it stays unsound, and those who ask hear of the first failure
+            with surviving(LOOP), suppress(ColumnarError):  # it stays unsound; those who ask hear of the first failure
                 self._region = region = self._open_region()
                 await self._written_anew(region)
                 self._failure = ""
         self._sound.set()
-        self.on_sound()
+        with surviving(LOOP):
+            self.on_sound()
         _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
         for repaired in self.on_repaired:
             try:
                 await repaired()
             except ColumnarError as error:  # the others have their own to undo
                 _log.error("the catalogue is whole, but what waited for that goes on later: %s", error.text)
+            except Exception as fault:  # noqa: BLE001 - as above
+                FAULTS.met(LOOP, fault)
 
     async def _written_anew(self, region: Region) -> None:
         mutations = self.repairs_wanted(self._rows_of(region))

@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from columnar.faults import surviving
 from columnar.limits import MIB
 
 SWITCH_S: Final = 0.0001
@@ -120,4 +121,5 @@ async def give_back_memory() -> None:
     memory = MemoryReturn.begun()
     while True:
         await asyncio.sleep(LOOK_S)
-        await asyncio.to_thread(memory.look)
+        with surviving("the return of memory"):
+            await asyncio.to_thread(memory.look)

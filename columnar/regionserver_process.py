@@ -1,12 +1,13 @@
 """The process around ``ClusterServer``: started by a supervisor, with descriptors that it inherits.
 
-    python -m columnar.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD
+    python -m columnar.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD LINES_FD
 
     ahead          it waits for the next death of a server, whose place it takes; ``ps`` and ``top`` show it as SPARE
     CONTROL_FD     a stream socket to the master: frames of ``routing.peer_frames``.  Its end ends this process at once
     DOORBELL_FD    connections of clients: ``coordination.doorbell``
     BEATS_FD       the write end of a pipe: a beat (``coordination.beat``) every BEAT_S
     LOCK_FD        of the data folder's LOCK, and only held: as long as any server lives, no other store starts on it
+    LINES_FD       a file for the last lines of the log and the dump of a crash: ``last_lines``
     stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
 
     starting --linked with the master--> serving --SIGTERM--> stopping --> exit 0
@@ -37,7 +38,9 @@ from columnar.child_processes import die_with_parent
 from columnar.config import AHEAD, RegionServerConfig
 from columnar.coordination.beat import Beat, packed
 from columnar.errors import ColumnarError
-from columnar.log_lines import flush, log_to_stderr
+from columnar.faults import met_by_the_loop
+from columnar.last_lines import LastLines
+from columnar.log_lines import flush, keep_last_lines, log_to_stderr
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
 from columnar.regionserver import ClusterServer
 from columnar.storage.descriptors import raise_limit
@@ -84,8 +87,8 @@ class Beats:
         threading.Thread(target=self._tell, name="beats", daemon=True).start()
 
     def _see(self) -> None:
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the look must not end the beats
         self._seen = self._look(self._seen.iterations + 1)
-        asyncio.get_running_loop().call_later(SEEN_S, self._see)
 
     def _tell(self) -> None:
         while True:
@@ -110,6 +113,7 @@ def run(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> 
 
 
 async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+    asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = _stop_on_signals()
     server = ClusterServer(config, _gone)
     Beats(beats, server.beat).start()
@@ -146,9 +150,10 @@ def main(arguments: list[str]) -> int:
     die_with_parent()
     if arguments[0] == AHEAD:
         show_as(SPARE)
-    control, doorbell, beats, lock = map(int, arguments[-4:])
-    for descriptor in (beats, lock):
+    control, doorbell, beats, lock, lines = map(int, arguments[-5:])
+    for descriptor in (beats, lock, lines):
         os.set_inheritable(descriptor, False)
+    keep_last_lines(LastLines(lines))
     line = sys.stdin.buffer.readline()
     if not line:
         return CANNOT_START  # the supervisor has gone, or needs no server any more

@@ -119,10 +119,13 @@ class MasterAsks:
     # --- routes --------------------------------------------------------------------------------------
 
     async def _change_routes(self, asked: ChangeRoutes) -> RoutesHeld:
+        come = {route.region.table for route in asked.routes if self._routes.of(route.region) is None}
         held = self._routes.apply(asked)
         if held.number == asked.number:
-            touched = {info.table for info in asked.gone} | {route.region.table for route in asked.routes}
-            self._follow(touched)
+            gone = {info.table for info in asked.gone}
+            touched = gone | {route.region.table for route in asked.routes}
+            # Other owners of the same regions change no table, and come by the hundred after a death.
+            self._follow(table for table in touched if table in come or table in gone or self._lags(table))
             self._owning.dropped(asked.gone)
             self.on_routes(touched)
         return held
@@ -133,6 +136,11 @@ class MasterAsks:
         self._follow(self._routes.tables)
         self.on_routes(before.union(self._routes.tables))
         return held
+
+    def _lags(self, table: str) -> bool:
+        """Whether a split or merge here kept the table from following."""
+        served = self._tables.named(table)
+        return served is not None and len(served.regions) != len(self._routes.of_table(table))
 
     def _follow(self, names: Iterable[str]) -> None:
         """The regions of tables are those of the routes, but for splits and merges that end here in a moment."""

@@ -24,6 +24,7 @@ class Death:
     at_s: float
     who: str  # the incarnation
     status: int  # as of ``waitpid`` in Python: the negative number of the signal, or the exit status
+    lines: tuple[str, ...] = ()  # the last of its log
 
     @property
     def is_by_signal(self) -> bool:

@@ -30,7 +30,8 @@ from columnar.config import AHEAD
 from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child, started
 from columnar.errors import ColumnarError
-from columnar.limits import LEAVING_S
+from columnar.faults import FAULTS
+from columnar.limits import LEAVING_S, OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandedOver, HandOver
 from columnar.model.region_messages import Message
@@ -43,7 +44,6 @@ from columnar.server_deaths import PAUSES_S, Death, ServerDeaths, ending
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-STOP_S: Final = 30.0  # what a server has for its stopping, before it is killed
 ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
 OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
 SPARE_AFTER_S: Final = 5.0  # of a start or a death: until then regions that open need the processor
@@ -91,6 +91,7 @@ class ServerProcesses:
         self._lock = lock
         self._settings = settings
         self._answerer = answerer
+        self.regions_of: Callable[[str], int] = lambda _name: 0  # how many regions a server owns, by its name
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
         self._stopped: set[str] = set()  # by a person: they are not started by themselves
@@ -134,6 +135,10 @@ class ServerProcesses:
             spare = self._spare = self.start(AHEAD)
         except OSError as error:
             _log.warning("no process can be started ahead of the next death: %s", error)
+            self.keep_spare()
+            return
+        except Exception as fault:  # noqa: BLE001 - as above
+            FAULTS.met("the care of servers", fault)
             self.keep_spare()
             return
         spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
@@ -215,7 +220,7 @@ class ServerProcesses:
         del self.living[server.incarnation]
         why = ending(status)
         if not server.is_stopping:
-            death = Death(asyncio.get_running_loop().time(), str(server.incarnation), status)
+            death = Death(asyncio.get_running_loop().time(), str(server.incarnation), status, server.child.last_lines)
             self.deaths.add(server.incarnation.name, death)
         log = _log.info if server.is_stopping else _log.warning
         log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)
@@ -292,19 +297,24 @@ class ServerProcesses:
 
         It may have died before, and another one have started in its place.
 
-        ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within STOP_S, is
-        killed.
+        ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within its
+        ``stop_s``, is killed.
         """
         self._stopped.add(server.name)
         async with self._turn(server.name):
             for found in self._living_of(server.name):
                 await self._stop(found, within_s)
 
+    def stop_s(self, name: str) -> float:
+        """Seconds that a server has for its stopping before it is killed: it flushes and closes each open region."""
+        return STOP_S + STOP_REGION_S * min(self.regions_of(name), OPEN_REGIONS)
+
     async def _stop(self, server: Server, within_s: float) -> None:
         server.is_stopping = True
+        name = server.incarnation.name
         if await self._handed_over(server, within_s):
             server.child.ask_to_stop()
-            await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=STOP_S)
+            await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=self.stop_s(name))
         await self.fence(server.incarnation)
 
     async def _handed_over(self, server: Server, within_s: float) -> bool:
@@ -339,13 +349,13 @@ class ServerProcesses:
             server.is_stopping = True
 
     async def stop(self) -> None:
-        """Every server stops in order, side by side; one that does not within STOP_S is killed."""
+        """Every server stops in order, side by side; one that lives after the longest ``stop_s`` is killed."""
         self.begin_stop()
         for server in self.living.values():
             server.child.ask_to_stop()
         ends = [asyncio.ensure_future(self.gone(server)) for server in self.living]
         if ends:
-            await asyncio.wait(ends, timeout=STOP_S)
+            await asyncio.wait(ends, timeout=max(self.stop_s(server.name) for server in self.living))
         await self.kill()
 
     async def kill(self) -> None:
@@ -372,5 +382,5 @@ class ServerProcesses:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("the care of a server failed", exc_info=task.exception())
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            FAULTS.met("the care of servers", fault)

@@ -5,14 +5,18 @@ Owned by the loop.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
+from columnar.faults import surviving
 from columnar.master.liveness import Liveness, Works
 from columnar.model.owner import Incarnation
+from columnar.planned_step import PlannedStep
 
 _log = logging.getLogger(__name__)
+
+LOOP: Final = "the watch of servers"
 
 
 class ServerWatch:
@@ -24,7 +28,7 @@ class ServerWatch:
         self._works = works
         self._dead = dead
         self._liveness: Liveness | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._looking = PlannedStep(LOOP, self._look)
         self._busy: dict[Incarnation, int] = {}  # and since when
 
     def joined(self, server: Incarnation) -> None:
@@ -52,14 +56,13 @@ class ServerWatch:
         assert self._liveness is not None, "somebody joined"
         now_ms = self._now_ms()
         verdict = self._liveness.look(now_ms)
-        self._timer = asyncio.get_running_loop().call_later((verdict.wake_at_ms - now_ms) / 1000, self._look)
+        self._looking.after((verdict.wake_at_ms - now_ms) / 1000)  # first: servers are found whatever the rest meets
         self._busy = dict(verdict.busy)
         for remark in verdict.remarks:
             _log.warning("%s", remark)
         for server, why in verdict.kill:
-            self._dead(server, why)
+            with surviving(LOOP):
+                self._dead(server, why)
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._looking.cancel()

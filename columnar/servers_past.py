@@ -43,7 +43,9 @@ RETRY_S: Final = 1.0  # where the disk does not let a log be read
 class FolderPasts:
     """``cluster_host.Pasts``.  Owned by the loop."""
 
-    def __init__(self, catalogue: Catalogue, stores: ProcessStores) -> None:
+    def __init__(self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str]) -> None:
+        """``unread``: kept here for people: logs that the disk does not let be read now, and why."""
+        self._unread = unread
         self._catalogue = catalogue
         self._stores = stores
         self._data = stores.folder.path
@@ -55,10 +57,15 @@ class FolderPasts:
         while True:
             seal, owned = self._catalogue.seal_of(server), owned_by(self._catalogue, server)
             try:
-                return await asyncio.to_thread(self._past, server, seal, owned, died_ns)
+                past = await asyncio.to_thread(self._past, server, seal, owned, died_ns)
             except HostError as error:
-                _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
+                if self._unread.get(server) != error.text:
+                    _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
+                self._unread[server] = error.text
                 await asyncio.sleep(RETRY_S)
+            else:
+                self._unread.pop(server, None)
+                return past
 
     def _past(self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int) -> Past:
         """Its extent is on disk, as it will be written down."""

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from columnar.config import StandaloneConfig
+from columnar.faults import surviving
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.flows.hub import Hub
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
+from columnar.planned_step import PlannedStep
 from columnar.region_owner import RegionOwner
 from columnar.regions.server import RegionServer
 from columnar.storage.descriptors import stores_within
@@ -60,7 +62,7 @@ class Serving:
         self.server.listener = hub.listener
         self.owner = RegionOwner(self.server, self.keeper, config.region_bytes)
         self._checks: AskedChecks | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._expiring = PlannedStep("expiry of scanners", self._sweep_scanners)
         self._recovery: asyncio.Task[None] | None = None
 
     def follow(self, master: Peer, changes: RegionChanges) -> None:
@@ -90,8 +92,12 @@ class Serving:
     def begin(self) -> None:
         """Work in the background: sweeps, expired scanners, and what a crash left in the server's log."""
         self.server.upkeep.start_sweeping()
-        self._recovery = asyncio.ensure_future(self._recover())
+        self._recovery = asyncio.ensure_future(self._recover_all())
         self._sweep_scanners()
+
+    async def _recover_all(self) -> None:
+        with surviving("what a crash left in the server's log"):  # a region has its part when it opens
+            await self._recover()
 
     async def _recover(self) -> None:
         """After a crash: regions that nobody asks for get what the server's log has of them, too."""
@@ -106,7 +112,7 @@ class Serving:
 
     def _sweep_scanners(self) -> None:
         self.scanners.expire()
-        self._timer = asyncio.get_running_loop().call_later(SCANNER_SWEEP_S, self._sweep_scanners)
+        self._expiring.after(SCANNER_SWEEP_S)
 
     def checks(self) -> AskedChecks:
         """The answers of this server to the asks of views' checks."""
@@ -141,8 +147,7 @@ class Serving:
 
     async def stop_triggers(self) -> None:
         """Before the port closes: a call cut off by it would count as failed."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._expiring.cancel()
         if self._recovery is not None:
             self._recovery.cancel()
         await self.keeper.close()

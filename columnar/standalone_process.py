@@ -29,6 +29,7 @@ from columnar.background_compiling import BackgroundCompiling
 from columnar.child_processes import stops_once
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
+from columnar.faults import met_by_the_loop
 from columnar.log_lines import complain, log_to_stderr, say
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
 from columnar.standalone import Standalone
@@ -55,6 +56,7 @@ def run(config: StandaloneConfig, log_level: str) -> int:
 
 
 async def _serve(config: StandaloneConfig) -> int:
+    asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
     warn_of_the_open(config)
     store = Standalone.locked(config)

@@ -67,12 +67,20 @@ class SupervisedServers:
         process, address = self._processes.living.get(server), self._addresses.get(server)
         died = self._processes.deaths.last(server.name)
         now_s = asyncio.get_running_loop().time()
-        death = f"{died.who} died {now_s - died.at_s:.0f} s ago, {ending(died.status)}" if died is not None else ""
+        death, lines = "", tuple[str, ...]()
+        if died is not None:
+            death, lines = f"{died.who} died {now_s - died.at_s:.0f} s ago, {ending(died.status)}", died.lines
         if process is None:
-            return ServerFacts(last_death=death)
+            return ServerFacts(last_death=death, last_lines=lines)
         where = f"{address.host}:{address.port}" if address is not None else ""
         return ServerFacts(
-            VERSION, where, process.child.pid, self._connections(server), self._host.watch.busy_ms(server), death
+            VERSION,
+            where,
+            process.child.pid,
+            self._connections(server),
+            self._host.watch.busy_ms(server),
+            last_death=death,
+            last_lines=lines,
         )
 
     async def fence(self, server: Incarnation, why: str) -> None:

@@ -34,6 +34,7 @@ from columnar.decision_journal import DecisionJournal
 from columnar.doors import DOOR_1, DOOR_2, read_tls
 from columnar.errors import HostError
 from columnar.evening_out import EveningOut
+from columnar.faults import surviving
 from columnar.handing_on import HandingOn
 from columnar.leading import Leading
 from columnar.master.cluster_control import ClusterControl
@@ -152,9 +153,10 @@ class Supervisor:
         """Write decisions to the folder once a second, until the stop."""
         while True:
             await asyncio.sleep(JOURNAL_S)
-            fresh = self.control.take_decisions()
-            if fresh:
-                await asyncio.to_thread(self._journal.append, fresh)
+            with surviving("the journal of decisions"):
+                fresh = self.control.take_decisions()
+                if fresh:
+                    await asyncio.to_thread(self._journal.append, fresh)
 
     async def _lead(self) -> None:
         catalogue, data = self.leading.catalogue, self.folder.path
@@ -167,7 +169,7 @@ class Supervisor:
         state = ClusterState(regions, catalogue.firm_seals(), catalogue.wishes, random.Random(), planner=self._planner)
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
-        pasts = FolderPasts(catalogue, self.stores)
+        pasts = FolderPasts(catalogue, self.stores, state.current.unread_logs)
         self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
@@ -185,6 +187,7 @@ class Supervisor:
         self.answers.lead(self.leading, self.service.wires(), self._listening, host.cannot_open)
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
         self.processes.follow(_Watched(self), hello, catalogue.raise_epoch)
+        self.processes.regions_of = lambda name: len(state.current.server(name).regions)
         for server in {row.server for row in invented.values()}:
             host.event(state.fenced(server, (), (), host.now_ms(), asked=True))
         for server in sorted(named_in(catalogue, data)):

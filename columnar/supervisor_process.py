@@ -22,6 +22,7 @@ import sys
 from columnar.background_compiling import BackgroundCompiling
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
+from columnar.faults import met_by_the_loop
 from columnar.log_lines import complain, log_to_stderr, say
 from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
 from columnar.standalone_process import CANNOT_START, stop_on_signals, warn_of_the_open
@@ -45,6 +46,7 @@ def run(config: StandaloneConfig, count: int, log_level: str) -> int:
 
 
 async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
+    asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
     warn_of_the_open(config)
     store = Supervisor.locked(config, count, log_level)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _asked = os.environ.get("COLUMNAR_COMPILED")
 os.environ["COLUMNAR_COMPILED"] = "no"
 import columnar  # noqa: E402, F401 - now, while the sources are asked for
+from columnar.faults import FAULTS  # noqa: E402
 
 if _asked is None:
     del os.environ["COLUMNAR_COMPILED"]
@@ -54,3 +55,20 @@ def _in_english() -> Iterator[None]:
 
         speak(None)
         speak_as_wiki(ENGLISH)
+
+
+@pytest.fixture
+def expected_faults() -> Iterator[Callable[[], dict[str, int]]]:
+    """The test has unexpected exceptions met on purpose; call it for how many there were by now, by loop."""
+    FAULTS.forget()
+    yield lambda: dict(FAULTS.counts())
+    FAULTS.forget()
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A loop that met an exception goes on, so that nothing else of a test may notice it."""
+    before = FAULTS.counts()
+    yield
+    if "expected_faults" not in request.fixturenames:
+        assert FAULTS.counts() == before, f"unexpected exceptions were met: {FAULTS.recent()}; see the log above"

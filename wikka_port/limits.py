@@ -22,7 +22,7 @@ INCLUDED_CHARS_MAX: Final = 3_000_000
 ACTIONS_S: Final = 2.0  # that they may take together; those behind it say so in their places
 # Rendering time: each mark that is looked at, each token made, and what dear tokens cost beside; about 5 µs each.
 STEPS_MAX: Final = 100_000
-MARKDOWN_MARKS_MAX: Final = 32_000  # of a page in Markdown: line ends and characters with a meaning
+MARKDOWN_MARKS_MAX: Final = 32_000  # of a page in Markdown: line ends, signs of items and the like, and of words
 # All links and pictures of a page in Markdown have so many, and as many more as the text has characters: a reference of
 # three characters stands for an address of two thousand.
 ADDRESSES_MAX: Final = 100_000

@@ -30,6 +30,7 @@ class ServerStatus:
     pid: int
     connections: int
     notes: tuple[str, ...]
+    last_lines: tuple[str, ...] = ()  # of the log of its start that died last, the newest last
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,7 @@ def _server(one: Any) -> ServerStatus:
         one.pid,
         one.connections,
         _texts(one.notes),
+        _texts(one.lastLines or ()),
     )
 
 

@@ -1,10 +1,11 @@
 """Children of a supervisor: processes that are started with sockets to them, watched, and killed for certain.
 
-    child's arguments   CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD, behind the command; it inherits these descriptors
+    child's arguments   CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD LINES_FD, behind the command; it inherits them
     control             a stream socket; whoever is at one end sees the other process end
     doorbell            connections of clients, to be served, or given back: ``coordination.doorbell``
     beats               a pipe to the supervisor: ``coordination.beat``, whenever the child wants to be heard
     lock                a descriptor that the child only holds open: its lock lasts as long as any process has it
+    lines               a file where the child keeps the last lines of its log: ``last_lines``, read at its end
     stdin               one line, the child's settings; written once they are known, so that the child starts before
 
 The death of a child is known when ``waitpid`` has returned: then it answers nothing any more, and none of its memory
@@ -32,6 +33,7 @@ from typing import Final
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of
 from columnar.coordination.doorbell import Handed, pair, ring
 from columnar.coordination.processor_time import ProcessorWatch
+from columnar.last_lines import last_lines, lines_file
 
 _BEATS_READ: Final = 512  # at a time; older ones say nothing that the last does not
 
@@ -39,12 +41,16 @@ _BEATS_READ: Final = 512  # at a time; older ones say nothing that the last does
 class Child:
     """A process that was started; ``started`` makes one."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, doorbell: socket.socket) -> None:
-        """The supervisor's ends of its sockets."""
+    def __init__(
+        self, process: subprocess.Popen[bytes], control: socket.socket, doorbell: socket.socket, lines: int
+    ) -> None:
+        """The supervisor's ends of its sockets, and the file of its last lines; all are this object's."""
         self.pid = process.pid
         self.control = control
         self.doorbell = doorbell
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its status: reaped
+        self.last_lines: tuple[str, ...] = ()  # of its log; once it has ended
+        self._lines = lines
         self._process = process
         self._beats = -1  # the pipe's read end; -1: closed
         self._processor = ProcessorWatch(process.pid)
@@ -117,6 +123,9 @@ class Child:
     def _over(self, status: int) -> None:
         self._forget_beats()
         self.doorbell.close()
+        with suppress(OSError):  # nobody can say what they were: the log has them
+            self.last_lines = last_lines(self._lines)
+        os.close(self._lines)
         if not self.ended.done():
             self.ended.set_result(status)
 
@@ -126,9 +135,10 @@ def started(command: Sequence[str], lock: int, heard: Callable[[Beat], None], en
     control, its_control = socket.socketpair()
     doorbell, its_doorbell = pair()
     beats, its_beats = os.pipe()
+    lines = lines_file()
     ours = [control.fileno(), doorbell.fileno(), beats]
     try:
-        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, lock)
+        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, lock, lines)
         process = subprocess.Popen(
             [*command, *map(str, passed)],
             stdin=subprocess.PIPE,
@@ -141,6 +151,7 @@ def started(command: Sequence[str], lock: int, heard: Callable[[Beat], None], en
         control.close()
         doorbell.close()
         os.close(beats)
+        os.close(lines)
         raise
     finally:
         its_control.close()
@@ -148,6 +159,6 @@ def started(command: Sequence[str], lock: int, heard: Callable[[Beat], None], en
         os.close(its_beats)
     for descriptor in ours:
         os.set_blocking(descriptor, False)
-    child = Child(process, control, doorbell)
+    child = Child(process, control, doorbell, lines)
     child.watch(beats, heard)
     return child

@@ -7,12 +7,15 @@
 
 Invariants:
     I1. The effects of a job are applied in their order, and of one job all or, after an error, some.
-    I2. A job is told once, or never where it is given up: then its change is delivered again.
+    I2. A job is told once, or never where it is given up: then its change is delivered again.  Only an exception of
+        whoever was told brings a second word, of that fault.
     I3. Jobs of a follower hold at most as much as is left of WAITING_BYTES, but for those under way when ``has_room``
         says no: half of it for one alone, a third each for two.  So room is left whenever another follower comes
         (dynamic thresholds: Choudhury and Hahne 1998).
     I4. Followers take turns, by their shares: however much one has to write, others wait for its part of a step.
         Operations count, not rows: a row may have sixty shares of a view.
+    I5. An exception that nobody expected is the end of one job, which is told of it (``ProgramFault``), or has the jobs
+        of its step written again.  The line goes on.
 
 Owned by the loop.
 """
@@ -23,14 +26,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from columnar.errors import CallerError, ColumnarError
+from columnar.errors import CallerError, ColumnarError, ProgramFault
+from columnar.faults import FAULTS, UNEXPECTED, surviving
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.effects import Write, for_table
 from columnar.flows.fair_share import SHARE
-from columnar.flows.governor import Governor
+from columnar.flows.governor import GovernedStep, Governor
 from columnar.flows.write_line import WriteLine
 from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
@@ -50,6 +55,8 @@ STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch, but for a mutation of more: l
 WAITING_BYTES: Final = 64 * 1024 * 1024
 PATIENCE_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
 QUIET_TRIES: Final = 3  # as many fail, within a second, while a region opens
+
+LOOP: Final = "the applier of effects"
 
 Told = Callable[[ColumnarError | None], None]
 
@@ -110,10 +117,9 @@ class Applier:
     def __init__(self, access: TableAccess, writes: RowWrites, governor: Governor, background: Background) -> None:
         self._access = access
         self._writes = writes
-        self._governor = governor
         self._background = background
         self._line: WriteLine[Job] = WriteLine()
-        self._is_planned = False
+        self._steps = GovernedStep(governor, LOOP, self._step)
         self._held_bytes = 0
         self._held_by: dict[str, int] = {}  # bytes of each follower that has any
         self.on_room: Callable[[], None] = lambda: None  # called when there is more room than before
@@ -130,9 +136,7 @@ class Applier:
         self._held_bytes += size_bytes
         self._held_by[name] = self._held_by.get(name, 0) + size_bytes
         self._line.push(name, share, job)
-        if not self._is_planned:
-            self._is_planned = True
-            self._governor.soon(self._step)
+        self._steps.soon()
         return job
 
     def give_up(self, job: Job) -> None:
@@ -145,7 +149,8 @@ class Applier:
                 self._held_by[job.name] = left
             else:
                 del self._held_by[job.name]
-            self.on_room()
+            with surviving(LOOP):
+                self.on_room()
 
     # --- here ----------------------------------------------------------------------------------------
 
@@ -153,20 +158,31 @@ class Applier:
         batches: dict[int, _Batch] = {}
         complete: list[Job] = []
         left = STEP_OPERATIONS
-        while self._line and left > 0:
-            job = self._line.first()
-            count = self._gather(job, left, batches)
-            left -= count
-            is_over = not job.is_queued or job.at >= len(job.writes)
-            self._line.wrote(count, is_over=is_over)
-            if is_over:
-                complete.append(job)
-        for batch in batches.values():
-            self._write(batch)
+        try:
+            while self._line and left > 0:
+                job = self._line.first()
+                count = self._gather(job, left, batches)
+                left -= count
+                is_over = not job.is_queued or job.at >= len(job.writes)
+                if is_over:
+                    complete.append(job)
+                self._line.wrote(count, is_over=is_over)
+            for batch in batches.values():
+                self._write(batch)
+        except UNEXPECTED:  # nobody knows how far it came with them: they are written again (I5)
+            for job in dict.fromkeys([*complete, *[one for batch in batches.values() for one in batch.jobs]]):
+                self._go_aside(job)
+            raise
         for job in complete:
-            self._complete(job)
-        self._is_planned = bool(self._line)
-        return self._is_planned
+            try:
+                self._complete(job)
+            except UNEXPECTED as fault:
+                self._fault(job, fault)
+        return bool(self._line)
+
+    def _fault(self, job: Job, fault: BaseException) -> None:
+        FAULTS.met(LOOP, fault)
+        self._tell(job, ProgramFault(fault))
 
     def _gather(self, job: Job, most: int, batches: dict[int, _Batch]) -> int:
         """Put the next writes of the job into batches; how many operations they have."""
@@ -177,6 +193,8 @@ class Applier:
                 self._put(job, table, mutation, batches)
             except ColumnarError as error:
                 self._failed(job, error)
+            except UNEXPECTED as fault:
+                self._fault(job, fault)
             job.at += 1
             taken += len(mutation.operations) + job.extra
         return max(taken, 1)
@@ -194,9 +212,10 @@ class Applier:
             batch = batches[id(region)] = _Batch(region, served)
         elif mutation.row in batch.rows:  # a batch names a row once (I1)
             self._write(batch)
-            batch = batches[id(region)] = _Batch(region, served)
+            del batches[id(region)]
             if not job.is_queued:  # an earlier write of it was refused: a later one of the row would hide that for ever
                 return
+            batch = batches[id(region)] = _Batch(region, served)
         batch.mutations.append(mutation)
         batch.rows.add(mutation.row)
         batch.jobs.append(job)
@@ -208,13 +227,26 @@ class Applier:
         except ColumnarError as error:
             if len(jobs) == 1 or not isinstance(error, CallerError):
                 for job in jobs:
-                    self._failed(job, error)
-                return
-            for job in jobs:  # each alone: an error is of the job whose row it is
-                alone = _Batch(batch.region, batch.served)
-                alone.mutations = [one for one, whose in zip(batch.mutations, batch.jobs, strict=True) if whose is job]
-                alone.jobs = [job]
-                self._write(alone)
+                    try:
+                        self._failed(job, error)
+                    except UNEXPECTED as fault:
+                        self._fault(job, fault)
+            else:
+                self._write_alone(batch, jobs)
+        except UNEXPECTED as fault:
+            if len(jobs) == 1:
+                self._fault(jobs[0], fault)
+            else:
+                FAULTS.met(LOOP, fault)
+                self._write_alone(batch, jobs)
+
+    def _write_alone(self, batch: _Batch, jobs: list[Job]) -> None:
+        """Each job in a batch of its own: an error is of the job whose row it is."""
+        for job in jobs:
+            alone = _Batch(batch.region, batch.served)
+            alone.mutations = [one for one, whose in zip(batch.mutations, batch.jobs, strict=True) if whose is job]
+            alone.jobs = [job]
+            self._write(alone)
 
     def _apply(self, region: Region, served: ServedTable, mutations: list[RowMutation], jobs: list[Job]) -> None:
         applied = region.apply_many(mutations)
@@ -236,10 +268,16 @@ class Applier:
         if not waits:
             self._settled(job)
         elif len(waits) == 1:
-            waits[0].add_done_callback(lambda _done: self._settled(job))
+            waits[0].add_done_callback(partial(self._synced, job))
         else:
             gathered = asyncio.gather(*map(asyncio.shield, waits), return_exceptions=True)
-            gathered.add_done_callback(lambda _done: self._settled(job))
+            gathered.add_done_callback(partial(self._synced, job))
+
+    def _synced(self, job: Job, _done: object) -> None:
+        try:
+            self._settled(job)
+        except UNEXPECTED as fault:
+            self._fault(job, fault)
 
     def _settled(self, job: Job) -> None:
         """Every fsync has ended."""
@@ -259,16 +297,28 @@ class Applier:
             self._go_aside(job)
 
     def _tell(self, job: Job, error: ColumnarError | None) -> None:
-        if not job.is_over:
-            self.give_up(job)
+        if job.is_over:
+            return
+        self.give_up(job)
+        try:
             job.tell(error)
+        except UNEXPECTED as fault:  # whoever was told has not settled it
+            FAULTS.met(LOOP, fault)
+            with surviving(LOOP):
+                job.tell(ProgramFault(fault))
 
     # --- aside ---------------------------------------------------------------------------------------
 
     def _go_aside(self, job: Job) -> None:
         if job.is_queued:
+            self._background.spawn(self._aside(job))
             job.is_aside = True
-            self._background.spawn(self._write_aside(job))
+
+    async def _aside(self, job: Job) -> None:
+        try:
+            await self._write_aside(job)
+        except Exception as fault:  # noqa: BLE001 - of one job (I5)
+            self._fault(job, fault)
 
     async def _write_aside(self, job: Job) -> None:
         """Write all of it again, row after row, wherever its regions are."""

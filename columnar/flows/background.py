@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-_log = logging.getLogger(__name__)
+from columnar.faults import FAULTS
+
 _Key = TypeVar("_Key")
 
 
@@ -30,8 +30,8 @@ class Background:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("background work of followers failed", exc_info=task.exception())
+        if not task.cancelled() and (error := task.exception()) is not None:
+            FAULTS.met("background work of followers", error)
 
     def close(self) -> None:
         for task in self._tasks:

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from columnar.errors import DamagedData
@@ -336,6 +337,10 @@ class DeliveryState:
     @property
     def parked_count(self) -> int:
         return len(self._parked)
+
+    def still_in_flight(self, sequences: Iterable[Sequence]) -> list[Sequence]:
+        """Filter: the sequences that were taken and have not been reported."""
+        return [sequence for sequence in sequences if sequence in self._in_flight]
 
     def attempts_of(self, sequence: Sequence) -> int:
         return self._open[sequence].attempts

@@ -10,6 +10,9 @@ few hundred a second leave most of the loop idle, and a view that is built besid
 LONGEST_S at most: one in whose middle the machine ran something else for 50 ms has not used them, and flows on a busy
 machine would come to a stop.
 
+A step that raises is reported and comes again after AGAIN_S; the others get their turns.  ``GovernedStep`` is the step
+of a loop that plans itself; its pauses grow.
+
 The obvious rule, one step in every round of the loop, took half of the rate of gets; with the pause gets keep four
 fifths, and flows have a quarter of the loop.
 
@@ -24,13 +27,19 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
+from columnar.faults import FAULTS, UNEXPECTED
+from columnar.planned_step import PlannedStep, pause_after
+
 STEP_S: Final = 0.0005
 PAUSE: Final = 8
 LONGEST_S: Final = 4 * STEP_S  # of a step, that counts
 FOREGROUND_S: Final = 0.001  # so long after an answer the next request of its client is expected
 BUSY_PER_S: Final = 5_000.0  # answers a second: a sixth of the loop or more
 RATED_S: Final = 0.05  # over which answers are counted
+AGAIN_S: Final = 0.1
 TICK_S: Final = 0.001  # of the loop's timers, which round: a shorter rest of a pause would have it spin
+
+_NAME: Final = "the governor of background work"
 
 Step = Callable[[], bool]  # works for STEP_S at most; whether there is more to do
 
@@ -59,9 +68,12 @@ class Governor:
         self._is_in_step = False  # what follows is planned when the step is over
         self._spent_s = 0.0  # outside steps, since the last step
         self._free_s = float("-inf")  # when the pause after the last step is over
+        self._is_closed = False
 
     def soon(self, step: Step) -> None:
         """Do the step in its turn, and again while it says that there is more."""
+        if self._is_closed:
+            return
         self._steps.append(step)
         if self._next is None and not self._is_in_step:
             self._plan(perf_counter())
@@ -71,8 +83,12 @@ class Governor:
         return self._look(perf_counter())
 
     def _look(self, now_s: float) -> bool:
-        answered = self.answered()
-        if answered != self._seen or self.has_waiting():
+        try:
+            answered, waits = self.answered(), self.has_waiting()
+        except UNEXPECTED as error:  # a loop of the server: all background work would wait for its end
+            FAULTS.met(_NAME, error)
+            return True  # requests go first where nobody knows
+        if answered != self._seen or waits:
             self._seen, self._foreground_s = answered, now_s
         from_s, before = self._rated_from
         if now_s - from_s >= RATED_S:
@@ -92,15 +108,22 @@ class Governor:
         try:
             if step():
                 self._steps.append(step)
-        finally:  # whatever becomes of one, the others get their turn
-            self._is_in_step = False
-            now_s = perf_counter()
+        except UNEXPECTED as error:  # a loop of the server: the others get their turns
+            asyncio.get_running_loop().call_later(AGAIN_S, self.soon, step)
+            FAULTS.met(_NAME, error)
+        self._is_in_step = False
+        now_s = perf_counter()
+        try:
             if self._look(now_s):
                 pause = PAUSE * min(1.0, self._rate_per_s / BUSY_PER_S)
                 self._free_s = now_s + pause * (min(now_s - begun_s, LONGEST_S) + self._spent_s)
             self._spent_s = 0.0
             if self._steps:
                 self._plan(now_s)
+        except UNEXPECTED as error:  # as above
+            FAULTS.met(_NAME, error)
+            if self._steps and self._next is None:
+                self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._go_on)
 
     def _plan(self, now_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -111,11 +134,53 @@ class Governor:
 
     def _go_on(self) -> None:
         """The pause is over, or nobody asks any more, or it goes on."""
-        self._plan(perf_counter())
+        try:
+            self._plan(perf_counter())
+        except UNEXPECTED as error:  # as in ``_step``
+            FAULTS.met(_NAME, error)
+            self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._go_on)
 
     def close(self) -> None:
         """No step is begun any more."""
+        self._is_closed = True
         self._steps.clear()
         if self._next is not None:
             self._next.cancel()
             self._next = None
+
+
+class GovernedStep:
+    """The step of a loop that plans itself, as ``PlannedStep``: in the governor's turns."""
+
+    def __init__(self, governor: Governor, name: str, work: Step) -> None:
+        """``name``: as of ``Faults.met``."""
+        self._governor = governor
+        self._name = name
+        self._work = work
+        self._failures = 0  # in a row
+        self._retry = PlannedStep(name, self._again)
+        self.is_planned = False
+
+    def soon(self) -> None:
+        """In its turn, unless it is planned."""
+        if not self.is_planned:
+            self._governor.soon(self._run)
+            self.is_planned = True
+
+    def _run(self) -> bool:
+        try:
+            more = self._work()
+        except UNEXPECTED as error:  # a loop of the server: it goes on after a pause
+            self._failures += 1
+            self._retry.after(pause_after(self._failures))
+            FAULTS.met(self._name, error)
+            return False  # ``is_planned`` until then
+        self.is_planned = more
+        if self._failures:
+            self._failures = 0
+            FAULTS.went_well(self._name)
+        return more
+
+    def _again(self) -> None:
+        self.is_planned = False
+        self.soon()

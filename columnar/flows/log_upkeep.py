@@ -14,17 +14,18 @@ Invariants:
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sized
 from itertools import islice
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData
+from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.backpressure import NO_BACKPRESSURE, LogBounds, backpressure_of
 from columnar.flows.delivery_state import needed_from
 from columnar.flows.follower_name import FollowerName, of_key
 from columnar.flows.followers import Followers
+from columnar.planned_step import PlannedStep
 from columnar.regions import change_record
 from columnar.regions.change_log import TRIM_RECORDS
 from columnar.regions.region import Region
@@ -32,6 +33,7 @@ from columnar.regions.region import Region
 _FIRST: Final = change_record.Sequence(0, 0, 0)
 _log = logging.getLogger(__name__)
 
+LOOP: Final = "the upkeep of change logs"
 SAVE_S: Final = 0.5
 SAVED_AT_ONCE: Final = 16  # regions, some 50 us each
 STEP_PAUSE_S: Final = 0.05  # after a step of TRIM_RECORDS, some 10 ms of the loop
@@ -48,9 +50,9 @@ class LogUpkeep:
         self._promises = promises
         self._bounds = bounds
         self._unsaved: dict[int, Region] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = PlannedStep(LOOP, self.save_all)
         self._round: dict[int, Region] = {}  # those of the last ring that have not had their turn
-        self._next: asyncio.Handle | None = None  # their next step
+        self._next = PlannedStep(LOOP, self._save_some)
         self._closed = False
         self._holds = 0  # who asked that cursors stand still on disk
 
@@ -69,34 +71,38 @@ class LogUpkeep:
 
     def soon(self, region: Region) -> None:
         self._unsaved[region.info.region_id] = region
-        if self._timer is None and not self._closed:
-            self._timer = asyncio.get_running_loop().call_later(SAVE_S, self.save_all)
+        if not self._closed:
+            self._timer.after(SAVE_S)
 
     def _go_on(self, region: Region) -> None:
         """There is more to trim: after others had their turn."""
         self._unsaved[region.info.region_id] = region
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         if not self._closed:
-            self._timer = asyncio.get_running_loop().call_later(STEP_PAUSE_S, self.save_all)
+            self._timer.after(STEP_PAUSE_S)
 
     def save_all(self) -> None:
         """In steps, after others had their turn."""
-        self._timer = None
         self._round |= self._unsaved
         self._unsaved = {}
-        if self._next is None:
+        if not self._next.is_planned:
             self._save_some()
 
     def _save_some(self) -> None:
-        self._next = None
         self._save_next(SAVED_AT_ONCE)
         if self._round:
-            self._next = asyncio.get_running_loop().call_soon(self._save_some)
+            self._next.soon()
 
     def _save_next(self, most: int) -> None:
         for region_id in list(islice(self._round, most)):
-            self.save(self._round.pop(region_id))
+            region = self._round.pop(region_id)
+            try:
+                self.save(region)
+            except UNEXPECTED as fault:  # the others are saved, and this one with the next round
+                FAULTS.met(LOOP, fault)
+                self.soon(region)
+            else:
+                FAULTS.went_well(LOOP)
 
     def save(self, region: Region) -> None:
         if self._holds and not self._closed:
@@ -202,9 +208,8 @@ class LogUpkeep:
 
     def close(self) -> None:
         self._closed = True
-        for handle in (self._timer, self._next):
-            if handle is not None:
-                handle.cancel()
+        self._timer.cancel()
+        self._next.cancel()
         self._round |= self._unsaved
         self._unsaved = {}
         self._save_next(len(self._round))

@@ -19,7 +19,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, ProgramFault
+from columnar.faults import FAULTS, UNEXPECTED, surviving
 from columnar.flows.at_hand import AllAtHand
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
@@ -39,6 +40,8 @@ from columnar.regions.region import Region
 _log = logging.getLogger(__name__)
 
 COUNTED_AT_ONCE: Final = 10_000  # records of a log
+STEP_AGAIN_S: Final = 0.1  # after a step that met an unexpected exception
+LOOP: Final = "the followers of a region"
 
 
 class RegionFollowers:
@@ -94,11 +97,17 @@ class RegionFollowers:
             self._tries[key] = loop.call_later(after_s, self._begin_again, subscription, region, tries + 1)
 
     def _begin_again(self, subscription: Subscription, region: Region, tries: int) -> None:
-        is_there = any(one is subscription for one in self._subscriptions.of_table(subscription.table))
-        if is_there and region.is_open:
-            self.begin(subscription, region, tries)
-        else:
-            self._miss_no_more((subscription.name, region.info.region_id))
+        key = (subscription.name, region.info.region_id)
+        try:
+            is_there = any(one is subscription for one in self._subscriptions.of_table(subscription.table))
+            if is_there and region.is_open:
+                self.begin(subscription, region, tries)
+            else:
+                self._miss_no_more(key)
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            loop = asyncio.get_running_loop()
+            self._tries[key] = loop.call_later(pause_s(tries), self._begin_again, subscription, region, tries + 1)
 
     def _miss_no_more(self, key: Key) -> None:
         self._followers.miss_no_more(key)
@@ -121,11 +130,34 @@ class RegionFollowers:
         self._end_step(follower)
         if not self._followers.has(follower) or self._followers.is_held(follower.region.info.region_id):
             return
-        after_s = follower.step()
+        try:
+            after_s = follower.step()
+        except UNEXPECTED as fault:
+            after_s = self._step_failed(follower, fault)
+        else:
+            FAULTS.went_well(LOOP)
         if after_s is not None:
-            self._steps[follower] = asyncio.get_running_loop().call_later(after_s, self.go_on, follower)
+            self._steps[follower] = asyncio.get_running_loop().call_later(after_s, self._step_again, follower)
         if follower.dirty:
             self._upkeep.soon(follower.region)
+
+    def _step_failed(self, follower: Follower, fault: BaseException) -> float:
+        """Its region's other followers go on, and so does it after the pause that is returned."""
+        FAULTS.met(LOOP, fault)
+        follower.state.last_error = ProgramFault(fault).wire_message
+        return STEP_AGAIN_S
+
+    def _step_again(self, follower: Follower) -> None:
+        try:
+            self.go_on(follower)
+        except UNEXPECTED as fault:  # of what comes before its step and after it
+            self._plan_again(follower, fault)
+
+    def _plan_again(self, follower: Follower, fault: BaseException) -> None:
+        after_s = self._step_failed(follower, fault)
+        if (planned := self._steps.pop(follower, None)) is not None:
+            planned.cancel()
+        self._steps[follower] = asyncio.get_running_loop().call_later(after_s, self._step_again, follower)
 
     def _end_step(self, follower: Follower) -> None:
         timer = self._steps.pop(follower, None)
@@ -176,9 +208,17 @@ class RegionFollowers:
 
     async def _count_inherited(self, region: Region) -> None:
         """Count what earlier openings left in the log, in steps: backpressure must know it."""
+        more, failures = True, 0
         try:
-            while region.is_open and region.log.count_step(COUNTED_AT_ONCE):  # noqa: ASYNC110 - it counts
-                await asyncio.sleep(0)
+            while more and region.is_open:
+                try:
+                    more = region.log.count_step(COUNTED_AT_ONCE)
+                except ColumnarError:
+                    raise
+                except Exception as fault:  # noqa: BLE001 - what is not counted would slow nobody down
+                    failures += 1
+                    FAULTS.met(LOOP, fault)
+                await asyncio.sleep(pause_s(failures) if failures else 0)
         finally:
             if region.is_open:
                 self._upkeep.slow_writers(region)
@@ -186,9 +226,13 @@ class RegionFollowers:
 
     def changes_durable(self, region: Region) -> None:
         for follower in list(self._followers.in_region(region)):
-            follower.note_durable()
-            self.go_on(follower)
-        self._upkeep.slow_writers(region)
+            try:
+                follower.note_durable()
+                self.go_on(follower)
+            except UNEXPECTED as fault:  # I2
+                self._plan_again(follower, fault)
+        with surviving(LOOP):  # the region acknowledges its writes next
+            self._upkeep.slow_writers(region)
         self._upkeep.soon(region)
 
     def may_close(self, region: Region) -> bool:

@@ -9,14 +9,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import Final
 
 from columnar.errors import ColumnarError, RegionElsewhere
+from columnar.faults import FAULTS
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.model.region_info import RegionInfo
 from columnar.regions.server import RegionServer
 
 _log = logging.getLogger(__name__)
+
+LOOP: Final = "the opener of regions with followers"
 
 
 class RegionOpenings:
@@ -51,6 +55,9 @@ class RegionOpenings:
             except ColumnarError as error:  # it holds up no other
                 _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
                 self.open_later(info)
+            except Exception as fault:  # noqa: BLE001 - as above
+                FAULTS.met(LOOP, fault)
+                self.open_later(info)
             await asyncio.sleep(0)
 
     async def _open(self, info: RegionInfo) -> None:
@@ -74,6 +81,8 @@ class RegionOpenings:
                 return await self._open(info)
             except ColumnarError as error:
                 _log.info("region %s still cannot be opened: %s", info.encoded, error.text)
+            except Exception as fault:  # noqa: BLE001 - nobody else would open it
+                FAULTS.met(LOOP, fault)
 
     async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
         """The regions that are being opened, or this one and those of whole tables, are open; False: not in time."""

@@ -65,6 +65,7 @@ class ServerFacts:
     connections: int = 0
     busy_ms: int = 0  # it has been in one step, and its clients wait
     last_death: str = ""  # of the start before, if it was lately: as "s2.3 died 12 s ago, by SIGKILL"
+    last_lines: tuple[str, ...] = ()  # of that start's log
 
 
 FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
@@ -76,7 +77,8 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLook:
     current, wishes = state.current, state.desired.wishes
     servers = [server_look(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
-    faults = (*_failed(len(current.failed)), *_write_faults(current.places[region] for region in current.unwritable))
+    unwritable = (current.places[region] for region in current.unwritable)
+    faults = (*_unread(state), *_failed(len(current.failed)), *_write_faults(unwritable))
     return ClusterLook(
         servers=tuple(servers),
         regions=len(current.places),
@@ -99,6 +101,14 @@ def _write_faults(places: Iterable[Place]) -> Iterable[str]:
 def _unwritable(state: ClusterState, now_ms: int) -> Iterable[str]:
     if not state.current.catalogue.is_sound:
         yield state.current.catalogue.remark(now_ms)
+
+
+def _unread(state: ClusterState) -> Iterable[str]:
+    for server, why in state.current.unread_logs.items():
+        owners = (place.owner for place in state.current.places.values())
+        regions = counted(sum(owner is not None and owner.server == server for owner in owners))
+        wait = f"the log of server {server}, which is over, cannot be read, and is needed by {regions}"
+        yield f"{wait}: {why}; it is tried again each second"
 
 
 def _failed(regions: int) -> Iterable[str]:
@@ -137,6 +147,7 @@ def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int
         connections=found.connections,
         notes=(*_busy_note(found), *_notes(state, server, now_ms), *([found.last_death] if found.last_death else [])),
         busy_ms=found.busy_ms,
+        last_lines=found.last_lines,
     )
 
 

@@ -147,7 +147,7 @@ class ClusterState:
         if found.incarnation != server or found.state in (ServerState.FENCING, ServerState.DOWN):
             return []
         if found.state is not ServerState.UP:
-            found.state, found.since_ms = ServerState.UP, now_ms
+            found.state, found.since_ms, found.was_up = ServerState.UP, now_ms, True
             self.current.changed_ms = now_ms
         for region, (epoch, is_behind) in closed.items():
             self._transitions.closed(server, region, epoch, is_behind, now_ms)
@@ -193,7 +193,8 @@ class ClusterState:
             found.state, found.since_ms = ServerState.DOWN, now_ms
         self.current.changed_ms = now_ms
         if not asked and self._has_begun:
-            found.died(now_ms)
+            if found.was_up or found.incarnation != server:  # a start that failed had no regions
+                found.died(now_ms)
             self._transitions.died_opening(server, opened)
         for region in list(found.regions):
             place = self.current.places[region]

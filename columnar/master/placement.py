@@ -131,6 +131,7 @@ class Server:
     state: ServerState = ServerState.DOWN
     incarnation: Incarnation | None = None
     since_ms: int = NEVER_MS  # of the state
+    was_up: bool = False  # this start of it
     load: float = 0.0
     regions: dict[int, None] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)  # regions of each table
@@ -155,6 +156,7 @@ class Server:
 
     def began(self) -> None:
         """Another process has another chance to open what the one before could not."""
+        self.was_up = False
         self.failures_ms.clear()
         self.avoided_until_ms = NEVER_MS
 
@@ -209,6 +211,7 @@ class Current:
         self.suspects: dict[int, None] = {}  # open, and not for PROVEN_MS since an owner died of it, perhaps
         self.is_beginning = False  # servers have nothing yet: regions go where they were
         self.free_bytes = 1 << 62  # of the disk
+        self.unread_logs: dict[Incarnation, str] = {}  # of dead servers, which the disk does not let be read now: why
 
     # --- servers -----------------------------------------------------------------------------------
 

@@ -203,15 +203,23 @@ def _share_openings(draft: Draft, name: str) -> bool:
     The shares are equal where each server opens as many as any other from now on, so none is taken twice.  Whether
     there are such regions.
     """
-    places, server = draft.current.places, draft.current.servers[name]
-    waiting = [places[region] for region in draft.current.astray[name] if places[region].phase is Phase.OPENING]
-    waiting = [place for place in waiting if place.owner is not None and draft.current.is_alive(place.owner.server)]
+    current, server = draft.current, draft.current.servers[name]
+    waits = (place for place in map(current.places.__getitem__, current.astray[name]) if _is_opening(draft, place))
+    servers = max(2, len(draft.eligible))
+    of_others = sum(len(one.opening) for one in current.servers.values()) - len(server.opening)
+    if server.opening and (of_others - (servers - 1) * len(server.opening)) // servers < SHARED_AT_ONCE:
+        return next(waits, None) is not None  # nearly always, and each opening of thousands asks
+    waiting = list(waits)
     if not waiting:
         return False
-    servers = max(2, len(draft.eligible))
     share = (len(waiting) - (servers - 1) * len(server.opening)) // servers
     if share >= SHARED_AT_ONCE or not server.opening:
         waiting.sort(key=lambda place: place.load)
         for place in waiting[: max(0, share)]:
             draft.move(place, name, f"{name} is back, and {place.server} has not opened it yet", Reason.HOME)
     return True
+
+
+def _is_opening(draft: Draft, place: Place) -> bool:
+    """Whether a server that lives has been told to open the region."""
+    return place.phase is Phase.OPENING and place.owner is not None and draft.current.is_alive(place.owner.server)

@@ -31,6 +31,7 @@ from columnar.errors import (
     TableNotEnabled,
     TableNotFound,
 )
+from columnar.faults import FAULTS, surviving
 from columnar.master import namespace_room
 from columnar.master.catalogue import Catalogue
 from columnar.master.replacements import Plan, check_merge, check_split, due, merge_plan, split_plan
@@ -43,6 +44,7 @@ from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
 
+LOOP: Final = "splits by size"
 LOOK_S: Final = 30.0  # between two looks for regions that have grown too large
 
 
@@ -243,6 +245,8 @@ class RegionChanges:
                 await self._owner.ask(messages.GiveBackSpace(info))
             except ColumnarError as error:  # the engine gives it back by itself, later
                 _log.info("region %s is not cleaned up now: %s", info.encoded, error.text)
+            except Exception as fault:  # noqa: BLE001 - as above
+                FAULTS.met(LOOP, fault)
 
     # --- by size -----------------------------------------------------------------------------------
 
@@ -254,7 +258,8 @@ class RegionChanges:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._look_now.wait(), LOOK_S)
             self._look_now.clear()
-            await self._split_the_large()
+            with surviving(LOOP):
+                await self._split_the_large()
 
     async def _split_the_large(self) -> None:
         try:
@@ -262,6 +267,8 @@ class RegionChanges:
                 await asyncio.sleep(0)
         except (OSError, ColumnarError) as error:  # of an owner, or the disk: the next look may be better
             _log.warning("regions that have grown too large are looked for again later: %s", error)
+        except Exception as fault:  # noqa: BLE001 - no region would be split by its size any more
+            FAULTS.met(LOOP, fault)
 
     async def split_the_largest(self) -> bool:
         """Split the region that is most over its limit; False: there is none."""

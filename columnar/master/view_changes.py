@@ -22,9 +22,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from columnar.errors import ColumnarError, IllegalArgument, TableExists, TableNotEnabled
+from columnar.faults import FAULTS
 from columnar.master.catalogue import Catalogue
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.view_generations import ViewGenerations
@@ -37,6 +38,8 @@ from columnar.model.view_generations import base_of, role_of
 from columnar.model.view_set import KeptView, ViewSet
 
 _log = logging.getLogger(__name__)
+
+LOOK_AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
 class Declaring(NamedTuple):
@@ -230,6 +233,10 @@ class ViewChanges:
                 await self.look()
             except ColumnarError as error:  # the next region to be shown, or the disk when it is back, brings a look
                 _log.warning("how far views are built is asked again later: %s", error.text)
+            except Exception as fault:  # noqa: BLE001 - a view that is built would never be live
+                FAULTS.met("looks at the builds of views", fault)
+                await asyncio.sleep(LOOK_AGAIN_S)
+                self._is_due = True
 
     async def look(self) -> None:
         """Views of which every row has been shown are live from now on (I4)."""

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from columnar.errors import ColumnarError, ViewError
+from columnar.faults import FAULTS
 from columnar.model.view_generations import KEPT_MS, Swap, base_of, expired, generation_of, role_of, table_of
 from columnar.model.view_set import KeptView, ViewSet
 
@@ -145,6 +146,8 @@ class ViewGenerations:
                 await self.sweep()
             except ColumnarError as error:
                 _log.info("generations of views are dropped later: %s", error.text)
+            except Exception as fault:  # noqa: BLE001 - none would be dropped any more
+                FAULTS.met("sweeps of generations of views", fault)
             await asyncio.sleep(SWEEP_S)
 
     async def close(self) -> None:

@@ -51,6 +51,7 @@ class ServerLook:
     connections: int = 0
     notes: tuple[str, ...] = ()  # what is out of the ordinary
     busy_ms: int = 0  # it has been in one step, and answers nothing meanwhile; 0: it is not
+    last_lines: tuple[str, ...] = ()  # of the log of its start that died last, the newest last
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,3 +177,16 @@ def _pair(tenure: Tenure) -> list[object]:
 
 def _tenure(pair: list[Any]) -> Tenure:
     return Tenure(incarnation_of(pair[0]), pair[1])
+
+
+def names(owner: Owner | None, server: Incarnation) -> bool:
+    """Whether the row names the incarnation."""
+    if owner is None:
+        return False
+    sources = () if owner.source is None else (owner.source,)
+    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.behind))]
+
+
+def behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
+    """The incarnations whose logs the owner must read; its own it has."""
+    return list(dict.fromkeys(tenure.server for tenure in owner.behind if tenure.server != server))

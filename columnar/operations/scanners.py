@@ -32,6 +32,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.row_ranges import RowRange, RowRanges
 from columnar.operations.access import TableAccess
 from columnar.operations.reads import check_families
+from columnar.operations.scan_places import entered, first_place, is_one_row, key_bounds, past_range, past_region
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, PackRows, ScanRow
@@ -53,7 +54,6 @@ from columnar.regions.row_reader import (
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import Place, ReplyForm
 from columnar.storage.api import PAIR_COST
-from columnar.storage.layout import range_start, row_end, row_prefix
 from columnar.storage.stored_cells import PackedRows
 from columnar.turns import HasGone, stays
 
@@ -72,8 +72,8 @@ class Scanner:
         self._access = access
         self.table = table
         self.spec = spec
-        self.place: Place | None = Place(_first_row(spec), False)
-        self._only_row = bool(spec.start) and spec.start == spec.stop
+        self.place: Place | None = first_place(spec)
+        self._only_row = is_one_row(spec)
         self._ranges = ranges = _ranges_of(row_filter)
         if row_filter is not None and row_filter.is_row_range and ranges is not None and ranges.is_exact:
             row_filter = None  # it has nothing left to do
@@ -385,12 +385,7 @@ class Scanner:
     @property
     def place_past(self) -> Place | None:
         """The place past ``rows_ahead``; None: the table's end."""
-        found = self._range
-        if found is None or self._only_row:
-            return None
-        if self.spec.reversed:
-            return Place(found.start, True) if found.start else None
-        return Place(found.stop, False) if found.stop is not None else None
+        return past_range(self.spec, self._range)
 
     @property
     def rows_wanted(self) -> int:
@@ -440,52 +435,17 @@ class Scanner:
 
     def _enter_range(self, ranges: RowRanges) -> bool:
         """Move the place to the next rows that the filter may let through.  False: there are none; the scan is over."""
-        place, moved = self.place, None
-        assert place is not None, "looked at by the caller"
-        row = place.row
-        if self.spec.reversed:
-            bound = None if row is None else row if place.past else row + b"\0"
-            self._range = found = ranges.last_below(bound)
-            if found is not None and found.stop is not None and (bound is None or found.stop < bound):
-                moved = Place(found.stop, True)
-        else:
-            assert row is not None, "a forward scan begins at a row"
-            self._range = found = ranges.next_from(row + b"\0" if place.past else row)
-            if found is not None and found.start > row:
-                moved = Place(found.start, False)
-        if found is None or (moved is not None and self._is_past_end(moved)):
-            self.place = None
-            return False
-        if moved is not None:
-            self.place = moved
-        return True
-
-    def _is_past_end(self, place: Place) -> bool:
-        """Whether a place other than the scan's first is past its last row."""
-        row, stop = place.row, self.spec.stop
-        if self._only_row:
-            return True
-        if not stop or row is None:
-            return False
-        return row <= stop if self.spec.reversed else row >= stop
+        assert self.place is not None, "looked at by the caller"
+        self._range, self.place = entered(self.spec, self.place, ranges)
+        return self.place is not None
 
     def _seek(self, place: Place) -> tuple[Region, bytes, bytes | None]:
         """The region that goes on, and which of its keys: from one, below the other."""
         served = self._access.table(self.table)
         check_families(served, self.spec.read)  # the table may have been made anew since the opening
-        spec, row, info = self.spec, place.row, self._region_at(served, place)
-        if spec.reversed:
-            low = row_prefix(spec.start) if self._only_row else row_end(spec.stop) if spec.stop else b""
-            high = None if row is None else row_prefix(row) if place.past else row_end(row)
-        else:
-            assert row is not None, "a forward scan begins at a row"
-            low = row_end(row) if place.past else range_start(row)
-            high = row_end(spec.start) if self._only_row else range_start(spec.stop) if spec.stop else None
+        info = self._region_at(served, place)
         region = self._access.open_region(served, info)
-        low, high = _narrowed(low, high, info.start, info.end or None)
-        if self._range is not None:
-            low, high = _narrowed(low, high, *self._range)
-        return region, low, high
+        return region, *key_bounds(self.spec, place, info, self._range)
 
     def _region_at(self, served: ServedTable, place: Place) -> RegionInfo:
         row = place.row
@@ -500,32 +460,7 @@ class Scanner:
         return RowCursor.over(region.store, region.views, projection, low, high, reverse=spec.reversed, cost=cost)
 
     def _next_region(self, region: Region) -> Place | None:
-        info, stop = region.info, self.spec.stop
-        if self._only_row:
-            return None
-        past = self.place_past
-        if past is not None and _is_in(past, info):
-            return None if self._is_past_end(past) else past
-        if self.spec.reversed:
-            ended = not info.start or bool(stop and info.start <= stop)
-            return None if ended else Place(info.start, True)
-        ended = not info.end or bool(stop and info.end >= stop)
-        return None if ended else Place(info.end, False)
-
-
-def _narrowed(low: bytes, high: bytes | None, start: bytes, stop: bytes | None) -> tuple[bytes, bytes | None]:
-    """Keys from ``low``, below ``high``, of rows from ``start``, below ``stop``."""
-    low = max(low, range_start(start))
-    if stop is not None:
-        end = range_start(stop)
-        high = end if high is None else min(high, end)
-    return low, high
-
-
-def _is_in(past: Place, info: RegionInfo) -> bool:
-    """Whether the region has rows at the place, in the scan's direction."""
-    row = past.row or b""
-    return row > info.start if past.past else not info.end or row < info.end
+        return past_region(self.spec, region.info, self._range)
 
 
 def _ranges_of(row_filter: Filter | None) -> RowRanges | None:
@@ -534,12 +469,6 @@ def _ranges_of(row_filter: Filter | None) -> RowRanges | None:
         return None
     found = row_filter.scan_ranges
     return None if found.is_everything else found
-
-
-def _first_row(spec: ScanSpec) -> bytes | None:
-    if spec.start:
-        return spec.start
-    return None if spec.reversed else b""
 
 
 def _cell(column: bytes, value: bytes, timestamp: int) -> Cell:

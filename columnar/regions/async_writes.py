@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from columnar.faults import surviving
 from columnar.regions.hosting import Hosting
 
 ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
@@ -33,4 +34,5 @@ class AsyncWrites:
     def _sync(self) -> None:
         self._timer = None
         for region in list(self._hosting.serving.values()):  # one whose disk fails leaves them
-            region.sync_async_writes()
+            with surviving("syncs of ASYNC_WAL writes"):
+                region.sync_async_writes()

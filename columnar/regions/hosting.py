@@ -21,7 +21,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from columnar.clock import Clock
@@ -34,6 +35,8 @@ from columnar.errors import (
     RegionAway,
     RegionElsewhere,
 )
+from columnar.faults import surviving
+from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hosting_state import HAS_STORE, SERVING, WAITING, Do, Event, HostingState, State
@@ -47,6 +50,8 @@ from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
+
+LOOP: Final = "the hosting of regions"
 
 UPKEEP_LOOK_S: Final = 0.01
 PREPARE_PAUSE_S: Final = 0.005  # between two stores that are made, each some 3 ms on the loop
@@ -235,9 +240,11 @@ class Hosting:
         doing = self.state.told(region_id, event)
         state = self.state.state(region_id)
         if state not in SERVING and self.serving.pop(region_id, None) is not None:
-            self.on_unserved(region)
+            with surviving(LOOP):  # what the state machine says is carried out, whoever else has a fault
+                self.on_unserved(region)
         if doing and event in _ENDS:
-            self.on_closing(region)
+            with surviving(LOOP):
+                self.on_closing(region)
         if state is State.NONE:
             del self._regions[region_id]
             self._refusals.pop(region_id, None)
@@ -313,14 +320,38 @@ class Hosting:
             await asyncio.wait([under_way])
 
     async def close(self, region: Region) -> None:
-        """When every write is on disk; until then reads are served and writers wait."""
+        """When every write is on disk; until then reads are served and writers wait.
+
+        It is flushed in a thread first, where it must be, so that closing its store writes nothing on the loop.
+        """
         while self.state_of(region) in SERVING:
             self.tell(region, Event.LEAVES)
             try:
                 await self.quiesce(region)
+                if not region.store.is_clean:
+                    with suppress(ColumnarError):  # closing it finds the same fault
+                        await region.flush()
+                    await self.quiesce(region)
                 self.tell(region, Event.QUIET)
             finally:
                 self.tell(region, Event.STAYS)
+
+    async def close_all(self, regions: Sequence[Region]) -> None:
+        """``close`` of each, FLUSHED_AT_ONCE of them side by side: a flush waits for the disk."""
+        left = iter(regions)
+
+        async def some() -> None:
+            for region in left:
+                await self.close(region)
+
+        others = [asyncio.ensure_future(some()) for _ in range(min(FLUSHED_AT_ONCE, len(regions)) - 1)]
+        try:
+            await some()
+            for other in others:
+                await other
+        finally:
+            for other in others:
+                other.cancel()
 
     async def closed_aside(self, is_meant: Callable[[RegionInfo], bool]) -> None:
         """Return when no thread closes a store of these regions any more."""
@@ -341,8 +372,7 @@ class Hosting:
         """Sync and close every region; none is opened any more."""
         self.state.stop()
         self.call_off_openings(lambda _info: True)
-        for region in list(self.serving.values()):
-            await self.close(region)
+        await self.close_all(list(self.serving.values()))
         await self.all_there(CLOSING_S)
 
     def check(self) -> None:

@@ -139,7 +139,6 @@ class OutOfPlace(Exception):
 
     def __init__(self, region_id: int, state: State, event: Event) -> None:
         super().__init__(f"region {region_id} is {state.name}: {event.name} cannot come now")
-        self.state = state
 
 
 class HostingState:

@@ -27,6 +27,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionAway
+from columnar.faults import FAULTS, surviving
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import (
     CannotOpen,
@@ -233,11 +234,17 @@ class Owning:
         while self._to_bring_in or self._to_open:
             is_behind = bool(self._to_bring_in)
             region_id, _ = (self._to_bring_in or self._to_open).popitem(last=False)
-            if is_behind and region_id in self._lacking:
-                await self._open_behind(region_id)
-            elif not is_behind and self._is_worth_opening(region_id):
-                await self._open(region_id)
-            else:
+            try:
+                if is_behind and region_id in self._lacking:
+                    await self._open_behind(region_id)
+                elif not is_behind and self._is_worth_opening(region_id):
+                    await self._open(region_id)
+                else:
+                    await asyncio.sleep(0)
+            except Exception as fault:  # noqa: BLE001 - the others are opened, and the master hears of this one
+                FAULTS.met("openings of the owner's regions", fault)
+                with surviving("openings of the owner's regions"):
+                    self._not_opened(region_id, fault)
                 await asyncio.sleep(0)
 
     async def _open_behind(self, region_id: int) -> None:

@@ -24,9 +24,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
+from columnar.faults import FAULTS
 from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -49,6 +51,9 @@ from columnar.regions.spaces import follow_spaces
 from columnar.regions.wide_row import WideRow
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
+
+LOOP: Final = "acknowledgements of a region"
+FEED_AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -303,7 +308,7 @@ class Region:
         group = self._groups.popleft()
         assert group.synced is synced, "fsyncs of one store end in order"
         failure = synced.exception()
-        if failure is None and not self.is_ours():
+        if failure is None and not self._is_surely_ours():
             failure = OutcomeUnknown(f"the lease of region {self.info.encoded} was lost; read before you repeat")
         if failure is not None:
             group.acknowledged.resolve(failure)
@@ -312,8 +317,24 @@ class Region:
         if self.touched is not None:
             self.touched |= group.rows
         group.acknowledged.resolve()
-        if self.log_policy is not None and self.on_durable is not None:
+        self._feed()
+
+    def _is_surely_ours(self) -> bool:
+        try:
+            return self.is_ours()
+        except Exception as fault:  # noqa: BLE001 - writers would wait for ever
+            FAULTS.met(LOOP, fault)
+            return False
+
+    def _feed(self) -> None:
+        """Followers hear of durable changes; after an exception again, or the last one would stay undelivered."""
+        if self.log_policy is None or self.on_durable is None or not self.is_open:
+            return
+        try:
             self.on_durable(self)
+        except Exception as fault:  # noqa: BLE001 - as above
+            FAULTS.met(LOOP, fault)
+            asyncio.get_running_loop().call_later(FEED_AGAIN_S, self._feed)
 
     def sync_async_writes(self) -> asyncio.Future[None] | None:
         """Begin an fsync if unsynced writes wait for one: their changes are fed to consumers after it."""

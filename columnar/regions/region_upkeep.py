@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError, RegionTooBusy
+from columnar.faults import FAULTS, surviving
 from columnar.model.schema import Table
 from columnar.regions.guards import sweepable_before
 from columnar.regions.hosting_state import State
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SWEEP_EVERY_S: Final = 600.0
+LOOP: Final = "sweeps of regions"
 FOLLOW_PAUSE_S: Final = 0.005  # between two steps of following an altered table, each some 3 ms on the loop
 
 
@@ -69,12 +71,18 @@ class RegionUpkeep:
         guards: dict[int, int] = {}  # region id -> before which time its guards were swept
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
-            before: dict[str, int] = {}
-            for region in self._server.all_open():
-                try:
-                    await self._sweep_one(region, swept, guards, before)
-                except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
-                    _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
+            with surviving(LOOP):
+                await self._sweep_all(swept, guards)
+
+    async def _sweep_all(self, swept: dict[int, int], guards: dict[int, int]) -> None:
+        before: dict[str, int] = {}
+        for region in self._server.all_open():
+            try:
+                await self._sweep_one(region, swept, guards, before)
+            except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
+                _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
+            except Exception as fault:  # noqa: BLE001 - the others are swept
+                FAULTS.met(LOOP, fault)
 
     async def _sweep_one(
         self, region: Region, swept: dict[int, int], guards: dict[int, int], before: dict[str, int]

@@ -1,7 +1,8 @@
 """The region server: the way from a row to its region, which is opened when a request first asks for it.
 
-The least used quiet region is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk refused an
-fsync is closed and opened again from what is on disk; its writers have heard "outcome unknown" (house rule 5).
+A quiet region that was not used lately is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk
+refused an fsync is closed and opened again from what is on disk; its writers have heard "outcome unknown" (house rule
+5).
 ``hosting_state`` says what may become of a region, and ``hosting`` carries it out.
 
 Owned by one event loop; nothing here waits, but for what closes regions.
@@ -13,12 +14,13 @@ import asyncio
 from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from random import Random
 from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, NotServingRegion
-from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
+from columnar.faults import FAULTS
+from columnar.limits import FLUSHED_AT_ONCE, GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions import read_only_regions
@@ -32,12 +34,12 @@ from columnar.regions.patience import patiently
 from columnar.regions.read_only_regions import WriteFault
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
+from columnar.regions.surplus import to_close
 from columnar.regions.tables import ServedTable, Tables
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
 
-LOOKED_AT: Final = 16  # regions that may not be closed are passed over at one opening
 FIRST_EPOCH: Final = 1
 
 
@@ -71,6 +73,8 @@ class RegionServer:
         self._awaited = self.hosting.awaited
         self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
         self._open_bound = open_regions
+        self._evicted: dict[int, asyncio.Future[None]] = {}  # over the bound: they are flushed, and closed then
+        self._chance = Random(1)  # seeded: the same requests close the same regions
         self._policies: dict[str, LogPolicy] = {}
         self.guards_needed_from: NeededFrom = nobody_needs  # whoever sends contributions puts its own here
         self._retry_timer: asyncio.TimerHandle | None = None  # of regions whose disk takes no writes
@@ -189,25 +193,32 @@ class RegionServer:
     # --- closing -----------------------------------------------------------------------------------
 
     def _close_surplus(self) -> None:
-        """Close the least used over the bound.  A region that may not be closed now moves to the end of the order."""
-        surplus = len(self._open) - self._open_bound
+        """Close as many as are over the bound, by ``surplus.to_close``.
+
+        Clean ones are closed at once; a flush waits for the disk, so others are flushed in a thread first.
+        """
+        surplus = len(self._open) - self._open_bound - len(self._evicted)
         if surplus <= 0:
             return
-        for region_id, region in list(islice(self._open.items(), surplus + LOOKED_AT)):
-            if region_id == next(reversed(self._open)):  # the one that is being opened
-                return
-            if self._may_evict(region) and (region.log_policy is None or self.listener.may_close(region)):
+        for region_id in list(to_close(self._open, surplus, self._chance)):
+            region = self._open[region_id]
+            if not self._may_evict(region) or (region.log_policy is not None and not self.listener.may_close(region)):
+                continue
+            if region.store.is_clean or len(self._evicted) >= FLUSHED_AT_ONCE:
                 self.evict(region)
-                surplus -= 1
             else:
-                newest = next(reversed(self._open))
-                self._open.move_to_end(region_id)
-                self._open.move_to_end(newest)
+                self._evicted[region_id] = closing = asyncio.ensure_future(self.hosting.close(region))
+                closing.add_done_callback(partial(self._was_evicted, region_id))
+            surplus -= 1
             if surplus == 0:
                 return
 
+    def _was_evicted(self, region_id: int, _closing: asyncio.Future[None]) -> None:
+        del self._evicted[region_id]
+
     def _may_evict(self, region: Region) -> bool:
         may_close = self.hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
+        may_close = may_close and region.info.region_id not in self._evicted
         return may_close and not region.upkeep and region.is_quiet and not self.hosting.is_awaited(region)
 
     def evict(self, region: Region) -> None:
@@ -223,12 +234,10 @@ class RegionServer:
     def _retry_read_only(self) -> None:
         self._retry_timer = None
         for region in self.all_open():
-            if self.hosting.state_of(region) is not State.READ_ONLY:
-                continue
-            if self._may_evict(region):
-                self.evict(region)
-                self.open_for_consumers(region)
-            else:
+            try:
+                self._retry_one(region)
+            except Exception as fault:  # noqa: BLE001 - it would be for readers only for ever
+                FAULTS.met("openings of regions for writers", fault)
                 self._retry_later()
         self._open_faulty()
 
@@ -250,6 +259,15 @@ class RegionServer:
                 self.hosting.read_only.forget(region_id)  # it was moved, split, merged, dropped or disabled
         return list(faults.values())
 
+    def _retry_one(self, region: Region) -> None:
+        if self.hosting.state_of(region) is not State.READ_ONLY:
+            return
+        if self._may_evict(region):
+            self.evict(region)
+            self.open_for_consumers(region)
+        else:
+            self._retry_later()
+
     def _unserved(self, region: Region) -> None:
         if self._last_used is region:
             self._last_used = None
@@ -260,8 +278,7 @@ class RegionServer:
     async def close_table(self, name: str) -> None:
         """Close the table's regions in order; requests for them have been turned away before."""
         self.hosting.call_off_openings(lambda info: info.table == name)
-        for region in self.open_regions_of(name):
-            await self.hosting.close(region)
+        await self.hosting.close_all(self.open_regions_of(name))
         await self.hosting.closed_aside(lambda info: info.table == name)
 
     async def close_regions(self, infos: list[RegionInfo]) -> None:

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from columnar.faults import FAULTS
 from columnar.limits import PEER_QUEUED_BYTES
 from columnar.model.region_messages import Message
 from columnar.routing import message_codec, peer_frames, refusals
@@ -229,8 +230,12 @@ class PeerLink:
 
     def _flush(self) -> None:
         self._flush_is_planned = False
-        while self._queue and not self._is_paused and self.state is State.OPEN:
-            self._write_some()
+        try:
+            while self._queue and not self._is_paused and self.state is State.OPEN:
+                self._write_some()
+        except Exception as fault:  # noqa: BLE001 - nobody knows what the peer has: those who wait hear of the end
+            FAULTS.met("links of servers", fault)
+            self.end(f"frames could not be sent: {fault}")
 
     def _write_some(self) -> None:
         parts: list[bytes | memoryview] = []

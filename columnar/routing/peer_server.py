@@ -24,6 +24,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, RegionElsewhere, RequestTooBig
+from columnar.faults import surviving
 from columnar.limits import PEER_FRAME_BYTES, PEER_SERVING_BYTES
 from columnar.model.region_messages import Message
 from columnar.routing.method_ways import ROWS_OF
@@ -168,10 +169,11 @@ class PeerServer:
         self._spent_s = 0.0
         while self._waiting and self._spent_s < SLICE_S:
             call = self._waiting.popleft()
-            if call.link.state is State.ENDED:
-                self.ended(call)
-                continue
-            self._begin(call)
+            with surviving("calls of other servers"):
+                if call.link.state is State.ENDED:
+                    self.ended(call)
+                else:
+                    self._begin(call)
         if self._waiting:
             self._is_planned = True
             asyncio.get_running_loop().call_soon(self._next_slice)

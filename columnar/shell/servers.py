@@ -133,6 +133,7 @@ def server_json(one: ServerStatus) -> dict[str, Any]:
         "pid": one.pid,
         "connections": one.connections,
         "notes": list(one.notes),
+        "last_lines": list(one.last_lines),
     }
 
 

@@ -11,6 +11,7 @@ Invariants:
     I3. A failed ``sync`` is never retried and resolves nothing: all its futures, and those of
         later writes of the same store, fail with OutcomeUnknown (PostgreSQL's "fsyncgate":
         the kernel may report the error once and then forget the pages).
+    I4. An exception that nobody expected counts as a failed ``sync``: no writer waits for one that never began.
 
 The one door to fsync (design D3c).  Behind it are the logs of the stores, and where several stores want to be
 synced at once the log of the server, whose fsync they share (``shared_rounds``).
@@ -24,7 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Final
 
-from columnar.errors import ColumnarError, OutcomeUnknown
+from columnar.errors import ColumnarError, OutcomeUnknown, ProgramFault
+from columnar.faults import FAULTS, UNEXPECTED
 from columnar.prompt_future import PromptFuture
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.commit_line import TURNS_BETWEEN_SYNCS, Line
@@ -40,6 +42,7 @@ WAIT_SHARE: Final = 1.0
 WAIT_S: Final = 0.001  # at most
 # So many stores are being synced when the next one shares the server's log with those that come after it.
 SHARED_FROM: Final = 2
+LOOP: Final = "the committer"
 BUSY_PAUSE_S: Final = 0.01  # between two tries to hand writes to an engine that is behind with flushing
 
 
@@ -55,6 +58,7 @@ class Committer:
         self._running = 0  # stores that are being synced by themselves
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="commit")
         self._lines: dict[int, Line] = {}
+        self._is_closed = False
         self.syncs = 0
         self.on_broken: Callable[[Store, ColumnarError], None] | None = None
 
@@ -91,11 +95,25 @@ class Committer:
         return asked
 
     def _begin(self, store: Store, line: Line) -> None:
-        rounds = self._rounds
-        if rounds is None or self._goes_by_itself(rounds, line):
-            self.begin_by_itself(store, line)
-        else:
-            rounds.join(store, line)
+        if line.broken is not None:  # since this was planned; those who were gathered have heard of it
+            return
+        try:
+            rounds = self._rounds
+            if rounds is None or self._goes_by_itself(rounds, line):
+                self.begin_by_itself(store, line)
+            else:
+                rounds.join(store, line)
+        except UNEXPECTED as fault:
+            self.never_began(store, line, fault)
+
+    def never_began(self, store: Store, line: Line, fault: BaseException) -> None:
+        """I4."""
+        if not self._is_closed:
+            FAULTS.met(LOOP, fault)
+        if line.syncing is None and line.gathering is not None:
+            line.begins(perf_counter())
+        if line.syncing is not None:
+            self.ended(store, line, ProgramFault(fault))
 
     def _goes_by_itself(self, rounds: SharedRounds, line: Line) -> bool:
         return line.by_itself or not (rounds.is_running or self._running >= SHARED_FROM) or not rounds.has_room()
@@ -124,6 +142,9 @@ class Committer:
             return
         except ColumnarError as error:
             failure = error
+        except Exception as fault:  # noqa: BLE001 - I4
+            FAULTS.met(LOOP, fault)
+            failure = ProgramFault(fault)
         line.begins(perf_counter())
         if failure is not None:
             self.ended(store, line, failure)
@@ -147,6 +168,9 @@ class Committer:
             store.sync()
         except ColumnarError as error:
             failure = error
+        except Exception as fault:  # noqa: BLE001 - I4
+            FAULTS.met(LOOP, fault)
+            failure = ProgramFault(fault)
         else:
             line.over_s = perf_counter()  # last: from here on the next may begin
         self._loop.call_soon_threadsafe(self._synced, store, line, done, failure)
@@ -158,7 +182,10 @@ class Committer:
         if done.done():
             return
         self._running -= 1
-        self.ended(store, line, failure)
+        try:
+            self.ended(store, line, failure)
+        except UNEXPECTED as fault:
+            self.never_began(store, line, fault)
 
     def ended(self, store: Store, line: Line, failure: ColumnarError | None) -> None:
         done, line.syncing = line.syncing, None
@@ -166,6 +193,17 @@ class Committer:
         if failure is not None:
             self._broke(store, line, done, failure)
             return
+        try:
+            self._next(store, line)
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            line.over_s = 0.0
+            if line.gathering is not None:
+                self._begin(store, line)
+        done.resolve()  # last: who hears of it may write again at once
+
+    def _next(self, store: Store, line: Line) -> None:
+        """A sync went well: the next one begins now, or when those of the last one are back."""
         is_late, line.over_s = line.is_late(), 0.0
         now_s = perf_counter()
         wait_s = min(WAIT_S, WAIT_SHARE * (now_s - line.began_s)) if line.gathered + line.in_sync <= FEW else 0.0
@@ -174,13 +212,14 @@ class Committer:
             self._begin(store, line)
         elif line.gathering is not None:
             self._begin_after(TURNS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
-        done.resolve()  # last: who hears of it may write again at once
 
     def _broke(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError) -> None:
-        line.broken = failure
+        line.broken, line.over_s = failure, 0.0
         try:
             if self.on_broken is not None:
                 self.on_broken(store, failure)  # first: who hears of it may come again at once
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
         finally:
             self._fail(done, failure)
             if line.gathering is not None:
@@ -189,8 +228,11 @@ class Committer:
     def _begin_after(self, turns: int, wanted: int, until_s: float, store: Store, line: Line) -> None:
         if turns > 0 or (line.gathered < wanted and perf_counter() < until_s):
             self._loop.call_soon(self._begin_after, turns - 1, wanted, until_s, store, line)
-        else:
+            return
+        try:
             self._begin(store, line)
+        except UNEXPECTED as fault:
+            self.never_began(store, line, fault)
 
     @staticmethod
     def _fail(future: PromptFuture, failure: ColumnarError) -> None:
@@ -215,6 +257,7 @@ class Committer:
 
     def close(self) -> None:
         """Blocks until running syncs have ended."""
+        self._is_closed = True
         self._threads.shutdown(wait=True)
         if self._rounds is not None:
             self._rounds.close()

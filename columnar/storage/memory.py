@@ -217,6 +217,10 @@ class MemoryStore:
     def files(self) -> list[FileSpan]:
         return []
 
+    @property
+    def is_clean(self) -> bool:
+        return True
+
     def close(self) -> None:
         if self._disk is not None:
             self._disk.open = self._disk.open and self._reads_only

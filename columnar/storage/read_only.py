@@ -127,6 +127,10 @@ class ReadOnlyStore:
     def files(self) -> list[FileSpan]:
         return self._store.files()
 
+    @property
+    def is_clean(self) -> bool:
+        return True
+
     def close(self) -> None:
         self._store.close()
         remove_tree(self._links, missing_ok=True)

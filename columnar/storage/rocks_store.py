@@ -20,6 +20,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import rocksdict
@@ -31,6 +32,7 @@ from columnar.storage.open_spaces import OpenSpaces
 from columnar.storage.overlay import NO_BOUND, overlaid, within
 from columnar.storage.ownership import COMPLETE, META_SPACE, pack_complete
 from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
+from columnar.storage.rocks_closing import ClosedDatabase, close_each, stands_in_files
 from columnar.storage.rocks_errors import translated
 from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_options import changed_options
@@ -443,16 +445,10 @@ class RocksStore:
                 held.compact_range(start or None, stop)
             self._bound.raise_manifest()
 
-    def _run(self, step: Callable[..., None], *arguments: Any) -> None:
-        try:
-            step(*arguments)
-        except Exception as error:  # rocksdict raises nothing narrower
-            raise translated(error, self._path) from error
-
     def checkpoint(self, path: str) -> None:
         self._hand_over()
         self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
-        self._run(rocksdict.Checkpoint(self._db).create_checkpoint, path)
+        self._call(partial(rocksdict.Checkpoint(self._db).create_checkpoint, path))
 
     def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
         self._hand_over()
@@ -461,7 +457,7 @@ class RocksStore:
         options.set_move_files(True)
         for space, paths in files.items():
             with self._bound.at_rest():
-                self._run(self._dicts[space].ingest_external_file, list(paths), options)
+                self._call(partial(self._dicts[space].ingest_external_file, list(paths), options))
             self._bound.raise_manifest()
 
     def size_bytes(self) -> int:
@@ -473,6 +469,10 @@ class RocksStore:
 
     def files(self) -> list[FileSpan]:
         return [FileSpan(file["start_key"], file["end_key"], file["size"]) for file in self._db.live_files()]
+
+    @property
+    def is_clean(self) -> bool:
+        return self._gathered is None and stands_in_files(self._dicts.values())
 
     def close(self) -> None:
         """Never fails: what was synced is on disk, and of the rest a disk that fails now keeps what it can."""
@@ -488,10 +488,8 @@ class RocksStore:
                     self._db.flush_wal(True)  # what is in memory stays in the log: nothing can be flushed any more
                 self._db.cancel_all_background(False)
                 self._at_work.wait_for(lambda: self._workers == 0)
-        for held in [*dicts.values(), *self._dropping.values(), self._db]:
-            try:
-                held.close()
-            except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
-                if not cancelled or "Shutdown" not in str(error):
-                    _log.warning("while closing: %s", translated(error, self._path).text)
+        if cancelled or self._failed is not None or self._dropping or not stands_in_files(dicts.values()):
+            close_each([*dicts.values(), *self._dropping.values(), self._db], self._path, was_cancelled=cancelled)
+        dicts.clear()
+        self._db = ClosedDatabase()
         self._bound.close()

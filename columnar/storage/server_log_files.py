@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -80,6 +80,7 @@ class ServerLog:
         self._frames = 0  # in it
         self._refused_until_s = 0.0  # the disk refused it
         self._stores: dict[int, dict[Capture, int]] = {}  # by segment: the last number of each store in it
+        self._of_region: dict[str, set[Capture]] = {}  # all captures in ``_stores``
         self.is_ready = False  # the run has its number on disk
         self._unsynced: dict[str, set[int]] = {}  # epochs by region: closed without an fsync of its own log
 
@@ -100,10 +101,8 @@ class ServerLog:
     def brought_in(self, region: str) -> None:
         """The region's store has all that this run wrote for it."""
         self._unsynced.pop(region, None)
-        for stores in self._stores.values():
-            for capture in stores:
-                if capture.region == region:
-                    capture.synced = capture.last  # its store was closed; this one has all
+        for capture in self._of_region.get(region, ()):
+            capture.synced = capture.last  # its store was closed; this one has all
 
     def past_is_over(self) -> None:
         """Every region has what earlier runs left.  May take as long as the removal of some files."""
@@ -177,6 +176,8 @@ class ServerLog:
         """A round stands in the segment, of each store up to the number.  Those to be synced now."""
         begins = segment not in self._stores
         self._stores.setdefault(segment, {}).update(stores)
+        for capture in stores:
+            self._of_region.setdefault(capture.region, set()).add(capture)
         return self.waited_for() if begins else []
 
     def waited_for(self) -> list[Capture]:
@@ -197,8 +198,23 @@ class ServerLog:
             if segment != self._segment and all(capture.synced >= number for capture, number in stores.items())
         ]
         for segment in done:
-            del self._stores[segment]
+            self._forget(self._stores.pop(segment))
         return [segment_name(segment) for segment in done]
+
+    def _forget(self, stores: Iterable[Capture]) -> None:
+        """A segment had batches of these; others may have some, too."""
+        for capture in stores:
+            held = self._of_region[capture.region]
+            if not any(capture in others for others in self._stores.values()):
+                held.discard(capture)
+            if not held:
+                del self._of_region[capture.region]
+
+    def check(self) -> None:
+        assert {one for held in self._of_region.values() for one in held} == {
+            one for stores in self._stores.values() for one in stores
+        }
+        assert all(self._of_region.values())
 
     def remove(self, names: Sequence[str]) -> None:
         """In any thread.  One that stays is replayed at the next start, to no effect."""

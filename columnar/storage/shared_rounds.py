@@ -21,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Final, Protocol
 
-from columnar.errors import ColumnarError, HostError
+from columnar.errors import ColumnarError, HostError, ProgramFault
+from columnar.faults import FAULTS, UNEXPECTED
 from columnar.prompt_future import PromptFuture
 from columnar.storage.api import Store
 from columnar.storage.capture import Capture
@@ -31,6 +32,8 @@ from columnar.storage.server_log_files import RETRY_S, ServerLog
 
 _log = logging.getLogger(__name__)
 
+AGAIN_S: Final = 0.01  # after an unexpected exception
+LOOP: Final = "rounds of the server's log"
 SETTLED_AT_ONCE: Final = 2  # stores of a full segment that are synced at once: the rounds go on beside
 
 
@@ -48,6 +51,9 @@ class Syncs(Protocol):
         """The sync that runs is one of the store from now on."""
 
     def ended(self, store: Store, line: Line, failure: ColumnarError | None) -> None: ...
+
+    def never_began(self, store: Store, line: Line, fault: BaseException) -> None:
+        """The writers of the store hear that an exception kept their sync from its end."""
 
 
 class SharedRounds:
@@ -83,6 +89,8 @@ class SharedRounds:
             self._log.prepare()
         except ColumnarError as error:
             _log.error("%s; every region syncs its own log", error.text)
+        except Exception as fault:  # noqa: BLE001 - the log would never be made ready
+            FAULTS.met(LOOP, fault)
         else:
             return
         self._loop.call_soon_threadsafe(self._loop.call_later, RETRY_S, self._may_prepare)
@@ -99,25 +107,37 @@ class SharedRounds:
     def _begin_after(self, turns: int) -> None:
         if turns > 0:
             self._loop.call_soon(self._begin_after, turns - 1)
-        else:
+            return
+        try:
             self._begin()
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            self._loop.call_later(AGAIN_S, self._begin_after, 0)  # ``is_running`` until then
 
     def _begin(self) -> None:
         waiting, self._waiting = self._waiting, []
         records: list[Written] = []
         now_s = perf_counter()
         for store, line in waiting:
-            taken = self._taken(store, line)
-            if taken is None:
-                line.by_itself = True
-                self._syncs.begin_by_itself(store, line)
-            else:
+            try:
+                taken = self._taken(store, line)
+                if taken is None:
+                    line.by_itself = True
+                    self._syncs.begin_by_itself(store, line)
+                    continue
                 line.begins(now_s)
-                records += taken
-                self._members.append((store, line))
+            except UNEXPECTED as fault:
+                self._syncs.never_began(store, line, fault)
+                continue
+            records += taken
+            self._members.append((store, line))
         if self._members:
             self._syncs.syncs += 1
-            self._appender.submit(self._append, records)
+            try:
+                self._appender.submit(self._append, records)
+            except UNEXPECTED as fault:
+                FAULTS.met(LOOP, fault)
+                self._ended(0, ProgramFault(fault))
         else:
             self._next()
 
@@ -147,6 +167,7 @@ class SharedRounds:
         except ColumnarError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - whoever waits for the round must hear of its end
+            FAULTS.met(LOOP, error)
             failure = HostError(f"the server's log failed: {error!r}")
         self._loop.call_soon_threadsafe(self._ended, segment, failure)
 
@@ -156,13 +177,26 @@ class SharedRounds:
         if failure is not None:
             _log.error("%s; meanwhile every region syncs its own log", failure.text)
             for store, line in members:
-                self._syncs.sync_again(store, line)
+                try:
+                    self._syncs.sync_again(store, line)
+                except UNEXPECTED as fault:
+                    self._syncs.never_began(store, line, fault)
         else:
-            self._settle(self._log.round_stands(segment, numbers))
-        self._next()
+            try:
+                self._settle(self._log.round_stands(segment, numbers))
+            except UNEXPECTED as fault:  # the segment stays, and the writers are answered
+                FAULTS.met(LOOP, fault)
+        try:
+            self._next()
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            self._loop.call_later(AGAIN_S, self._begin_after, 0)
         if failure is None:
             for store, line in members:
-                self._syncs.ended(store, line, None)
+                try:
+                    self._syncs.ended(store, line, None)
+                except UNEXPECTED as fault:
+                    self._syncs.never_began(store, line, fault)
 
     def _next(self) -> None:
         self.is_running = bool(self._waiting)
@@ -179,14 +213,17 @@ class SharedRounds:
     def _settle_one(self) -> None:
         store = self._known.get(self._to_settle.popleft())
         if store is not None:
-            self._settling += 1
             self._syncs.sync_by_itself(store).tell(self._settled)
+            self._settling += 1
 
     def _settled(self, _: asyncio.Future[None]) -> None:
         self._settling -= 1
-        self._settle([])
-        if not self._settling:
-            self._free()
+        try:
+            self._settle([])
+            if not self._settling:
+                self._free()
+        except UNEXPECTED as fault:  # as above; the next round looks again
+            FAULTS.met(LOOP, fault)
 
     def _free(self) -> bool:
         names = self._log.free()

@@ -210,6 +210,7 @@ def _server(look: ServerLook) -> Any:
         pid=look.pid,
         connections=look.connections,
         notes=list(look.notes),
+        lastLines=list(look.last_lines),
     )
 
 

@@ -16,7 +16,8 @@ from asyncio import Future
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError
+from columnar.errors import ColumnarError, ProgramFault
+from columnar.faults import FAULTS
 from columnar.flows.backpressure import LONGEST_DELAY_S
 from columnar.flows.delivery_state import Delivery, DeliveryState, pause_s
 from columnar.flows.follower import Follower
@@ -274,6 +275,11 @@ class Consumer(Follower):
                 self.state.last_error = error.wire_message
                 why = f"{self.name}: backfill of {self.region.info.encoded} goes on in {pause_s(tries):.1f} s"
                 _log.warning("%s: %s", why, error.text)
+                await asyncio.sleep(pause_s(tries))
+            except Exception as fault:  # noqa: BLE001 - its rows would never be shown
+                tries += 1
+                FAULTS.met("the backfills of triggers", fault)
+                self.state.last_error = ProgramFault(fault).wire_message
                 await asyncio.sleep(pause_s(tries))
             await self._feel_backpressure()
 

@@ -8,6 +8,9 @@ Triggers with a process label have a pool of their own (``pool``), the others sh
 the worker process: that change has failed, the others in the worker are delivered again without blame.  A worker that
 dies by itself makes suspects of the calls it had: they go on in the ward (see ``lane``).
 
+An exception that nobody expected is the end of the call that met it, whose changes have failed by that, or has the
+consumer that met it looked at again after AGAIN_S: other consumers, triggers and pools go on.
+
 While requests come, changes are sent in the governor's steps, and what comes back from workers lengthens its pauses:
 the backlog of a trigger leaves the loop to requests.  Without requests changes are sent at once.
 """
@@ -21,23 +24,29 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final, cast
 
-from columnar.errors import ColumnarError, DamagedData
+from columnar.errors import ColumnarError, DamagedData, ProgramFault
+from columnar.faults import FAULTS, UNEXPECTED, surviving
 from columnar.flows.applier import Applier
-from columnar.flows.delivery_state import Delivery, pause_s
+from columnar.flows.delivery_state import Delivery
 from columnar.flows.fair_share import Turn
 from columnar.flows.follower_name import trigger
 from columnar.flows.followers import Followers
-from columnar.flows.governor import STEP_S, Governor
+from columnar.flows.governor import STEP_S, GovernedStep, Governor
 from columnar.flows.log_upkeep import LogUpkeep
+from columnar.planned_step import PlannedStep
+from columnar.triggers.call_changes import changes_of, those_that_look
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.frames import BATCH_BYTES, HOPS, IS_BACKFILL, size_of
+from columnar.triggers.frames import HOPS
 from columnar.triggers.lane import Call, Lane, MakeLink
 from columnar.triggers.outcomes import Outcomes
 from columnar.triggers.pool import Pool
+from columnar.triggers.rereads import Rereads
 
 _log = logging.getLogger(__name__)
 _NEVER: Final = float("inf")
+LOOP: Final = "the feeder of triggers"
+AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
 class Feeder:
@@ -50,12 +59,13 @@ class Feeder:
         self._pools = {"": self.common}  # by label
         self._make_link: MakeLink | None = None
         self._governor: Governor | None = None  # None: there are no workers yet
-        self._is_planned = False  # a step of the governor sends changes
+        self._steps: GovernedStep | None = None  # sends changes, with the governor
+        self._again = PlannedStep(LOOP, self.deliver)  # after an exception
         self._paused: set[str] = set()
         self._moved: dict[Consumer, None] = {}  # what to go on with in the loop's next turn
-        self._going_on: asyncio.Handle | None = None
+        self._going_on = PlannedStep(LOOP, self.go_on_moved)
         self._wakes: dict[int, tuple[float, asyncio.Handle]] = {}  # by id() of the consumer: when, and the timer
-        self._unreadable: dict[int, asyncio.TimerHandle] = {}  # by id() of the consumer: when to read its region again
+        self._unreadable = Rereads(self._go_on_if_there)
         self._closing = False
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
         self.on_worker_gone: Callable[[Lane, str], None] = lambda _lane, _how: None
@@ -63,6 +73,7 @@ class Feeder:
     def attach(self, make_link: MakeLink, applier: Applier, governor: Governor) -> None:
         """From now on there are workers to deliver to; ``applier`` writes their effects."""
         self._governor = governor
+        self._steps = GovernedStep(governor, LOOP, lambda: self._deliver_until(perf_counter() + STEP_S))
         self.outcomes.write_by(applier)
         self._make_link = make_link
         for pool in self._pools.values():
@@ -90,20 +101,17 @@ class Feeder:
     def dropped(self, consumer: Consumer) -> None:
         """Forget it.  Calls in the worker keep their place and their timeout, and their answers change nothing."""
         pool = self.pool_of(consumer.registration.process)
-        for lane in pool.lanes:
-            for call in list(lane.calls.values()):
-                if call.consumer is consumer and not call.is_abandoned:
-                    call.is_abandoned = True
-                    if call.rests:
-                        self.goes_on(call)
+        for call in [one for lane in pool.lanes for one in lane.calls.values()]:
+            if call.consumer is consumer and not call.is_abandoned:
+                call.is_abandoned = True
+                if call.rests:
+                    self.goes_on(call)
         self.outcomes.dropped(consumer)
         self._moved.pop(consumer, None)
         pool.without_suspects_of(consumer)
         pool.rest(consumer)
         self._wake_no_more(consumer)
-        timer = self._unreadable.pop(id(consumer), None)
-        if timer is not None:
-            timer.cancel()
+        self._unreadable.forget(consumer)
 
     def pause(self, name: str) -> None:
         self._paused.add(name)
@@ -129,9 +137,9 @@ class Feeder:
             self.outcomes.not_delivered(consumer, deliveries)
 
     def _rests(self, consumer: Consumer) -> bool:
-        is_kept = consumer.registration.name in self._paused
-        is_held = self._followers.is_held(consumer.region.info.region_id)
-        return is_kept or is_held or id(consumer) in self._unreadable
+        if consumer.registration.name in self._paused or consumer in self._unreadable:
+            return True
+        return self._followers.is_held(consumer.region.info.region_id)
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
@@ -163,30 +171,21 @@ class Feeder:
             consumer.state.last_error = error.wire_message
             self._paused.add(name)
         except ColumnarError as error:
-            self._read_later(consumer, error)
+            self._unreadable.read_later(consumer, error)
         return False
 
-    def _read_later(self, consumer: Consumer, error: ColumnarError) -> None:
-        """The region cannot be read now, as on a disk that failed: again after a growing pause.
-
-        A region whose store is broken closes meanwhile, and the consumer of its next opening goes on.
-        """
-        consumer.failed_reads += 1
-        after_s = pause_s(consumer.failed_reads)
-        name, region = consumer.registration.name, consumer.region.info.encoded
-        _log.warning("trigger %s reads region %s again in %.1f s: %s", name, region, after_s, error.text)
-        consumer.state.last_error = error.wire_message
-        if id(consumer) not in self._unreadable:
-            again = asyncio.get_running_loop().call_later(after_s, self._read_again, consumer)
-            self._unreadable[id(consumer)] = again
-
-    def _read_again(self, consumer: Consumer) -> None:
-        del self._unreadable[id(consumer)]
-        self.go_on(consumer)
-
     def _go_on_if_there(self, consumer: Consumer) -> None:
-        if self.is_there(consumer):
-            self.go_on(consumer)
+        try:
+            if self.is_there(consumer):
+                self.go_on(consumer)
+        except UNEXPECTED as fault:
+            self._look_again(consumer, fault)
+
+    def _look_again(self, consumer: Consumer, fault: BaseException) -> None:
+        """Something about the consumer met an exception: it goes on after a pause, and nobody else waits for it."""
+        FAULTS.met(LOOP, fault)
+        consumer.state.last_error = ProgramFault(fault).wire_message
+        asyncio.get_running_loop().call_later(AGAIN_S, self._go_on_if_there, consumer)
 
     def _queue(self, consumer: Consumer, now_s: float) -> None:
         """Put it into the line of its trigger if it has something to deliver, and see to it when it will have.
@@ -215,8 +214,11 @@ class Feeder:
     def _wake(self, consumer: Consumer) -> None:
         """A parked row's pause is over, or a batch has waited long enough."""
         self._wakes.pop(id(consumer), None)
-        self._queue(consumer, asyncio.get_running_loop().time())
-        self.deliver()
+        try:
+            self._queue(consumer, asyncio.get_running_loop().time())
+            self.deliver()
+        except UNEXPECTED as fault:
+            self._look_again(consumer, fault)
 
     # --- delivering --------------------------------------------------------------------------------
 
@@ -224,15 +226,14 @@ class Feeder:
         """Send changes to the workers, in turn, while there is room for them; behind requests."""
         if self._closing:
             return
-        if self._governor is None or not self._governor.requests_come():
-            self._deliver_until(_NEVER)
-        elif not self._is_planned:
-            self._is_planned = True
-            self._governor.soon(self._deliver_step)
-
-    def _deliver_step(self) -> bool:
-        self._is_planned = self._deliver_until(perf_counter() + STEP_S)
-        return self._is_planned
+        try:
+            if self._steps is None or self._governor is None or not self._governor.requests_come():
+                self._deliver_until(_NEVER)
+            else:
+                self._steps.soon()
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            self._again.after(AGAIN_S)
 
     def _deliver_until(self, ends_s: float) -> bool:
         """Each pool has one turn at least; whether there are more."""
@@ -240,31 +241,71 @@ class Feeder:
             return False
         more = False
         for pool in list(self._pools.values()):
-            self._deliver_suspect(pool)
-            now_s = asyncio.get_running_loop().time()
-            if pool.is_wanted(now_s):
+            try:
+                more |= self._deliver_of(pool, ends_s)
+            except UNEXPECTED as fault:  # the other pools have their turns
+                FAULTS.met(LOOP, fault)
+                self._again.after(AGAIN_S)
+        return more
+
+    def _deliver_of(self, pool: Pool, ends_s: float) -> bool:
+        more = False
+        self._deliver_suspect(pool)
+        now_s = asyncio.get_running_loop().time()
+        if pool.is_wanted(now_s):
+            try:
                 while pool.main.has_room and (turn := pool.fair.take(now_s)) is not None:
-                    self._have(pool, turn, now_s)
+                    try:
+                        self._have(pool, turn, now_s)
+                    except UNEXPECTED:
+                        self._end_turn(pool, turn)
+                        raise
+                    if turn.begins:
+                        self._line_up_again(pool, cast(Consumer, turn.key), now_s)
                     if perf_counter() >= ends_s:
                         more = True
                         break
+            finally:  # the worker has what was admitted, whatever came next
                 pool.main.flush()
-            pool.come_to_rest()
+        for lane in pool.lanes:
+            lane.flush()  # of a step that met an exception
+        pool.come_to_rest()
         return more
 
     def _have(self, pool: Pool, turn: Turn, now_s: float) -> None:
         if not turn.begins:
-            pool.main.go_on(cast(Call, turn.key))
+            call = cast(Call, turn.key)
+            call.has_turn = True
+            pool.main.go_on(call)
             return
-        consumer = cast(Consumer, turn.key)
-        deliveries = [] if self._rests(consumer) else consumer.take(now_s)
-        is_suspect = bool(consumer.suspects) and any(one.sequence in consumer.suspects for one in deliveries)
-        if is_suspect:
-            pool.suspects.append((consumer, deliveries))
-            asyncio.get_running_loop().call_soon(self.deliver)
-        if is_suspect or not deliveries or not self._call(pool.main, consumer, deliveries):
+        consumer, deliveries, is_returned = cast(Consumer, turn.key), list[Delivery](), False
+        try:
+            deliveries = [] if self._rests(consumer) else consumer.take(now_s)
+            if consumer.suspects and any(one.sequence in consumer.suspects for one in deliveries):
+                pool.suspects.append((consumer, deliveries))
+                deliveries = []
+                asyncio.get_running_loop().call_soon(self.deliver)
+            if not deliveries or not self._call(pool.main, consumer, deliveries):
+                pool.fair.returned(turn)
+                is_returned = True
+        except UNEXPECTED as fault:
+            if not is_returned:
+                pool.fair.returned(turn)
+            self._call_failed(consumer, deliveries, fault)
+
+    def _end_turn(self, pool: Pool, turn: Turn) -> None:
+        """Nothing came of it."""
+        if turn.begins:
             pool.fair.returned(turn)
-        self._line_up_again(pool, consumer, now_s)
+        else:  # the worker waits for its word: its calls come again
+            call = cast(Call, turn.key)
+            call.has_turn, call.rests = True, False
+            pool.main.end_worker("the store could not go on with a call")
+
+    def _call_failed(self, consumer: Consumer, deliveries: list[Delivery], fault: BaseException) -> None:
+        """The changes could not be sent: that is their failure, if they were taken; the consumer goes on."""
+        self._look_again(consumer, fault)
+        self.outcomes.not_sent(consumer, deliveries, fault)
 
     def _line_up_again(self, pool: Pool, consumer: Consumer, now_s: float) -> None:
         """It stays in line while it has something to deliver; else its log is read on."""
@@ -281,7 +322,11 @@ class Feeder:
             consumer, deliveries = pool.suspects.popleft()
             consumer.given_back(deliveries)
         if pool.suspects and not pool.ward.calls and pool.ward.wanted():
-            self._call(pool.ward, *pool.suspects.popleft())
+            consumer, deliveries = pool.suspects.popleft()
+            try:
+                self._call(pool.ward, consumer, deliveries)
+            except UNEXPECTED as fault:
+                self._call_failed(consumer, deliveries, fault)
             pool.ward.flush()
 
     def _call(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> bool:
@@ -292,57 +337,61 @@ class Feeder:
         call = Call(lane, consumer, deliveries)
         call.stamps, call.hops = [change[2] for change in changes], [change[HOPS] for change in changes]
         lane.admit(call, changes)
-        looking = [
-            delivery
-            for delivery, change in zip(deliveries, changes, strict=True)
-            if consumer.registration.row or change[IS_BACKFILL]
-        ]
+        try:
+            self._send(call, changes)
+        except UNEXPECTED as fault:
+            if not call.is_sent:
+                lane.remove(call)
+                raise
+            FAULTS.met(LOOP, fault)  # the worker answers
+        call.has_turn = not lane.is_ward
+        return True
+
+    def _send(self, call: Call, changes: list[Any]) -> None:
+        consumer = call.consumer
+        looking = those_that_look(consumer, call.deliveries, changes)
         barriers = consumer.barriers(looking) if looking else []
         if barriers:  # the row as it is now holds what a crash could take back: nothing may be derived from that
             durable = barriers[0] if len(barriers) == 1 else asyncio.gather(*barriers, return_exceptions=True)
             durable.add_done_callback(partial(self._when_durable, call, changes, barriers))
         else:
-            lane.send(call, changes)
-        return True
+            call.lane.send(call, changes)
 
     def _changes(self, consumer: Consumer, deliveries: list[Delivery]) -> list[Any]:
-        """The changes as a frame carries them; what is left of ``deliveries`` belongs to them.  Empty: no call.
-
-        Changes that would make the call too large come with the next one.
-        """
-        found: list[Any] = []
-        size_bytes = 0
-        gone: list[Delivery] = []
+        """The changes as a frame carries them; what is left of ``deliveries`` belongs to them.  Empty: no call."""
+        try:
+            changes = changes_of(consumer, deliveries)
+        except ColumnarError as error:
+            self._unreadable.read_later(consumer, error)
+            consumer.given_back(deliveries)
+            return []
         loop, outcomes = asyncio.get_running_loop(), self.outcomes
-        for at, delivery in enumerate(deliveries):
-            try:
-                change = consumer.change_of(delivery)
-            except DamagedData as error:
-                why = f"its change cannot be read: {error.wire_message}"
-                loop.call_soon(outcomes.named, consumer, deliveries, {at: why}, "")
-                return []
-            except ColumnarError as error:
-                self._read_later(consumer, error)
-                consumer.given_back(deliveries)
-                return []
-            if change is None:  # its record is gone: only after a repair by hand
-                gone.append(delivery)
-                continue
-            found.append(change)
-            if at + 1 == len(deliveries):
-                break
-            size_bytes += size_of(change)
-            if size_bytes >= BATCH_BYTES:
-                consumer.given_back(deliveries[at + 1 :], at_once=True)
-                del deliveries[at + 1 :]
-                break
-        if gone:
-            loop.call_soon(outcomes.done, consumer, gone)
-            ended = {one.sequence for one in gone}
-            deliveries[:] = [one for one in deliveries if one.sequence not in ended]
-        return found
+        if changes.damaged:
+            report = partial(outcomes.named, consumer, deliveries, changes.damaged, "")
+            loop.call_soon(self._reported, consumer, deliveries, report)
+            return []
+        if changes.gone:
+            report = partial(outcomes.done, consumer, changes.gone)
+            loop.call_soon(self._reported, consumer, changes.gone, report)
+        return changes.found
+
+    def _reported(self, consumer: Consumer, deliveries: list[Delivery], report: Callable[[], None]) -> None:
+        try:
+            report()
+        except UNEXPECTED as fault:
+            self._call_failed(consumer, deliveries, fault)
 
     def _when_durable(self, call: Call, changes: list[Any], barriers: list[asyncio.Future[None]], _done: Any) -> None:
+        try:
+            self._send_durable(call, changes, barriers)
+        except UNEXPECTED as fault:
+            if not call.is_sent:
+                self.outcomes.fault(call, fault)
+                self.deliver()
+            else:
+                FAULTS.met(LOOP, fault)
+
+    def _send_durable(self, call: Call, changes: list[Any], barriers: list[asyncio.Future[None]]) -> None:
         lane = call.lane
         if lane.calls.get(call.number) is not call or self._closing:
             return
@@ -379,7 +428,8 @@ class Feeder:
         self.deliver()
 
     def lane_gone(self, lane: Lane, how: str) -> None:
-        self.on_worker_gone(lane, how)
+        with surviving(LOOP):
+            self.on_worker_gone(lane, how)
         self.outcomes.gone(lane, how)
 
     def timed_out(self, call: Call) -> None:
@@ -417,29 +467,33 @@ class Feeder:
         self._plan_going_on()
 
     def _plan_going_on(self) -> None:
-        if self._going_on is None and not self._closing:
-            self._going_on = asyncio.get_running_loop().call_soon(self.go_on_moved)
+        if not self._closing:
+            self._going_on.soon()
 
     def go_on_moved(self) -> None:
-        if self._going_on is not None:
-            self._going_on.cancel()
-            self._going_on = None
+        self._going_on.cancel()
         moved, self._moved = self._moved, {}
         for consumer in moved:
-            if self.is_there(consumer):
-                self.upkeep.soon(consumer.region)
-                self._take_up(consumer)
-                self._followers.notify(consumer.key)  # of paused ones too
+            try:
+                if self.is_there(consumer):
+                    self.upkeep.soon(consumer.region)
+                    self._take_up(consumer)
+                    self._followers.notify(consumer.key)  # of paused ones too
+            except UNEXPECTED as fault:
+                self._look_again(consumer, fault)
         self.deliver()
 
     async def close(self) -> None:
         """Stop delivering; what is in flight will be delivered again at the next start."""
         self._closing = True
+        self._again.cancel()
+        self._going_on.cancel()
         self.outcomes.stop()
         for lane in self.lanes():
             lane.take_all()
-        for handle in (*[timer for _, timer in self._wakes.values()], *self._unreadable.values()):
-            handle.cancel()
+        self._unreadable.close()
+        for _, timer in self._wakes.values():
+            timer.cancel()
         for pool in self._pools.values():
             await pool.close()
         await self.outcomes.wait_for_burials()

@@ -7,7 +7,8 @@ which call was the cause.  So these calls, and no others, run again one at a tim
 A call's time runs from when the worker says that it began, which it says of each call that takes longer than a moment;
 where a module may have to be imported first, and in the ward, it runs from when the call was sent.  A worker that says
 nothing for longer than any of its calls may take holds its own threads up (code that keeps the interpreter's lock): it
-is ended, and its calls are suspects.
+is ended, and its calls are suspects.  The clock of its silence starts when it last said something, or when it got
+something to do; what is sent to a silent worker neither stops that clock nor counts among the calls that may take long.
 
 Owned by the loop; the feeder decides which calls run, ``outcomes`` handles what became of them.
 """
@@ -18,9 +19,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Job
 from columnar.flows.delivery_state import Delivery
 from columnar.flows.giving import Giver, Giving
+from columnar.planned_step import PlannedStep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
 from columnar.triggers.worker_link import Listener
@@ -28,6 +31,10 @@ from columnar.triggers.worker_link import Listener
 RUNNING_BYTES: Final = 64 * 1024 * 1024  # of changes that run, or are on their way: no call begins beyond it
 IMPORT_S: Final = 20.0  # a call whose module must be imported first has so long until it begins
 SILENCE_S: Final = 5.0  # a worker with calls says something twice a second
+# Whatever holds a worker up had been sent so long after its last word at most: later, it would have said something.
+BEGAN_S: Final = 1.0
+AGAIN_S: Final = 0.1  # after an unexpected exception
+LOOP: Final = "the lane of a trigger worker"
 
 
 class Link(Protocol):
@@ -50,8 +57,8 @@ class Call:
     """A change in a worker, or a batch of changes."""
 
     __slots__ = (
-        "consumer", "deliveries", "gives", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane", "number",
-        "rests", "size_bytes", "stamps", "timer", "used_s",
+        "consumer", "deliveries", "gives", "has_turn", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane",
+        "number", "rests", "sent_s", "size_bytes", "stamps", "timer", "used_s",
     )  # fmt: skip
 
     def __init__(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> None:
@@ -63,7 +70,9 @@ class Call:
         self.stamps: list[int] = []  # of its changes, as they were sent
         self.hops: list[int] = []  # of its changes: how many led to each
         self.used_s = 0.0  # of its slices so far
+        self.has_turn = False  # of its pool's ``fair``
         self.is_sent = False
+        self.sent_s = 0.0  # when its slice was, by the loop's clock
         self.is_cold = False  # its module may have to be imported
         self.rests = False  # a slice is over and another is to come: it holds no place
         self.is_abandoned = False  # its consumer is gone: the answer is of no use, but the place is taken
@@ -120,8 +129,10 @@ class Lane:
         self._outgoing: list[Any] = []
         self._outgoing_bytes = 0
         self._running_bytes = 0  # of calls that do not rest
-        self._heard_s = 0.0
-        self._listening: asyncio.TimerHandle | None = None
+        self._why_ended = ""  # by the store; empty: the process ends by itself
+        self._working = 0  # calls in the worker that do not rest
+        self._quiet_s = 0.0  # since when it owes a word: its last one, or the first thing it got to do after a rest
+        self._listening = PlannedStep(LOOP, self._listen)
 
     @property
     def has_room(self) -> bool:
@@ -150,15 +161,15 @@ class Lane:
         """With the next ``flush``, or before."""
         registration = call.consumer.registration
         function = registration.function
-        call.is_sent = True
         call.is_cold = call.module not in self._warm
         if call.is_cold or self.is_ward:
             self._arm(call)
-        self._listen_anew()
         first, is_batch = call.deliveries[0], registration.batch > 0
         progress = [first.progress, first.part] if first.progress else None
         parts = [call.number, registration.name, function, registration.side_by_side, changes, progress, is_batch]
         self._outgoing.append(parts)
+        call.is_sent = True
+        self._works(call)
         self._outgoing_bytes += call.size_bytes
         if self._outgoing_bytes >= FULL_FRAME_BYTES:
             self.flush()
@@ -166,34 +177,47 @@ class Lane:
     def flush(self) -> None:
         if self._outgoing:
             outgoing, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
-            if self.link is not None and self.link.is_up:
-                self.link.send("run", outgoing)
+            try:
+                self._send("run", outgoing)
+            except UNEXPECTED:
+                self._outgoing[:0] = outgoing  # with the next flush
+                raise
+
+    def _send(self, *parts: Any) -> None:
+        """A worker that cannot be sent something is ended: what it should have done comes again, each call alone."""
+        if self.link is not None and self.link.is_up:
+            try:
+                self.link.send(*parts)
+            except Exception as fault:  # noqa: BLE001 - nobody would wait for the calls of the frame
+                FAULTS.met(LOOP, fault)
+                self.link.kill()
 
     def go_on(self, call: Call) -> None:
         """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
         call.rests = False
         self._running_bytes += call.size_bytes
-        self._listen_anew()
-        if self.link is not None and self.link.is_up:
-            self.link.send("drop" if call.is_abandoned else "go", call.number)
+        self._works(call)
+        self._send("drop" if call.is_abandoned else "go", call.number)
 
     def rested(self, call: Call) -> None:
         """A slice of it is over, and another is to come."""
         call.rests = True
         self._running_bytes -= call.size_bytes
+        self._working -= 1
 
     def remove(self, call: Call) -> None:
         """The call, which does not rest, has left its place."""
         self._running_bytes -= call.size_bytes
+        self._working -= call.is_sent
         del self.calls[call.number]
         if not self.calls:
-            self._end_listening()
+            self._listening.cancel()
 
     # --- time ----------------------------------------------------------------------------------------
 
     def _arm(self, call: Call) -> None:
         call.end()
-        call.timer = asyncio.get_running_loop().call_later(call.limit_s, self._keeper.timed_out, call)
+        call.timer = asyncio.get_running_loop().call_later(call.limit_s, self._timed_out, call)
 
     def began(self, number: int) -> None:
         """The worker runs the call, and has imported its function."""
@@ -216,55 +240,84 @@ class Lane:
         """Modules are imported anew from now on."""
         self._warm.clear()
 
-    def _listen_anew(self) -> None:
-        """The worker has something to do: with all its calls at rest it had nothing to say.
+    def _timed_out(self, call: Call) -> None:
+        try:
+            self._keeper.timed_out(call)
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            if self.calls.get(call.number) is call and self.link is not None:
+                self.link.kill()
 
-        A silent worker gets no more than its places hold, so that ends.
-        """
-        self._heard_s = asyncio.get_running_loop().time()
-        if self._listening is None:
-            self._listen_on(SILENCE_S)
+    def _works(self, call: Call) -> None:
+        """The worker has this to do; with all its calls at rest it had nothing to say."""
+        call.sent_s = asyncio.get_running_loop().time()
+        if not self._working:
+            self._quiet_s = call.sent_s
+        self._working += 1
+        self._listening.after(SILENCE_S)
 
-    def _listen_on(self, seconds: float) -> None:
-        self._listening = asyncio.get_running_loop().call_later(seconds, self._listen)
+    def came_too_late(self) -> list[Call]:
+        """The calls that were sent when the worker was silent already: none of them holds it up."""
+        began_s = self._quiet_s + BEGAN_S
+        return [call for call in self.calls.values() if call.is_sent and not call.rests and call.sent_s > began_s]
+
+    def end_worker(self, why: str) -> None:
+        """``worker_gone`` follows."""
+        self._why_ended = why
+        if self.link is not None:
+            self.link.kill()
 
     def _listen(self) -> None:
-        self._listening = None
-        limits = [call.limit_s for call in self.calls.values() if call.is_sent and not call.rests]
+        late = frozenset(self.came_too_late())
+        calls = [call for call in self.calls.values() if call.is_sent and not call.rests]
+        limits = [call.limit_s for call in calls if call not in late]
         if not limits:
             return
         limit_s = max(SILENCE_S, *limits)
-        quiet_s = asyncio.get_running_loop().time() - self._heard_s
+        quiet_s = asyncio.get_running_loop().time() - self._quiet_s
         if quiet_s >= limit_s:
             self._keeper.silent(self, quiet_s)
         else:
-            self._listen_on(limit_s - quiet_s)
-
-    def _end_listening(self) -> None:
-        if self._listening is not None:
-            self._listening.cancel()
-            self._listening = None
+            self._listening.after(limit_s - quiet_s)
 
     # --- its end -------------------------------------------------------------------------------------
 
     def take_all(self) -> list[Call]:
         """The process is gone, or is being ended: its calls, which will not be answered."""
-        calls, self.calls = list(self.calls.values()), {}
-        self._warm.clear()
-        self._outgoing, self._outgoing_bytes, self._running_bytes = [], 0, 0
-        self._end_listening()
+        calls = list(self.calls.values())
         for call in calls:
             call.end()
+        self.calls = {}
+        self._warm.clear()
+        self._outgoing, self._outgoing_bytes, self._running_bytes, self._working = [], 0, 0, 0
+        self._listening.cancel()
         return calls
 
     # --- worker_link.Listener ----------------------------------------------------------------------
 
     def answered(self, frame: list[Any]) -> None:
-        self._heard_s = asyncio.get_running_loop().time()
-        self._keeper.answered(self, frame)
+        self._quiet_s = asyncio.get_running_loop().time()
+        try:
+            self._keeper.answered(self, frame)
+        except ValueError:
+            raise
+        except UNEXPECTED as fault:  # what else the frame says is not known: its calls come again
+            FAULTS.met(LOOP, fault)
+            if self.link is not None:
+                self.link.kill()
 
     def worker_ready(self) -> None:
-        self._keeper.worker_ready()
+        try:
+            self._keeper.worker_ready()
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            asyncio.get_running_loop().call_later(AGAIN_S, self.worker_ready)
 
     def worker_gone(self, how: str) -> None:
-        self._keeper.lane_gone(self, how)
+        try:
+            self._keeper.lane_gone(self, self._why_ended or how)
+        except UNEXPECTED as fault:  # nobody else would give back its calls
+            FAULTS.met(LOOP, fault)
+            asyncio.get_running_loop().call_later(AGAIN_S, self.worker_gone, how)
+        else:
+            self._why_ended = ""

@@ -165,6 +165,21 @@ class ModelTable:
         self._client.write(Write(self.name, row, None, amounts={column: value}))
         return _number(self.row(row).get(column))
 
+    def batch(
+        self,
+        timestamp: int | None = None,
+        batch_size: int | None = None,
+        transaction: bool = False,
+        wal: bool = True,
+    ) -> ModelBatch:
+        """As of ``happybase``: what is put and deleted is written at ``send`` and at the end of a ``with``.
+
+        ``wal`` has no effect.
+        """
+        if batch_size is not None and (transaction or batch_size <= 0):
+            raise TypeError("give batch_size, at least 1, or transaction=True")
+        return ModelBatch(self, timestamp, batch_size, transaction)
+
     def mutate(self, row: bytes, operations: Sequence[Any]) -> None:
         """Operations of ``columnar.client``: puts, deletes, increments and contributions."""
         for one in operations:
@@ -183,3 +198,40 @@ class ModelTable:
                 self._client.write(Write(self.name, row, at, cells={one.column: one.value}))
             else:
                 self._client.write(Write(self.name, row, at, columns=[one.column]))
+
+
+class ModelBatch:
+    def __init__(self, table: ModelTable, timestamp: int | None, batch_size: int | None, transaction: bool) -> None:
+        self._table = table
+        self._timestamp = timestamp
+        self._batch_size = batch_size
+        self._is_transaction = transaction
+        self._calls: list[Callable[[], None]] = []
+        self._mutations = 0  # in them
+
+    def put(self, row: bytes, data: Mapping[bytes, bytes], wal: bool | None = None) -> None:
+        cells = dict(data)
+        self._add(lambda: self._table.put(row, cells, self._timestamp), len(cells))
+
+    def delete(self, row: bytes, columns: Sequence[bytes] | None = None, wal: bool | None = None) -> None:
+        named = None if columns is None else list(columns)
+        self._add(lambda: self._table.delete(row, named, self._timestamp), 1 if named is None else len(named))
+
+    def _add(self, call: Callable[[], None], mutations: int) -> None:
+        self._calls.append(call)
+        self._mutations += mutations
+        if self._batch_size is not None and self._mutations >= self._batch_size:
+            self.send()
+
+    def send(self) -> None:
+        calls, self._calls, self._mutations = self._calls, [], 0
+        for call in calls:
+            call()
+
+    def __enter__(self) -> ModelBatch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """A batch is written though the ``with`` fails, unless it is a transaction."""
+        if kind is None or not self._is_transaction:
+            self.send()

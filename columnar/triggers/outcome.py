@@ -1,11 +1,21 @@
-"""The outcome of one slice of a call, as a "did" frame carries it (``frames``)."""
+"""Outcome of one slice of a call, as a "did" frame carries it (``frames``), and small steps on the changes of a call.
+
+Knows nothing of effects and of workers' ends: ``outcomes``.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+from columnar.errors import ColumnarError
+from columnar.flows.delivery_state import Delivery
 from columnar.limits import LONGEST_LATER_S
+from columnar.regions.change_record import ChangeRecord
+from columnar.triggers.consumer import Consumer
 from columnar.triggers.lane import Call
+
+_log = logging.getLogger(__name__)
 
 
 class Outcome:
@@ -18,6 +28,15 @@ class Outcome:
         self.error = error
         self.output = output
         self.checkpoint = checkpoint
+
+
+def change_of(consumer: Consumer, delivery: Delivery) -> ChangeRecord | None:
+    """The change that a letter keeps; None: its record cannot be read, or a person removed it."""
+    try:
+        return consumer.region.log.record_at(delivery.sequence)
+    except ColumnarError as error:
+        _log.warning("a dead letter of %s lacks its change: %s", consumer.name, error.text)
+        return None
 
 
 def is_error(what: str, error: Any) -> bool:
@@ -36,3 +55,17 @@ def is_state(checkpoint: Any) -> bool:
         return True
     is_pair = isinstance(checkpoint, list) and len(checkpoint) == 2
     return is_pair and isinstance(checkpoint[0], bytes) and isinstance(checkpoint[1], int)
+
+
+def suspect(call: Call) -> None:
+    call.consumer.suspects.update([one.sequence for one in call.deliveries])
+
+
+def acquit(consumer: Consumer, deliveries: list[Delivery]) -> None:
+    """They ran, and their worker lives."""
+    if consumer.suspects:
+        consumer.suspects.difference_update([one.sequence for one in deliveries])
+
+
+def last(error: str) -> str:
+    return error.strip().rpartition("\n")[2]

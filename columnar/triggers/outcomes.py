@@ -13,6 +13,8 @@
 A batch that fails, is over its time or was in a worker that died is halved: its changes come again at once, in smaller
 batches, and no attempt is counted.  So a change that is at fault ends alone, and only then counts its attempts.
 
+An exception that nobody expected fails the changes of the call that met it, as one of the function does (``fault``).
+
 Owned by the loop.
 """
 
@@ -25,28 +27,28 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, IllegalArgument, TooManyHops
+from columnar.errors import ColumnarError, IllegalArgument, ProgramFault, TooManyHops
+from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
 from columnar.flows.figures import Figures
-from columnar.regions.change_record import ChangeRecord
 from columnar.triggers.blocks import Blocks, is_obstacle
+from columnar.triggers.call_lines import CallLines
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.lane import Call, Lane
-from columnar.triggers.outcome import Outcome, is_error, is_state
+from columnar.triggers.outcome import Outcome, acquit, change_of, is_error, is_state, last, suspect
 
 _log = logging.getLogger(__name__)
 
+LOOP: Final = "the outcomes of triggers"
 _GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
 _DIED: Final = "the worker process went while it ran: "
 AWAY_S: Final = 5.0  # the longest pause until a change that met an obstacle is called anew
 _NOT_WRITTEN: Final = "its effects cannot be written: "
 _NO_IMPORT: Final = "the worker process went while it imported the module: "
-TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
-PRINTED_BYTES: Final = 64 * 1024  # of output that the log takes of one trigger in that time, but for the last call's
 
 
 class Delivering(Protocol):
@@ -87,8 +89,7 @@ class Outcomes:
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
         self._burials: set[asyncio.Task[None]] = set()
-        self._untold: dict[str, tuple[float, int]] = {}  # by trigger: when its last line was, and failures since
-        self._printed: dict[str, tuple[float, int, int]] = {}  # by trigger: since when, bytes, calls left out
+        self._lines = CallLines()
         self._closing = asyncio.Event()
 
     def write_by(self, applier: Applier) -> None:
@@ -130,8 +131,11 @@ class Outcomes:
                       int(used_us), int(cpu_us)] if is_error(what, error) and is_state(checkpoint):  # fmt: skip
                     call = lane.calls.get(number)
                     if call is not None:  # else it was given up meanwhile
-                        self._over(call, what, used_us / 1e6, cpu_us / 1e6)
-                        self._take(Outcome(call, what, error, output, checkpoint), effects)
+                        try:
+                            self._over(call, what, used_us / 1e6, cpu_us / 1e6)
+                            self._take(Outcome(call, what, error, output, checkpoint), effects)
+                        except UNEXPECTED as fault:
+                            self.fault(call, fault, rests=what == "more")
                 case _:
                     raise ValueError(f"no outcome of a call: {str(outcome)[:60]}")
         self._feeder.go_on_moved()
@@ -149,27 +153,49 @@ class Outcomes:
             self.figures.of(call.consumer.name, time.monotonic()).runs.observe(call.used_s)
         self._feeder.slice_over(call, used_s, cpu_s)
 
+    def fault(self, call: Call, fault: BaseException, *, rests: bool = False) -> None:
+        """End a call whose outcome met an exception: its changes have failed.
+
+        ``rests``: the worker has ended a slice of it and waits for the next one's beginning.
+        """
+        FAULTS.met(LOOP, fault)
+        lane, is_wanted, call.is_abandoned = call.lane, not call.is_abandoned, True
+        self.applying.discard(call)
+        if call.job is not None and self.applier is not None:
+            self.applier.give_up(call.job)
+        call.job = None
+        call.end()
+        is_in_lane = lane.calls.get(call.number) is call
+        if is_in_lane and not call.rests:
+            if rests:
+                lane.rested(call)
+            else:
+                lane.remove(call)
+        if call.has_turn:
+            self._feeder.slice_over(call, 0.0, 0.0)
+        if call.rests and is_in_lane:
+            self._feeder.goes_on(call)  # to its end
+        elif call.rests:
+            self._feeder.lost(call)
+        if is_wanted:
+            self.not_sent(call.consumer, call.deliveries, fault)
+
+    def not_sent(self, consumer: Consumer, deliveries: list[Delivery], fault: BaseException) -> None:
+        """Changes failed by an exception of the store; those that were reported before it have their outcome."""
+        open_ones = frozenset(consumer.state.still_in_flight([one.sequence for one in deliveries]))
+        found = [one for one in deliveries if one.sequence in open_ones]
+        if found:
+            self._failed(consumer, found, ProgramFault(fault).wire_message, "")
+        self._feeder.moved(consumer)
+
     def _take(self, outcome: Outcome, effects: list[Any]) -> None:
         call = outcome.call
         if outcome.output:
-            self._tell_of_output(call.consumer.registration.name, outcome.output)
+            self._lines.printed(call.consumer.registration.name, outcome.output, asyncio.get_running_loop().time())
         if not call.is_abandoned:
             self._write(outcome, effects)
         elif call.rests:
             self._feeder.goes_on(call)
-
-    def _tell_of_output(self, name: str, output: str) -> None:
-        """A function that prints for each change would fill the disk with the log."""
-        now_s = asyncio.get_running_loop().time()
-        since_s, size, left_out = self._printed.get(name, (now_s, 0, 0))
-        if now_s - since_s >= TOLD_S:
-            since_s, size = now_s, 0
-        if size >= PRINTED_BYTES:
-            self._printed[name] = since_s, size, left_out + 1
-            return
-        self._printed[name] = since_s, size + len(output), 0
-        others = f" ({left_out} other calls printed since the last line)" if left_out else ""
-        _log.info("trigger %s printed%s: %s", name, others, output.rstrip())
 
     # --- effects -----------------------------------------------------------------------------------
 
@@ -216,6 +242,12 @@ class Outcomes:
 
     def _written(self, outcome: Outcome, error: ColumnarError | None) -> None:
         """The effects of a slice are on disk, or cannot be written."""
+        try:
+            self._settle(outcome, error)
+        except UNEXPECTED as fault:
+            self.fault(outcome.call, fault)
+
+    def _settle(self, outcome: Outcome, error: ColumnarError | None) -> None:
         call, what, consumer = outcome.call, outcome.what, outcome.call.consumer
         self.applying.discard(call)
         call.job = None
@@ -251,28 +283,28 @@ class Outcomes:
         elif what == "named":
             self.named(consumer, call.deliveries, dict(outcome.error), outcome.output)
         else:
-            _acquit(consumer, call.deliveries)
+            acquit(consumer, call.deliveries)
             self._failed(consumer, call.deliveries, str(outcome.error), outcome.output)
 
     def _blocked(self, consumer: Consumer, deliveries: list[Delivery], why: str) -> None:
         """They come again, no attempt is counted, and the trigger shows why."""
         name, now_s = consumer.registration.name, asyncio.get_running_loop().time()
         consumer.state.last_error = why
-        self._tell_of_failure(name, deliveries[0].attempt, why, now_s)
+        self._lines.failed(name, deliveries[0].attempt, why, now_s)
         self._put_off(consumer, deliveries, self.blocks.met(name, why, AWAY_S))
 
     def _put_off(
         self, consumer: Consumer, deliveries: list[Delivery], seconds: float, *, is_asked: bool = False
     ) -> None:
         """They come again, and no attempt is counted.  ``is_asked``: by the function, so that a restart keeps it."""
-        _acquit(consumer, deliveries)
+        acquit(consumer, deliveries)
         now_s = asyncio.get_running_loop().time()
         due_ms = max(1, round((time.time() + seconds) * 1_000)) if is_asked else 0
         consumer.state.put_off([one.sequence for one in deliveries], now_s + seconds, due_ms)
         self._progress(consumer)
 
     def done(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
-        _acquit(consumer, deliveries)
+        acquit(consumer, deliveries)
         consumer.failed_reads = 0
         consumer.region.deliveries += len(deliveries)
         now_s = time.monotonic()
@@ -293,49 +325,66 @@ class Outcomes:
 
     def timed_out(self, call: Call) -> None:
         lane, registration = call.lane, call.consumer.registration
-        lane.remove(call)
-        self._feeder.lost(call, call.limit_s)
+        assert lane.link is not None, "calls are made while there is a link"
+        lane.link.kill()  # first: ``gone`` follows, whatever the rest meets
         what = "importing its module took over" if call.is_cold else "it ran over its timeout of"
         limit_ms = int(1000 * call.limit_s)
         _log.warning("trigger %s ran over its %d ms: its worker is ended", registration.name, limit_ms)
-        others = lane.take_all()
-        assert lane.link is not None, "calls are made while there is a link"
-        lane.link.kill()
+        for one in lane.take_all():
+            try:
+                if one is call:
+                    self._ended_late(call, f"the call was ended: {what} {limit_ms} ms")
+                else:
+                    self._lost(one)
+            except UNEXPECTED as fault:
+                self.fault(one, fault)
+        self._feeder.go_on_moved()
+
+    def _ended_late(self, call: Call, why: str) -> None:
+        self._feeder.lost(call, call.limit_s)
         if not call.is_abandoned:
-            why = f"the call was ended: {what} {limit_ms} ms"
             if call.is_cold:
                 self._blocked(call.consumer, call.deliveries, why)
             else:
                 self._failed(call.consumer, call.deliveries, why, "")
-            _suspect(call)  # should it hang again, then alone
-        for other in others:
-            self._lost(other)
-        self._feeder.go_on_moved()
+            suspect(call)  # should it hang again, then alone
+
+    def _ended_with(self, call: Call, how: str) -> None:
+        """Its worker ended, and nothing else ran there."""
+        if call.is_cold:
+            self._blocked(call.consumer, call.deliveries, _NO_IMPORT + how)
+            suspect(call)
+        else:
+            self._failed(call.consumer, call.deliveries, _DIED + how, "")
 
     def silent(self, lane: Lane, seconds: float) -> None:
         """Some call holds up all threads of the worker, and nobody knows which."""
         _log.warning("the trigger worker has said nothing for %.0f s: it is ended", seconds)
-        if lane.link is not None:
-            lane.link.kill()  # ``gone`` follows
+        lane.end_worker(f"it had said nothing for {seconds:.0f} s and was ended")
+        for call in lane.came_too_late():
+            try:
+                lane.remove(call)
+                self._lost(call)
+            except UNEXPECTED as fault:
+                self.fault(call, fault)
+        self._feeder.go_on_moved()
 
     def gone(self, lane: Lane, how: str) -> None:
         """The process ended: with one call in it, that has failed; of several nobody knows which did it."""
-        calls = lane.take_all()
-        if calls:
-            _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(calls))
-        ran = [call for call in calls if call.is_sent and not call.rests]
+        if lane.calls:
+            _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(lane.calls))
+        ran = [call for call in lane.calls.values() if call.is_sent and not call.rests]
         for call in ran:
-            _suspect(call)
-        for call in calls:
-            if ran == [call] and not call.is_abandoned:
-                self._feeder.lost(call)
-                if call.is_cold:
-                    self._blocked(call.consumer, call.deliveries, _NO_IMPORT + how)
-                    _suspect(call)
+            suspect(call)
+        for call in lane.take_all():
+            try:
+                if ran == [call] and not call.is_abandoned:
+                    self._feeder.lost(call)
+                    self._ended_with(call, how)
                 else:
-                    self._failed(call.consumer, call.deliveries, _DIED + how, "")
-            else:
-                self._lost(call)
+                    self._lost(call)
+            except UNEXPECTED as fault:
+                self.fault(call, fault)
         self._feeder.go_on_moved()
 
     def _lost(self, call: Call) -> None:
@@ -362,7 +411,7 @@ class Outcomes:
             return
         name = consumer.registration.name
         _log.info(
-            "trigger %s failed with %d changes: they come again in halves: %s", name, len(deliveries), _last(error)
+            "trigger %s failed with %d changes: they come again in halves: %s", name, len(deliveries), last(error)
         )
         consumer.state.last_error = error
         consumer.state.halved([one.sequence for one in deliveries])
@@ -371,7 +420,7 @@ class Outcomes:
 
     def named(self, consumer: Consumer, deliveries: list[Delivery], names: dict[int, str], output: str) -> None:
         """A call failed by some of its changes, which are named by their places in it."""
-        _acquit(consumer, deliveries)
+        acquit(consumer, deliveries)
         by_sequence = {one.sequence: one for one in deliveries}
         places = {deliveries[at].sequence: why for at, why in names.items() if 0 <= at < len(deliveries)}
         for sequence, why in consumer.state.named(list(by_sequence), places):
@@ -385,7 +434,7 @@ class Outcomes:
         registration = consumer.registration
         self.figures.of(consumer.name, time.monotonic()).failed += 1
         now_s = asyncio.get_running_loop().time()
-        self._tell_of_failure(registration.name, delivery.attempt, error, now_s)
+        self._lines.failed(registration.name, delivery.attempt, error, now_s)
         if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
             letter = DeadLetter(
                 registration.name,
@@ -396,22 +445,12 @@ class Outcomes:
                 _GAVE + error if consumer.state.has_given(delivery.sequence) else error,
                 output,
                 int(time.time() * 1000),
-                _change_of(consumer, delivery),
+                change_of(consumer, delivery),
             )
             task = asyncio.ensure_future(self._give_up(consumer, delivery, letter))
             self._burials.add(task)
             task.add_done_callback(self._burials.discard)
         self._progress(consumer)
-
-    def _tell_of_failure(self, name: str, attempt: int, error: str, now_s: float) -> None:
-        """Thousands of changes that fail together are due together, and a line for each would take longer than it."""
-        told_s, untold = self._untold.get(name, (now_s - TOLD_S, 0))
-        if now_s - told_s < TOLD_S:
-            self._untold[name] = told_s, untold + 1
-            return
-        self._untold[name] = now_s, 0
-        others = f" ({untold} other calls failed since the last line)" if untold else ""
-        _log.info("trigger %s failed at attempt %d: %s%s", name, attempt, _last(error), others)
 
     async def _give_up(self, consumer: Consumer, delivery: Delivery, letter: DeadLetter) -> None:
         """The letter is on disk before the row goes on; until then it is tried again, and the row waits."""
@@ -422,6 +461,8 @@ class Outcomes:
                 break
             except ColumnarError as error:
                 _log.error("dead letter of trigger %s cannot be written: %s", letter.trigger, error.text)
+            except Exception as fault:  # noqa: BLE001 - the row would wait for ever
+                FAULTS.met(LOOP, fault)
             tries += 1
             try:
                 await asyncio.wait_for(self._closing.wait(), pause_s(tries))
@@ -457,26 +498,3 @@ class Outcomes:
     async def wait_for_burials(self) -> None:
         if self._burials:
             await asyncio.wait(self._burials)
-
-
-def _change_of(consumer: Consumer, delivery: Delivery) -> ChangeRecord | None:
-    """The change that a letter keeps; None: its record cannot be read, or a person removed it."""
-    try:
-        return consumer.region.log.record_at(delivery.sequence)
-    except ColumnarError as error:
-        _log.warning("a dead letter of %s lacks its change: %s", consumer.name, error.text)
-        return None
-
-
-def _suspect(call: Call) -> None:
-    call.consumer.suspects.update([one.sequence for one in call.deliveries])
-
-
-def _acquit(consumer: Consumer, deliveries: list[Delivery]) -> None:
-    """They ran, and their worker lives."""
-    if consumer.suspects:
-        consumer.suspects.difference_update([one.sequence for one in deliveries])
-
-
-def _last(error: str) -> str:
-    return error.strip().rpartition("\n")[2]

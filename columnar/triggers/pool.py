@@ -81,6 +81,7 @@ class Pool:
                 self.fair.paused(name, used_s, cpu_s)
             else:
                 self.fair.ended(name, used_s, cpu_s)
+            call.has_turn = False
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
         """The worker has gone with the call; ``used_s`` where it is known how long the call ran."""
@@ -89,8 +90,10 @@ class Pool:
         name = call.consumer.registration.name
         if call.rests:
             self.fair.dropped(name, call)
-        else:
+            call.rests = False  # once
+        elif call.has_turn:
             self.fair.ended(name, self.fair.mean_slice_s(name) if used_s is None else used_s)
+            call.has_turn = False
 
     def goes_on(self, call: Call) -> None:
         """The effects of a resting call are written, or it is abandoned: it waits for its next slice."""

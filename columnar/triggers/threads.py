@@ -104,6 +104,14 @@ class Threads:
         self._jobs.put(job)
 
     def _life(self) -> None:
+        """An exception of the thread's own, which no user code raises, ends the process: the store starts another."""
+        try:
+            self._live()
+        except BaseException:
+            self._ended.set()
+            raise
+
+    def _live(self) -> None:
         hand = Hand()
         while True:
             job = self._jobs.get()
@@ -242,10 +250,13 @@ class Threads:
 
     def _watch(self) -> None:
         seen = 0
-        while not self._ended.is_set():
-            self._busy.wait()
-            sleep(TICK_S)
-            seen = self._look(seen)
+        try:
+            while not self._ended.is_set():
+                self._busy.wait()
+                sleep(TICK_S)
+                seen = self._look(seen)
+        finally:  # without it the store would take the worker for silent
+            self._ended.set()
 
     def _look(self, seen: int) -> int:
         """One look.  ``seen``: which run of the leader the last look saw; that of this look, 0: none."""

@@ -20,6 +20,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from columnar.faults import FAULTS, surviving
 from columnar.triggers.frames import Frames, pack
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _log = logging.getLogger(__name__)
 FIRST_RESTART_PAUSE_S: Final = 0.05
 LONGEST_RESTART_PAUSE_S: Final = 10.0
 STOP_GRACE_S: Final = 2.0
+START_S: Final = 60.0  # from its start until it is ready: some 0.3 s on an idle machine
+LOOP: Final = "the link of a trigger worker"
 _STDERR: Final = 2
 
 
@@ -71,6 +74,7 @@ class WorkerLink(asyncio.Protocol):
         self._pause_s = 0.0
         self._restart: asyncio.TimerHandle | None = None
         self._connecting: asyncio.Future[Any] | None = None
+        self._late: asyncio.TimerHandle | None = None  # until it is ready
 
     @property
     def is_up(self) -> bool:
@@ -99,8 +103,10 @@ class WorkerLink(asyncio.Protocol):
                 stdout=_STDERR,
                 process_group=0,  # so that what functions start ends with it
             )
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, no worker would ever be started again
             ours.close()
+            if not isinstance(error, OSError):
+                FAULTS.met(LOOP, error)
             self._starting = False
             self._lengthen_pause()
             _log.error("the trigger worker cannot be started, again in %.1f s: %s", self._pause_s, error)
@@ -111,6 +117,22 @@ class WorkerLink(asyncio.Protocol):
         ours.setblocking(False)
         self._frames = Frames()
         self._connecting = asyncio.ensure_future(asyncio.get_running_loop().create_connection(lambda: self, sock=ours))
+        self._connecting.add_done_callback(self._connected)
+        self._late = asyncio.get_running_loop().call_later(START_S, self._starts_late)
+
+    def _connected(self, connecting: asyncio.Future[Any]) -> None:
+        if connecting.cancelled() or (error := connecting.exception()) is None:
+            return
+        FAULTS.met(LOOP, error)
+        self._starting = False
+        self._reap()
+        self._lengthen_pause()
+        self.want()
+
+    def _starts_late(self) -> None:
+        """A process that never says that it is ready would be waited for for ever."""
+        _log.error("the trigger worker is not ready after %.0f s: it is ended", START_S)
+        self.kill()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not closed here, whatever has happened: uvloop's owns the socket's descriptor only after this turn,
@@ -125,6 +147,7 @@ class WorkerLink(asyncio.Protocol):
                     self._listener.answered(frame)
                 elif not self._ready:
                     self._ready = True
+                    self._is_not_late()
                     self._pause_s = 0.0
                     _log.debug("trigger worker is process %s", self.process_id)
                     self._listener.worker_ready()
@@ -134,15 +157,23 @@ class WorkerLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         was_ready = self._ready
+        self._is_not_late()
         self._transport = None
         self._ready = self._dying = False
-        how = self._reap()
+        how = "it is not known how it ended"
+        with surviving(LOOP):
+            how = self._reap()
         if was_ready:
             self._pause_s = FIRST_RESTART_PAUSE_S
         else:
             self._lengthen_pause()
         if not self._closing:
             self._listener.worker_gone(how)
+
+    def _is_not_late(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     def _lengthen_pause(self) -> None:
         self._pause_s = min(LONGEST_RESTART_PAUSE_S, max(FIRST_RESTART_PAUSE_S, self._pause_s * 2))
@@ -171,6 +202,7 @@ class WorkerLink(asyncio.Protocol):
     async def close(self) -> None:
         """Calls in flight are not waited for: they will be delivered again."""
         self._closing = True
+        self._is_not_late()
         if self._restart is not None:
             self._restart.cancel()
         if self._connecting is not None:

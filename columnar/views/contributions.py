@@ -67,9 +67,6 @@ class Share:
             return False
         return (self.group, self.member) == (other.group, other.member) and self.gives_as(other)
 
-    def __hash__(self) -> int:
-        return hash((self.group, self.member))
-
     def __repr__(self) -> str:
         return f"Share{(self.group, self.member, self.amounts, self.order, self.carry)!r}"
 

@@ -5,7 +5,8 @@
 
 Changes are in order of no account, for each share bears its change's sequence: so UNDER_WAY of them are under way at a
 time, a batch whose target is away holds up none that follows, and what failed is written again after a pause for as
-long as it takes.  Nothing is given up: a row that cannot be read gives nothing, and is counted.
+long as it takes.  Nothing is given up: a row that cannot be read gives nothing, and is counted.  An exception that
+nobody expected is an error as every other: the view says so, and goes on after the pause.
 
 Owned by the loop; its work goes in the governor's steps.
 """
@@ -13,20 +14,22 @@ Owned by the loop; its work goes in the governor's steps.
 from __future__ import annotations
 
 import logging
-from asyncio import Future, TimerHandle, get_running_loop
+from asyncio import Future, get_running_loop
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import ClassVar, Final
 
-from columnar.errors import ColumnarError, DamagedData
+from columnar.errors import ColumnarError, DamagedData, ProgramFault
+from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Applier, Job
 from columnar.flows.delivery_state import DeliveryState, pause_s
 from columnar.flows.figures import Figures
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName
-from columnar.flows.governor import STEP_S, Governor
+from columnar.flows.governor import STEP_S, GovernedStep, Governor
+from columnar.planned_step import PlannedStep
 from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.images import images_of, union
 from columnar.regions.region import Region
@@ -39,6 +42,7 @@ from columnar.views.showing import Showing
 _log = logging.getLogger(__name__)
 
 UNDER_WAY: Final = 2 * BATCH_RECORDS  # and so many open numbers are in a cursor: some 30 KB, packed in 1 ms
+LOOP: Final = "views"
 ROOM_S: Final = 0.02  # until the applier is looked at again, which others have filled
 
 
@@ -75,15 +79,16 @@ class ViewFollower(Follower):
             self._table,
             self.save_durably,
             self._apply,
-            lambda: keeper.go_on(self),
+            lambda: self._retry.soon(),
         )
         self._is_there = True
-        self._is_planned = False  # a step of the governor
+        self._steps = GovernedStep(keeper.governor, LOOP, self._work)
         self._failures = 0  # one after the other
-        self._retry: TimerHandle | None = None
+        self._retry = PlannedStep(LOOP, lambda: keeper.go_on(self))  # nothing is taken up before it
         self._jobs: set[Job] = set()
         self._batch = ShareBatch(self._table)
         self._taken: list[Sequence] = []  # of the changes in ``_batch``
+        self._spoiled: list[Sequence] = []  # taken, and in no batch any more: they are put off
         self._counting: dict[Sequence, tuple[bytes, int]] = {}  # row, rows more that cannot be read
         self._built: Future[None] | None = None
 
@@ -96,9 +101,7 @@ class ViewFollower(Follower):
     def step(self) -> float | None:
         if not self._may_work():
             return None
-        if not self._is_planned:
-            self._is_planned = True
-            self._keeper.governor.soon(self._work)
+        self._steps.soon()
         due_s = self.state.next_due_s()
         return None if due_s is None else max(0.0, due_s - get_running_loop().time())
 
@@ -111,8 +114,7 @@ class ViewFollower(Follower):
         for job in self._jobs:
             self._keeper.applier.give_up(job)
         self._jobs.clear()
-        if self._retry is not None:
-            self._retry.cancel()
+        self._retry.cancel()
         if self._built is not None and not self._built.done():
             self._built.set_result(None)
 
@@ -154,27 +156,30 @@ class ViewFollower(Follower):
     # --- steps ---------------------------------------------------------------------------------------
 
     def _may_work(self) -> bool:
-        return self._is_there and self._retry is None and not self._keeper.rests(self)
+        return self._is_there and not self._retry.is_planned and not self._keeper.rests(self)
 
     def _work(self) -> bool:
         """A step of the governor: whether there is more to do."""
-        self._is_planned = False
         if not self._may_work():
             return False
-        ends_s = perf_counter() + STEP_S
         try:
+            self._put_off_spoiled()
+            ends_s = perf_counter() + STEP_S
             while (more := self._do_a_little()) and perf_counter() < ends_s:
                 pass
         except ColumnarError as error:
             self._failed(error)
             more = False
-        self._is_planned = more
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            self._failed(ProgramFault(fault))
+            more = False
         self._after_work()
         return more
 
     def _do_a_little(self) -> bool:
         if not self._keeper.applier.has_room(self.name.key):
-            self._go_on_in(ROOM_S)
+            self._retry.after(ROOM_S)
             return False
         if not self._showing.is_over:
             self._hand_over()  # a piece begins when nothing that is taken waits for company
@@ -188,19 +193,11 @@ class ViewFollower(Follower):
         """Notify those that wait; a piece may be over, and all rows may be shown."""
         if self._showing.end_piece(self.state.is_past):
             self.dirty = True
-            if self.is_prepared and self._built is not None and not self._built.done():
-                self._built.set_result(None)
             if not self._showing.is_over:
                 self._keeper.go_on(self)
+        if self._built is not None and not self._built.done() and self.is_prepared:
+            self._built.set_result(None)
         self._keeper.progressed(self)
-
-    def _go_on_in(self, after_s: float) -> None:
-        def again() -> None:
-            self._retry = None
-            self._keeper.go_on(self)
-
-        if self._retry is None:
-            self._retry = get_running_loop().call_later(after_s, again)
 
     # --- changes -------------------------------------------------------------------------------------
 
@@ -244,8 +241,8 @@ class ViewFollower(Follower):
     def _hand_over(self) -> None:
         taken, batch = self._taken, self._batch
         if taken:
-            self._taken, self._batch = [], ShareBatch(self._table)
             self._apply(batch, lambda error: self._ended(taken, error))
+            self._taken, self._batch = [], ShareBatch(self._table)  # where that failed it is put off
 
     def _apply(self, batch: ShareBatch, ended: Callable[[ColumnarError | None], None]) -> None:
         """``ended`` is called once, or never where the follower is dropped."""
@@ -254,11 +251,14 @@ class ViewFollower(Follower):
             ended(None)
             return
         jobs: list[Job] = []
+        left = [ended]  # a fault behind it must not end the batch twice
 
         def tell(error: ColumnarError | None) -> None:
             self._jobs.difference_update(jobs)
             if self._is_there:
-                ended(error)
+                if left:
+                    left[0](error)
+                    left.clear()
                 self._written(error)
 
         jobs.append(self._keeper.applier.apply(writes, batch.size_bytes, tell, self.name.key, keeper=self.name.name))
@@ -274,14 +274,17 @@ class ViewFollower(Follower):
             self._failed(error)
 
     def _ended(self, taken: list[Sequence], error: ColumnarError | None) -> None:
-        counted = {one: self._counting.pop(one) for one in taken if one in self._counting}
+        """Once, but after a fault: then those that were not reported."""
+        taken = self.state.still_in_flight(taken)
         if error is not None:
             self.state.put_off(taken, get_running_loop().time())
+            for sequence in taken:
+                self._counting.pop(sequence, None)
             return
         for sequence in taken:
-            if sequence in counted:
-                row, more = counted[sequence]
-                self._showing.count(row, sequence, more)
+            counted = self._counting.pop(sequence, None)
+            if counted is not None:
+                self._showing.count(counted[0], sequence, counted[1])
             self.state.done(sequence)
         self.dirty = True
         now_s = monotonic()
@@ -289,12 +292,18 @@ class ViewFollower(Follower):
 
     def _failed(self, error: ColumnarError) -> None:
         """The region or its log cannot be read now, or the view cannot be written: again after a growing pause."""
-        taken, self._taken, self._batch = self._taken, [], ShareBatch(self._table)
-        self._ended(taken, error)
-        self._showing.pause()
         self._failures += 1
-        self._keeper.figures.of(self.name, monotonic()).failed += 1
-        self.state.last_error = error.wire_message
         after_s = pause_s(self._failures)
+        self._retry.after(after_s)  # first: it goes on whatever the rest meets
+        self.state.last_error = error.wire_message
+        self._spoiled += self._taken
+        self._taken, self._batch = [], ShareBatch(self._table)
+        self._put_off_spoiled(error)
+        self._showing.pause()
+        self._keeper.figures.of(self.name, monotonic()).failed += 1
         _log.warning("%s goes on in %.1f s: %s", self.name, after_s, error.text)
-        self._go_on_in(after_s)
+
+    def _put_off_spoiled(self, error: ColumnarError | None = None) -> None:
+        if self._spoiled:
+            self._ended(self._spoiled, error or ProgramFault(RuntimeError("a batch was given up")))
+            self._spoiled = []

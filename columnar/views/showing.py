@@ -5,11 +5,13 @@ Owned by the loop; the follower asks for steps and writes what they give.
 
 from __future__ import annotations
 
-from asyncio import Future
+from asyncio import Future, get_running_loop
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from columnar.errors import ColumnarError
+from columnar.faults import FAULTS
 from columnar.regions.change_record import Images, Sequence
 from columnar.regions.region import Region
 from columnar.views.contributions import Rules
@@ -18,6 +20,7 @@ from columnar.views.progress import Pass, Piece, Progress
 from columnar.views.share_writes import ShareBatch
 
 PIECE_BATCHES: Final = 4  # of one piece that are under way
+AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
 class Showing:
@@ -93,28 +96,35 @@ class Showing:
         if self.progress.is_shown:  # a count writes nothing, and wants what was wanted
             self._rows = []
         self.progress = self.progress.bound_to(piece.end)
-        self._save().add_done_callback(lambda saved: self._saved(piece, saved))
+        self._save().add_done_callback(partial(self._saved, piece))
 
     def _saved(self, piece: Piece, saved: Future[None]) -> None:
-        failure = saved.exception()
         if self._piece is not piece:
             return
-        if failure is None:
-            self._is_bound = True
-        else:
-            self._drop_piece()
-        self._go_on()
+        try:
+            self._is_bound = not saved.cancelled() and saved.exception() is None
+            if not self._is_bound:
+                self._drop_piece()
+            self._go_on()
+        except Exception as fault:  # noqa: BLE001 - nobody else would go on with the piece
+            FAULTS.met("views", fault)
+            get_running_loop().call_later(AGAIN_S, self._saved, piece, saved)
 
     def _write_rows(self, piece: Piece) -> None:
         batch, rows = ShareBatch(self._table), list[ReadRow]()
-        while self._rows and not batch.is_full:
-            row = self._rows.pop()
-            rows.append(row)
-            batch.count += 1
-            for rules, share in row.shares:
-                batch.add(rules, share, row.at)
         self._under_way += 1
-        self._write(batch, lambda error: self._written(piece, rows, error))
+        try:
+            while self._rows and not batch.is_full:
+                row = self._rows.pop()
+                rows.append(row)
+                batch.count += 1
+                for rules, share in row.shares:
+                    batch.add(rules, share, row.at)
+            self._write(batch, lambda error: self._written(piece, rows, error))
+        except Exception:
+            self._under_way -= 1
+            self._rows += rows  # the piece is over when all of them are in the view
+            raise
 
     def _written(self, piece: Piece, rows: list[ReadRow], error: ColumnarError | None) -> None:
         if self._piece is not piece:

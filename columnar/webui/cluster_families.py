@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from columnar.faults import FAULTS
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.webui.cluster_status import ClusterStatus
-from columnar.webui.families import log_lines_dropped
+from columnar.webui.families import log_lines_dropped, loop_faults
 
 
 def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Family]:
@@ -25,6 +26,7 @@ def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Famil
     yield single("columnar_unassigned_regions", GAUGE, "Regions without an owner.", look.unassigned)
     yield single("columnar_catalogue_writable", GAUGE, "0 where the disk refuses its writes.", look.is_writable)
     yield single("columnar_balancer_on", GAUGE, "1 where the balancer is on.", look.is_balancing)
+    yield loop_faults(FAULTS.counts())  # of the master's own process
     yield single("columnar_fenced", COUNTER, "Servers that died or were killed.", status.fenced)
     yield by_label("columnar_moves", COUNTER, "Regions that got another owner, by why.", "reason", status.moves)
     pauses = tuple(((reason,), numbers) for reason, numbers in status.pauses)

@@ -35,6 +35,7 @@ from columnar.webui.pages import (
     duration_text,
     environment,
     health_of,
+    live,
 )
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.request_page import RequestPage
@@ -216,7 +217,7 @@ class ClusterPages(Pages):
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
-        """Whether the master's loop iterates, some server is up and every region serves; notes on busy servers."""
+        """Whether the master's loops work, some server is up and every region serves; notes on busy servers."""
         status = self._ask(self._status)
         busy = [busy_remark(server) for server in status.look.servers if server.busy_ms]
         return health_of(() if status.up else ("no server is up",), status.look.faults, notes=busy)
@@ -224,7 +225,7 @@ class ClusterPages(Pages):
     def _live(self) -> Response:
         """Whether the master's loop iterates: it replaces servers by itself."""
         self._ask(self._status)
-        return health_of()
+        return live()
 
 
 def cluster_pages(

@@ -27,11 +27,17 @@ def of_process(status: Status) -> Iterator[Family]:
     yield single("columnar_commits", COUNTER, "Group commits: fsyncs of the log.", status.commits)
     yield single("columnar_slow_requests", COUNTER, "Requests slower than --slow-ms.", status.slow_requests)
     yield log_lines_dropped(status.log_lines_dropped)
+    yield loop_faults(status.loop_faults)
     yield from _requests(status)
 
 
 def log_lines_dropped(lines: int) -> Family:
     return single("columnar_log_lines_dropped", COUNTER, "Lines of the log that nobody has read in time.", lines)
+
+
+def loop_faults(counts: Iterable[tuple[str, float]]) -> Family:
+    about = "Unexpected exceptions that a loop met and outlived; the log has their tracebacks."
+    return by_label("columnar_faults", COUNTER, about, "loop", counts)
 
 
 def _requests(status: Status) -> Iterator[Family]:

@@ -23,6 +23,7 @@ from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import shown
+from columnar.faults import FAULTS
 from columnar.model import unanswered
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
@@ -129,10 +130,18 @@ class Pages:
 
 
 def health_of(*faults: Sequence[str], notes: Sequence[str] = ()) -> Response:
-    """Return the answer of ``/health``: 503 with a line for each fault, if there is one; then the notes."""
-    lines = [f"unhealthy: {fault}\n" for found in faults for fault in found]
-    text = [*(lines or ["ok\n"]), *(f"{note}\n" for note in notes)]
+    """Return the answer of ``/health``: 503 with a line for each fault, if there is one; then the notes.
+
+    Loops of this process that do not do their work any more are faults, exceptions that loops outlived of late notes.
+    """
+    lines = [f"unhealthy: {fault}\n" for found in (*faults, FAULTS.stuck()) for fault in found]
+    text = [*(lines or ["ok\n"]), *(f"{note}\n" for note in (*notes, *FAULTS.recent()))]
     return Response("".join(text), 503 if lines else 200, mimetype="text/plain")
+
+
+def live() -> Response:
+    """Return the answer of ``/live``, once the loop has answered: a restart would not end any other fault."""
+    return Response("ok\n", mimetype="text/plain")
 
 
 class StatusPages(Pages):
@@ -163,9 +172,9 @@ class StatusPages(Pages):
         return health_of(self._faults())
 
     def _live(self) -> Response:
-        """Whether the loop iterates: a restart would not end any other fault."""
+        """Whether the loop iterates."""
         self._faults()
-        return health_of()
+        return live()
 
     def _metrics(self) -> Response:
         return Response(exposition(self._registry), content_type=CONTENT_TYPE)

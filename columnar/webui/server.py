@@ -153,8 +153,8 @@ class WebServer:
         self._thread.start()
 
     def _sample(self) -> None:
-        self._site.sample(time.monotonic())
         self._timer = self._loop.call_later(SAMPLE_S, self._sample)
+        self._site.sample(time.monotonic())
 
     def _serve(self) -> None:
         """In the web thread."""

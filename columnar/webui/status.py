@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from columnar import log_lines
+from columnar.faults import FAULTS
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
@@ -146,6 +147,7 @@ class Status:
     faults: tuple[str, ...] = ()  # what an operator must end
     unwritable_regions: int = 0  # they cannot be written
     log_lines_dropped: int = 0
+    loop_faults: tuple[tuple[str, int], ...] = ()  # unexpected exceptions that loops outlived, by loop
 
 
 class Looks(Protocol):
@@ -216,6 +218,7 @@ def gather(sources: Sources) -> Status:
         flows=tuple(sources.flows()),
         faults=descriptions.faults(),
         unwritable_regions=descriptions.unwritable_count(),
+        loop_faults=tuple(FAULTS.counts()),
     )
 
 

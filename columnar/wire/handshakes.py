@@ -18,6 +18,7 @@ from collections import OrderedDict, deque
 from time import perf_counter
 from typing import Final, Protocol
 
+from columnar.faults import FAULTS, surviving
 from columnar.limits import HANDSHAKE_S, HANDSHAKES
 
 TURN_S: Final = 0.002
@@ -66,7 +67,12 @@ class Handshakes:
         while self._ready:
             handshake = self._ready.popleft()
             if handshake in self._open:
-                handshake.step()
+                try:
+                    handshake.step()
+                except Exception as fault:  # noqa: BLE001 - of one client; the others have their steps
+                    FAULTS.met("TLS handshakes", fault)
+                    with surviving("TLS handshakes"):
+                        handshake.refuse("its handshake met a fault of the server")
             if self._ready and perf_counter() >= ends:
                 self._turning = True
                 asyncio.get_running_loop().call_soon(self._turn)

@@ -30,6 +30,7 @@ from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import Final
 
+from columnar.faults import surviving
 from columnar.limits import BATCH_BYTES
 from columnar.wire.codec import Request, ServiceCodec
 from columnar.wire.framing import Hangup, Refusal, Whole, decode_message
@@ -153,12 +154,17 @@ class LargeCalls:
         return took
 
     def _rest(self, took: float) -> None:
-        asyncio.get_running_loop().call_later(REST * took, self._rested, took, REST * took, self._answered())
+        answered = 0
+        with surviving("large calls"):
+            answered = self._answered()
+        asyncio.get_running_loop().call_later(REST * took, self._rested, took, REST * took, answered)
 
     def _rested(self, took: float, rested: float, answered: int) -> None:
         """A rest of ``rested`` seconds is over; ``answered``: requests answered before its last part."""
-        now = self._answered()
-        nobody_asks = now - answered <= _OWN_ANSWERS and not self._others_wait()
+        now, nobody_asks = answered, False
+        with surviving("large calls"):  # whoever asks: heavy calls go on after the whole rest
+            now = self._answered()
+            nobody_asks = now - answered <= _OWN_ANSWERS and not self._others_wait()
         if nobody_asks or rested >= REST_BESIDE_OTHERS * took:
             self._next_heavy()
         else:

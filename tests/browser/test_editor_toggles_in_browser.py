@@ -38,6 +38,15 @@ PRESSED = [
     ("wikka", "link", "see <Home> here", "see [[Home<>]] here", "see Home<> here"),
     ("wikka", "link", "[[https://x.y | <words>]]", "<words>"),
     ("wikka", "link", "<>", "[[<>]]", "<>"),
+    ("wikka", "bold", "<====A head====>", "====**<A head>**====", "====<A head>===="),
+    ("wikka", "bold", "<~- item>", "~- **<item>**", "~- <item>"),
+    ("wikka", "italic", "x **//<>//** y", "x **<>** y", "x **//<>//** y"),
+    ("wikka", "bold", "x **//<>//** y", "x //<>// y"),
+    ("markdown", "bold", "<## A head ##>", "## **<A head>** ##", "## <A head> ##"),
+    ("markdown", "italic", "<- [ ] item>", "- [ ] _<item>_", "- [ ] <item>"),
+    ("markdown", "bold", "<# one\ntwo>", "<# **one**\n**two**>", "<# one\ntwo>"),
+    ("markdown", "bold", "x **_<>_** y", "x _<>_ y"),
+    ("markdown", "code", "x `**_<>_**` y", "x **_<>_** y"),
     ("markdown", "italic", "say *he<>llo* you", "say he<>llo you", "say _he<>llo_ you"),
     ("markdown", "italic", "say ***he<>llo*** you", "say **he<>llo** you"),
     ("markdown", "bold", "say ***he<>llo*** you", "say *he<>llo* you"),
@@ -125,3 +134,37 @@ PROPERTY = """(seed) => {
 def test_without_a_selection_none_is_made_and_the_same_key_gives_the_text_back(open_page: Any) -> None:
     page = editor(open_page)
     assert page.evaluate(PROPERTY, 7) == []
+
+
+MIXED = """([markup, seed]) => {
+    const random = (most) => { seed = (seed * 1103515245 + 12345) & 0x7fffffff; return (seed >> 8) % most; };
+    const marks = wikkaEditor.marks[markup];
+    const wrong = [];
+    for (let round = 0; round < 3000 && wrong.length < 5; round++) {
+        const start = ["", "a  b", "- ", "one\\n\\n", "**x**  _y_", "//x//  ##y##"][random(6)];
+        const at = start.includes("  ") ? start.indexOf("  ") + 1 : start.length;
+        let [text, caret] = [start, at];
+        const press = (what) => {
+            const made = marks[what](text, caret, caret);
+            text = text.slice(0, made.from) + made.insert + text.slice(made.to);
+            caret = made.start;
+            if (made.start !== made.end) wrong.push([what, "a selection"]);
+        };
+        const isOn = new Set();
+        const keys = [];
+        for (let n = random(7); n >= 0 || isOn.size; n--) {
+            const what = n >= 0 ? ["bold", "italic", "code"][random(3)] : [...isOn][random(isOn.size)];
+            if (!isOn.delete(what)) isOn.add(what);
+            keys.push(what);
+            press(what);
+        }
+        if (text !== start || caret !== at) wrong.push([start, keys.join(" "), text, caret]);
+    }
+    return wrong;
+}"""
+
+
+@pytest.mark.parametrize("markup", MARKS)
+def test_keys_in_any_order_leave_nothing_once_all_are_off(open_page: Any, markup: str) -> None:
+    page = editor(open_page)
+    assert page.evaluate(MIXED, [markup, 11]) == []

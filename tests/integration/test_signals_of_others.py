@@ -12,7 +12,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from html import escape
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -139,7 +141,7 @@ def test_a_supervisor_that_is_killed_amid_a_restart_of_a_server_leaves_no_draine
 
 
 def test_operators_see_who_died_and_of_what_and_decisions_outlive_a_restart(tmp_path: Path) -> None:
-    with ClusterProcess(tmp_path / "data", 2) as store:
+    with ClusterProcess(tmp_path / "data", 2, "--web-port", "0") as store:
         fill(store)
         store.kill_server(0)
         until(lambda: len(store.servers()) == 2)
@@ -150,8 +152,13 @@ def test_operators_see_who_died_and_of_what_and_decisions_outlive_a_restart(tmp_
 
         until(lambda: "died" in notes())
         assert re.search(r"s[12]\.\d+ died \d+ s ago, by SIGKILL", notes())
+        (died,) = [one for one in shell.json("servers")["servers"] if one["last_lines"]]
+        assert [line for line in died["last_lines"] if " columnar.server: serves on port " in line]
+        assert died["name"] in died["last_lines"][-1], "lines of that server, not of others"
+        page = urlopen(f"{store.web}servers/{died['name']}", timeout=WAIT_S).read().decode()
+        assert escape(died["last_lines"][-1]) in page
         decided = [one["text"] for one in shell.json("decisions")]
-        assert any(" is gone" in text for text in decided)
+        assert any("is fenced: it ended by SIGKILL" in text for text in decided), decided
         assert store.stop() == 0
         store.start()
         again = shell.json("decisions")

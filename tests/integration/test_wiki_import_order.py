@@ -17,6 +17,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from columnar.client import Connection
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
@@ -25,6 +26,7 @@ from wikka_port.consistency import check
 from wikka_port.importer import Importer, ImportSummary
 from wikka_port.moving import hidden
 from wikka_port.moving.mover import By
+from wikka_port.names import page_key
 from wikka_port.pages import Wiki
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -257,6 +259,49 @@ def test_somebody_saves_while_a_page_is_merged(wiki: Wiki, monkeypatch: pytest.M
     stored = bring_in(wiki, dump(("Meanwhile", [Given(1, 1, "early"), *late]))).stored
     assert (stored.revisions, stored.busy) == (1, set())
     assert [row[2] for row in history(wiki, "Meanwhile")] == ["early", "late", "ours"]
+    is_sound(wiki)
+
+
+def rows_of(wiki: Wiki, name: str) -> list[bytes]:
+    """All that are stored of the page, on its chain or not."""
+    key = page_key(name)
+
+    def read(connection: Connection) -> list[bytes]:
+        scan = connection.table(schema.REVISIONS).scan(row_start=key, row_stop=schema.revisions_end(key))
+        return [row for row, _ in scan]
+
+    return wiki.store.run(read)
+
+
+def test_a_merge_that_always_finds_the_page_changed_leaves_no_row_behind(
+    wiki: Wiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each try stages rows that the next save makes useless; the page is named, and the next import brings them."""
+    late = [Given(5, 50, "late")]
+    whole = dump(("Never still", [Given(1, 1, "early"), *late]))
+    bring_in(wiki, dump(("Never still", late)))
+    with monkeypatch.context() as patched:
+        stage_rows, numbers = wiki.stage_rows, iter(range(1, 100))
+        writer = Wiki(wiki.store.host, wiki.store.port, indexes=wiki.indexes)
+        writer.store._is_columnar = wiki.store._is_columnar
+
+        def staged(rows: Any) -> None:
+            stage_rows(rows)
+            base = next(numbers)
+            at_ms = (BEGIN_S + 60 + base) * 1000
+            writer.save("Never still", f"ours {base}", author="Eve", base=base, time_ms=at_ms, signed="account")
+
+        patched.setattr(wiki, "stage_rows", staged)
+        stored = bring_in(wiki, whole).stored
+        writer.store.close()
+    assert (stored.revisions, stored.busy) == (0, {"Never still"})
+    texts = [row[2] for row in history(wiki, "Never still")]
+    assert texts == ["late", *(f"ours {number}" for number in range(1, len(texts)))]
+    assert len(rows_of(wiki, "Never still")) == len(texts)
+    stored = bring_in(wiki, whole).stored
+    assert (stored.revisions, stored.busy) == (1, set())
+    assert [row[2] for row in history(wiki, "Never still")] == ["early", *texts]
+    assert len(rows_of(wiki, "Never still")) == len(texts) + 1
     is_sound(wiki)
 
 

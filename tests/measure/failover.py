@@ -9,6 +9,7 @@ each has answered.  A second kill follows, since the owners of the first one's r
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import tempfile
 import time
@@ -67,6 +68,42 @@ def answered(store: ClusterProcess, rows: list[bytes], begun: float) -> list[flo
         return sorted(at for part in pool.map(ask, [rows[n::CLIENTS] for n in range(CLIENTS)]) for at in part)
 
 
+def cpu_s(pid: int) -> float:
+    """Processor time of a process, of all its threads; 0: it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mib(pid: int) -> float:
+    """Memory of a process that no file backs."""
+    found = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon")]
+    return int(found[0].split()[1]) / 1024 if found else 0.0
+
+
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+class Spent:
+    """Processor time of the master, and of the servers together, from now on.
+
+    Wall times say little on a machine that does other work; these say what the store itself does.
+    """
+
+    def __init__(self, store: ClusterProcess) -> None:
+        self._store = store
+        self._before = {pid: cpu_s(pid) for pid in store.family()}
+
+    def __str__(self) -> str:
+        master = self._store.pid
+        spent = {pid: cpu_s(pid) - self._before.get(pid, 0.0) for pid in self._store.family()}
+        of_master = spent.pop(master, 0.0)
+        return f"CPU {of_master:.2f} s of the master, {sum(spent.values()):.2f} s of the servers"
+
+
 def measured(regions: int, servers: int, folder: Path) -> None:
     with ClusterProcess(folder / f"data-{regions}", servers) as store:
         took = made(store, regions)
@@ -75,13 +112,14 @@ def measured(regions: int, servers: int, folder: Path) -> None:
         for which in ("first", "second"):
             answered(store, rows, time.monotonic())  # all are open, or were
             victim = store.servers()[0]
+            sizes = ", ".join(f"{memory_mib(pid):.0f} MiB, {descriptors(pid)} files" for pid in store.servers())
+            print(f"  servers: {sizes}", flush=True)
             begun = time.monotonic()
             store.kill_server(0, signal.SIGKILL)
+            spent = Spent(store)
             times = answered(store, rows, begun)
-            print(
-                f"  {which} kill: half of the rows after {times[len(times) // 2]:.2f} s, all after {times[-1]:.2f} s",
-                flush=True,
-            )
+            half, whole = times[len(times) // 2], times[-1]
+            print(f"  {which} kill: half of the rows after {half:.2f} s, all after {whole:.2f} s; {spent}", flush=True)
             await_that(lambda gone=victim: len(store.servers()) == servers and gone not in store.servers(), 60.0, str)
         begun = time.monotonic()
         status = store.stop()

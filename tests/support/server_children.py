@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from columnar.client import Connection
 from columnar.coordination.beat import BEAT_BYTES, last_of
 from columnar.coordination.doorbell import Handed, pair, ring
+from columnar.last_lines import lines_file
 from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
 from columnar.model.region_info import RegionInfo
@@ -134,7 +135,8 @@ class Master:
         control, its_control = socket.socketpair()
         doorbell, its_doorbell = pair()
         beats, its_beats = os.pipe()
-        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, self._lock)
+        lines = lines_file()
+        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, self._lock, lines)
         program = ["-c", _ALWAYS_SHARED] if self.is_shared else ["-m", "columnar.regionserver_process"]
         command = [sys.executable, *program, *map(str, passed)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"COLUMNAR_COMPILED": "no"} if self.is_shared else {})}
@@ -145,6 +147,7 @@ class Master:
         its_control.close()
         its_doorbell.close()
         os.close(its_beats)
+        os.close(lines)
         control.setblocking(False)
         child = Child(here, process, (control, doorbell))
         child.beats = beats
@@ -290,7 +293,8 @@ def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     ends = [*socket.socketpair(), *pair()]
     beats, its_beats = os.pipe()
     lock = os.open(folder / "data" / "LOCK", os.O_RDWR | os.O_CREAT)
-    passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lock]
+    lines = lines_file()
+    passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lock, lines]
     settings = settings_of(Incarnation("s1", 1), folder / "data", folder, 7)
     middle = subprocess.Popen(
         [sys.executable, "-c", _MIDDLE, ",".join(map(str, passed)), json.dumps(settings)],
@@ -307,7 +311,7 @@ def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         middle.wait()
         for end in ends:
             end.close()
-        for descriptor in (beats, its_beats, lock):
+        for descriptor in (beats, its_beats, lock, lines):
             os.close(descriptor)
 
 

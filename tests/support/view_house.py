@@ -121,6 +121,8 @@ def in_view_house(test: Callable[[ViewHouse], Awaitable[None]]) -> Callable[[], 
     """The test gets a ``ViewHouse`` without tables."""
 
     async def run() -> None:
+        unheard = list[dict[str, Any]]()  # as of a timer that outlives what it was for
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unheard.append(context))
         house = ViewHouse(MemoryEngine(), "regions", CatalogueRows(), FakeClock())
         await house.start()
         try:
@@ -128,6 +130,7 @@ def in_view_house(test: Callable[[ViewHouse], Awaitable[None]]) -> Callable[[], 
                 await test(house)
         finally:
             await house.close()
+        assert unheard == []
 
     def wrapped() -> None:
         asyncio.run(run())

@@ -62,10 +62,11 @@ def _answer_hold(server: FakeServer, runs_on: asyncio.Event) -> None:
     answer = server.answer
 
     async def answered(message: Any) -> Any:
-        await answer(message)
+        found = await answer(message)
         if message == HOLD:
             await runs_on.wait()
             raise RetryLater("triggers are still running")
+        return found
 
     server.answer = answered  # type: ignore[method-assign]
 

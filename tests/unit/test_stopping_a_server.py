@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from columnar import server_processes
+from columnar.limits import OPEN_REGIONS
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandedOver, HandOver
 from columnar.server_processes import Server, ServerProcesses
@@ -64,3 +65,33 @@ def test_clients_are_handed_over_before_it_stops() -> None:
 def test_one_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_processes, "ANSWER_S", 0.01)
     assert stopped(answers=False) == [HandOver(10), "fence"]
+
+
+@pytest.mark.parametrize(
+    ("regions", "most_s"), [(0, 30.0), (1_000, 50.0), (OPEN_REGIONS, 70.0), (10 * OPEN_REGIONS, 70.0)]
+)
+def test_a_server_of_many_open_regions_has_longer_for_its_stopping(regions: int, most_s: float) -> None:
+    """No more than OPEN_REGIONS can be open; and systemd kills the whole store after 90 s."""
+    processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, None))
+    processes.regions_of = {"s1": regions}.__getitem__
+    assert processes.stop_s("s1") == pytest.approx(most_s)
+    assert processes.stop_s("s1") < 90
+
+
+def test_a_server_is_killed_after_the_time_that_its_regions_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float | None] = []
+
+    async def wait(_futures: object, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's own name
+        waited.append(timeout)
+
+    async def scenario() -> list[object]:
+        processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, None))
+        processes.regions_of = lambda _name: 100
+        process = Process(processes, answers=True)
+        process.ask_to_stop = lambda: process.done.append("stop")  # type: ignore[method-assign]
+        monkeypatch.setattr(asyncio, "wait", wait)
+        await processes._stop(processes.living[S1], 0.01)
+        return process.done
+
+    assert asyncio.run(scenario())[-2:] == ["stop", "fence"]
+    assert waited == [pytest.approx(32.0)]

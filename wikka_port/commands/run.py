@@ -34,7 +34,7 @@ from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
 
 STORE_READY_S: Final = 60.0  # a store that has much to recover
 WIKI_READY_S: Final = 30.0
-STOP_S: Final = 20.0
+STOP_S: Final = 90.0  # a store that stops bounds it by itself, by its open regions (columnar.limits.STOP_S)
 _LOOK_S: Final = 0.05
 _KILLED: Final = 128 + signal.SIGINT
 

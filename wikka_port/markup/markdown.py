@@ -52,7 +52,8 @@ from wikka_port.names import MAX_NAME_BYTES, InvalidName, from_url
 if TYPE_CHECKING:
     from markdown_it.token import Token as Parsed
 
-_MARKS: Final = re.compile(r"[\n*_`\[\]!<&\\~|{]")
+# What begins an item, a heading or a quotation costs the parser as much as its line.
+_MARKS: Final = re.compile(r"[\n*_`\[\]!<&\\~|{]|(?:(?<=\n)|(?<=[ \t>]))(?:[-+>]|\d{1,9}[.)]|#{1,6})(?=[ \t>])")
 _ADDRESS: Final = re.compile(r"(?<!\w)([A-Za-z][A-Za-z0-9]{0,19}+):([^\s<>\"|\[\]{}`\\^]++)")
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
 _PREFIXED: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,19}+):(\S.*)", re.DOTALL)

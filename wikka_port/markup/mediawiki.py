@@ -121,7 +121,8 @@ def _redirect_line(dialect: Dialect, name: str) -> str:
 
 # As ``mediawiki_links.picture`` writes it.
 _PICTURE: Final = re.compile(r'##""\[image: |\{\{image url="|\[\[\S+ \| picture: ')
-_NO_WORDS: Final = ("||", "|=|", "%%", "~")  # tables, code and lists
+_NO_WORDS: Final = ("||", "|=|", "|!|", "|?|", "%%", "~", "→ ")  # tables, code, lists and links to further pages
+_HINT: Final = "~//"  # ":''This page is about ...''"
 _Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
 
 
@@ -181,6 +182,8 @@ def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
     MediaWiki shows them beside it; a page of ours would begin with a stack of links.
     """
     for at, (kind, text) in enumerate(blocks):
+        if kind == "list" and text.startswith(_HINT):
+            continue
         if kind != "paragraph":
             return blocks
         if not (text.startswith(_NO_WORDS) or _PICTURE.match(text)):

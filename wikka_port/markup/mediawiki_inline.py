@@ -25,16 +25,17 @@ from wikka_port.markup.mediawiki_pieces import (
     joins,
     literal,
     may_go_on,
+    may_reach,
     unescape,
 )
 
-_URL_CHARS: Final = '[^\\s\\[\\]<>"{}|\x02\x03]'
+_URL_CHARS: Final = "(?:(?!'')[^\\s\\[\\]<>\"{}|\x02\x03])"  # emphasis is read before addresses are
 # Every repetition is possessive: what failed once is not tried again in pieces.
 _TOKEN: Final = re.compile(
     rf"""(?P<quotes>'{{2,}}+)
       | (?P<mark>\x02[0-9]{{1,9}}\x03)
       | \[(?P<url>(?:(?:https?|ftps?|irc|news|gopher):)?//{_URL_CHARS}++|mailto:{_URL_CHARS}++)(?P<label>[^\[\]\n]*+)\]
-      | (?P<bare>\b(?:https?|ftps?)://(?:(?!''){_URL_CHARS})++)
+      | (?P<bare>\b(?:https?|ftps?)://{_URL_CHARS}++)
       | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>[^<>\x02\x03]*+)</(?P=small)\s*+>
       | <(?P<close>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<rest>(?:[\s/][^<>]*+)?)>
       | (?P<switch>__(?-i:[^\W\d_a-z]{{3,40}})__)""",
@@ -269,7 +270,7 @@ class _Line:
         out: list[str] = []
         for position, run in enumerate(runs):
             if run.is_text:
-                before = self._around(runs, position, -1) if may_go_on(run.text) else ""
+                before = self._around(runs, position, -1) if self._goes_on(runs, position) else ""
                 after = self._around(runs, position, 1) if is_open(run.text) else ""
                 out.append(escape_between(before, run.text, after, cell=self._cell, marks=run.empty))
                 continue
@@ -277,6 +278,11 @@ class _Line:
                 out.append(JOIN)
             out += (*(mark for _, mark in run.empty), run.text)
         return collapse("".join(out)).strip(" ")
+
+    def _goes_on(self, runs: list[_Run], position: int) -> bool:
+        if may_go_on(runs[position].text):
+            return True
+        return position > 0 and may_reach(self._draft.edges(runs[position - 1].text)[1])
 
     def _join(self, before: str, after: str) -> bool:
         """Our own markup is made to stand side by side; what is in a mark may be the author's."""

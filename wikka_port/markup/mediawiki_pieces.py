@@ -49,6 +49,7 @@ _SIGNS: Final = frozenset("*/_#%'+£¥@\"{}[]=<>`|^-~:c&;")
 _OPEN_END: Final = re.compile(r"(?:[^\s\w.,;()!?]|_)\S*\Z|\|.\Z")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _REACH: Final = 4  # characters of markup before its last one
+_AHEAD: Final = re.compile(r"(?:&\#?\w*+|<\w*+|:)\Z")  # markup by what stands behind it
 EDGE_CHARS: Final = 40  # of a neighbour: longer than whatever two texts can make together
 JOIN: Final = '""""'  # a literal of nothing: what stands on its two sides is not read together
 
@@ -214,7 +215,7 @@ def escape_between(
         position = stop
 
     danger = _CELL_DANGER if cell else _DANGER
-    last = min(_reach(danger, joined, start), end)
+    last = min(max(_reach(danger, joined, start), start + _is_ahead(joined, start)), end)
     if last > start:
         out.append(literal(joined[start:last]))
         position = last
@@ -249,8 +250,20 @@ def joins(before: str, after: str) -> bool:
     joined, border = before + after, len(before)
     if _reach(_DANGER, joined, border) > border:
         return (before[-1:], after[:1]) != ('"', '"')  # both are ends of literals (I4)
-    ahead = _DANGER.match(joined, border - 1) if before else None  # one that looks ahead
-    return ahead is not None and _DANGER.match(before, border - 1) is None
+    return _is_ahead(joined, border)
+
+
+def may_reach(text: str) -> bool:
+    """Whether the end of ``text`` could be markup by mere letters that stand behind it."""
+    return _AHEAD.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
+
+
+def _is_ahead(joined: str, border: int) -> bool:
+    """Whether a sign before ``border`` is markup by what stands behind it only, as the ampersand of a reference."""
+    sign = _AHEAD.search(joined, max(border - EDGE_CHARS, 0), border)
+    if sign is None or _DANGER.match(joined, sign.start()) is None:
+        return False
+    return _DANGER.match(joined, sign.start(), border) is None
 
 
 def apart(text: str) -> str:

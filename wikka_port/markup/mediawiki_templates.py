@@ -37,6 +37,8 @@ _CONTENT_MARK: Final = re.compile("\x02")
 _LANGUAGE: Final = re.compile(r"(?:lang|vol|ipa|ipac|zh)-[a-z]{2,8}")
 _FILE: Final = re.compile(r"(?:\w{1,20}:)?[^\x02\x03\[\]{}|<>#/:\n]{1,240}")
 _LINE_ITEM: Final = re.compile(r"\n\s*[*#]+\s*")
+_SOUNDS: Final = re.compile(r"ipac-[a-z]{2,8}")  # every value is a sound, but for these:
+_SOUND_WORDS: Final = frozenset(("icon", "lang", "langl", "pron", "audio", "also", "us", "uk", "en", "local", "ipa"))
 _DATES: Final = frozenset((
     "birth date", "birth date and age", "death date", "death date and age", "start date", "end date", "film date",
     "start date and age", "dts", "birth-date", "death-date", "bda", "dda",
@@ -56,6 +58,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "dagger": "†", "eqm": "⇌", "rarr": "→", "increase": "▲", "decrease": "▼", "steady": "▬",
 }  # fmt: skip
 _LISTS: Final = frozenset(("hlist", "plainlist", "flatlist", "unbulleted list", "ubl", "ublist", "bulleted list"))
+_LINE_LISTS: Final = frozenset(("plainlist", "flatlist"))  # whose items are lines of their text
 _LINKS: Final[Mapping[str, str]] = {"main": "→", "see also": "→", "further": "→", "details": "→", "main article": "→",
                                     "seealso": "→", "further information": "→", "about": ""}  # fmt: skip
 _SHORT_NOTES: Final = frozenset(("sfn", "sfnp", "sfnm"))
@@ -122,15 +125,20 @@ def hidden_table(sources: Sequence[str]) -> str:
     return "\n".join([FOLDED, f"|?|{words}||", *(f"||{source}||" for source in sources)])
 
 
-def _shown(draft: Draft, value: str) -> str:
-    """A value as one line of ours: the name of a picture leads to it, the lines of a list stand between dots."""
+def _shown(draft: Draft, value: str, *, is_block: bool = True) -> str:
+    """A value as one line of ours: the name of a picture leads to it, the lines of a list stand between dots.
+
+    ``is_block``: it begins a line in MediaWiki, so that a sign at its begin is that of a list item, too.
+    """
     if draft.dialect.pictures and value.lower().endswith(IMAGE_ENDINGS) and _FILE.fullmatch(value):
         return picture(draft.dialect, value.rpartition(":")[2].strip())
-    return inline(draft, collapse(_LINE_ITEM.sub(" · ", "\n" + value.strip()).removeprefix(" · ")), cell=True)
+    lines = "\n" + value.strip() if is_block else value.strip()
+    return inline(draft, collapse(_LINE_ITEM.sub(" · ", lines).removeprefix(" · ")), cell=True)
 
 
-def _piece(draft: Draft, value: str) -> Piece:
-    shown = _shown(draft, value)
+def _piece(draft: Draft, value: str, *, is_block: bool = False) -> Piece:
+    """A value within a line; one of several lines is a list."""
+    shown = _shown(draft, value, is_block=is_block or "\n" in value)
     return Piece(apart(shown), plain_label(draft, value), block=shown)
 
 
@@ -157,8 +165,11 @@ def _words(draft: Draft, call: Call) -> Piece | None:
     if name in ("url", "official website") and given and given[0]:
         address = given[0] if "//" in given[0] else "http://" + given[0]
         return _piece(draft, f"[{address} {given[1]}]" if len(given) > 1 else f"[{address}]")
+    if _SOUNDS.fullmatch(name):
+        sounds = "".join(" " if part == "_" else part for part in given if part.lower() not in _SOUND_WORDS)
+        return _piece(draft, f"/{sounds}/") if sounds else None
     if name in _LISTS:
-        return _piece(draft, " · ".join(part for part in given if part))
+        return _piece(draft, " · ".join(part for part in given if part), is_block=name in _LINE_LISTS)
     place = 0 if _LANGUAGE.fullmatch(name) else _WORDS.get(name)
     words = [part for part in given if part]
     return _piece(draft, words[place]) if place is not None and words else None

@@ -3,6 +3,7 @@
 //   I1. The same key twice gives back the text, if the first neither took marks off nor joined two spans.
 //   I2. Without a selection none is made: the next key deletes nothing.
 //   I3. Key, word, key leaves the caret behind the closing mark; the key once more, before it again.
+//   I4. Signs that make a line an item or a heading stay before the marks.
 "use strict";
 globalThis.wikkaEditor = {};
 (() => {
@@ -70,9 +71,23 @@ globalThis.wikkaEditor = {};
       && text[at - mark.length - 1] !== mark[0] && text[at + mark.length] !== mark[0]);
   }
 
+  /** The pair of the kind around the caret with nothing but other such pairs in it; undefined: there is none. */
+  function emptyAround(sort, what, text, caret) {
+    let [from, to] = [caret, caret];
+    for (;;) {
+      const bare = text.slice(0, from) + text.slice(to);
+      const pairs = Object.keys(sort.toggles.marks).map((kind) => [kind, emptyAt(sort, kind, bare, from, spansOf(sort, kind, bare, from, from))]);
+      const [kind, mark] = pairs.find(([, found]) => found) ?? [];
+      if (!mark) return undefined;
+      if (kind === what) return change(from - mark.length, to + mark.length, text.slice(from, to), caret - mark.length);
+      from -= mark.length;
+      to += mark.length;
+    }
+  }
+
   function atCaret(sort, what, text, caret) {
-    const empty = emptyAt(sort, what, text, caret, spansOf(sort, what, text, caret, caret));
-    if (empty) return change(caret - empty.length, caret + empty.length, "", caret - empty.length);
+    const empty = emptyAround(sort, what, text, caret);
+    if (empty) return empty;
     const at = beforeMark(sort, text, caret);
     const spans = spansOf(sort, what, text, at, at);
     for (const { open, from, to, close } of spans) {
@@ -138,11 +153,30 @@ globalThis.wikkaEditor = {};
     return change(open, close, before + chosen + side(text.slice(end, to)), at, at + chosen.length);
   }
 
+  /** A line: what makes it an item or a heading, and its words. */
+  function partsOf(sort, line) {
+    const heading = sort.heading.exec(line);
+    if (heading?.[2].trim()) {
+      const words = heading[2].trim();
+      return { head: line.slice(0, line.indexOf(words, line.indexOf(heading[1]) + heading[1].length)), words };
+    }
+    const head = sort.item.exec(line)?.[0] ?? /^\s*/.exec(line)[0];
+    return { head, words: line.slice(head.length).trimEnd() };
+  }
+
+  /** The part of the selection that is words of its line, where it begins before them. */
+  function wordsOf(sort, text, start, end) {
+    const from = text.lastIndexOf("\n", start - 1) + 1;
+    const to = text.indexOf("\n", start);
+    const { head, words } = partsOf(sort, text.slice(from, to < 0 ? text.length : to));
+    const first = from + head.length;
+    return start < first && first < end ? [first, Math.min(end, first + words.length)] : [start, end];
+  }
+
   /** Each line by itself, behind the mark of its item; off where all of them are on. */
   function overLines(sort, what, text, start, end) {
     const lines = text.slice(start, end).split("\n").map((line) => {
-      const head = sort.item.exec(line)?.[0] ?? /^\s*/.exec(line)[0];
-      const words = line.slice(head.length).trimEnd();
+      const { head, words } = partsOf(sort, line);
       const spans = spansOf(sort, what, words, 0, words.length);
       const isOn = spans.length === 1 && spans[0].open === 0 && spans[0].close === words.length;
       return { head, words, isOn, plain: stripped(spans, words, 0, words.length), tail: line.slice(head.length + words.length) };
@@ -161,7 +195,8 @@ globalThis.wikkaEditor = {};
     if (!chosen.trim()) return null;
     const from = start + chosen.length - chosen.trimStart().length;
     const to = end - (chosen.length - chosen.trimEnd().length);
-    return (text.slice(from, to).includes("\n") ? overLines : overWords)(sort, what, text, from, to);
+    if (text.slice(from, to).includes("\n")) return overLines(sort, what, text, from, to);
+    return overWords(sort, what, text, ...wordsOf(sort, text, from, to));
   };
 
   // Signs that may be marks, how a run of them is read, and which are put.

@@ -16,6 +16,7 @@ from columnar.master.instructions import (
 )
 from columnar.master.placement import OPENING_TRIES, Phase
 from columnar.model.cluster_look import RegionLook, RowLook
+from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
@@ -52,6 +53,20 @@ def test_a_cluster_that_rests() -> None:
     assert (found.is_balancing, found.is_splitting, found.remarks) == (True, True, ())
     assert sum(one.load for one in found.servers) == pytest.approx(at_rest.current.load)
     assert [(one.address, one.pid, one.notes) for one in found.servers][:1] == [("127.0.0.1:40001", 4701, ())]
+
+
+def test_a_log_of_a_dead_server_that_cannot_be_read_is_a_fault_until_it_can() -> None:
+    cluster = operated()
+    cluster.state.current.unread_logs[Incarnation("s1", 1)] = "the data folder is not at its place"
+    found = looks.cluster_look(cluster.state, cluster.facts, 3_000)
+    (fault,) = found.faults
+    assert fault == (
+        "the log of server s1.1, which is over, cannot be read, and is needed by 2 regions: "
+        "the data folder is not at its place; it is tried again each second"
+    )
+    assert fault in found.remarks
+    cluster.state.current.unread_logs.clear()
+    assert not looks.cluster_look(cluster.state, cluster.facts, 3_000).faults
 
 
 def test_a_region_tells_who_has_it_and_why() -> None:

@@ -217,8 +217,22 @@ def test_a_death_counts_and_a_stop_that_was_asked_for_does_not() -> None:
     state.fenced(S2, (), (), 2_000, asked=True)
     assert state.current.servers["s2"].deaths_ms == ()
     state.joined(S3, 2_000)
+    state.hello(S3, {}, {}, 2_500)
     state.fenced(S3, (), (), 3_000)
     assert state.current.servers["s3"].deaths_ms == (3_000,)
+
+
+def test_starts_that_fail_do_not_keep_regions_from_the_one_that_succeeds() -> None:
+    """As while the data folder is not mounted: such a process had no region that its death could have moved."""
+    state = opened(begun(S1, S2))
+    state.fenced(S2, (), (), 2_000)
+    for number in range(10, 30):
+        state.joined(Incarnation("s2", number), 2_000 + number)
+        state.silent(Incarnation("s2", number), "it ended with status 2", 2_000 + number)
+        state.fenced(Incarnation("s2", number), (), (), 2_000 + number)
+    found = state.current.servers["s2"]
+    assert found.deaths_ms == (2_000,)
+    assert found.shunned_until_ms < 2_000
 
 
 def test_a_server_that_could_not_open_several_regions_is_avoided_until_it_starts_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 
 from columnar.errors import DamagedData, HostError, NotServingRegion, RegionAway
+from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.hosting_state import Event, State
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a")])
@@ -131,3 +134,45 @@ def test_an_opening_that_fails_leaves_the_next_one_free(tmp_path: Path) -> None:
         assert house.row(b"r") == []
 
     run(check, engine=RocksEngine(cache_bytes=1 << 20), folder=str(tmp_path))
+
+
+def test_a_stop_flushes_regions_side_by_side_in_threads(tmp_path: Path) -> None:
+    """Each in a thread, and FLUSHED_AT_ONCE of them at a time; closing them on the loop writes nothing then."""
+    count, running, most = 12, 0, 0
+    together = threading.Barrier(FLUSHED_AT_ONCE, timeout=20)
+    lock, loops_thread = threading.Lock(), threading.get_ident()
+    flushed: list[str] = []
+
+    class Noting(RocksEngine):
+        def open(self, path: str, *args: Any) -> RocksStore:
+            store = super().open(path, *args)
+            flush = store.flush
+
+            def noted() -> None:
+                nonlocal running, most
+                assert threading.get_ident() != loops_thread, "the loop waits for the disk"
+                with lock:
+                    running += 1
+                    most = max(most, running)
+                together.wait()
+                flush()
+                with lock:
+                    running -= 1
+                flushed.append(path)
+
+            store.flush = noted  # type: ignore[method-assign]
+            return store
+
+    rows = [b"%02d" % number for number in range(count)]
+
+    async def main() -> None:
+        engine = Noting(cache_bytes=1 << 20)
+        house = House(TABLE, tuple(rows[1:]), engine=engine, folder=str(tmp_path), open_regions=99)
+        for row in rows:
+            await house.put_value(row)
+        async with asyncio.timeout(20):
+            await house.close()
+        assert house.server.open_count() == 0
+
+    asyncio.run(main())
+    assert (len(flushed), len(set(flushed)), most) == (count, count, FLUSHED_AT_ONCE)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import ImageTooBig, NotALong
+from columnar.errors import ImageTooBig, NotAllowed, NotALong
 from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Increment, Operation, Put, RowMutation
 from columnar.model.schema import Family, make_table
@@ -218,6 +218,47 @@ def test_a_row_that_was_too_large_before_somebody_asked_is_refused_whatever_the_
         assert one is not None
         assert images_of(one, {b"a": frozenset({b"1"})}) == ({b"a:1": b""}, {b"a:1": b"x"})
         assert len(one.before) == 2, "columns that nobody named are neither read nor kept"
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_cells_before_and_after_stand_once_with_the_stamps_they_had() -> None:
+    """Columns that a change touches and columns that it does not; first, second and last of the row."""
+
+    async def main() -> None:
+        for touched in ((b"p",), (b"q",), (b"r",), (b"p", b"r"), (b"p", b"q", b"r")):
+            for kept in (frozenset[bytes](), frozenset({b"a"})):
+                house = House(TABLE)
+                house.server.set_policy("t", LogPolicy(ALL, kept, {b"a": None}))
+                for n, name in enumerate((b"p", b"q", b"r")):
+                    await house.put(b"r", Put(b"a", name, b"old " + name, 100 + n))
+                house.clock.now_ms += 1
+                await house.put(b"r", *[Put(b"a", name, b"new " + name, 200 + n) for n, name in enumerate(touched)])
+                one = last_record(house)
+                assert one is not None
+                before = sorted((entry.qualifier, entry.timestamp, entry.value) for entry in one.before)
+                assert before == [(name, 100 + n, b"old " + name) for n, name in enumerate((b"p", b"q", b"r"))], touched
+                after = sorted((entry.qualifier, entry.timestamp, entry.value) for entry in one.after)
+                assert after == [(name, 200 + n, b"new " + name) for n, name in enumerate(touched)]
+                await house.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_put_that_expires_is_refused_wherever_it_stands_among_others(at: int) -> None:
+    async def main() -> None:
+        house = House(TABLE)
+        policy = LogPolicy(ALL, frozenset(), {b"a": None}, lasting={b"a": {None: "view by_author"}})
+        house.server.set_policy("t", policy)
+        operations: list[Operation] = [Put(b"a", b"p", b"1"), Delete(b"a", b"q"), Put(b"c", b"q", b"1", None, 60_000)]
+        await house.put(b"r", *operations)
+        before = house.row(b"r")
+        operations.insert(at, Put(b"a", b"r", b"brief", None, 60_000))
+        with pytest.raises(NotAllowed, match="a put into a:r of t has a time to live: view by_author"):
+            house.apply(b"r", *operations)
+        assert house.row(b"r") == before
         await house.close()
 
     asyncio.run(main())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from columnar.model.owner_messages import RegionRates
 from columnar.model.schema import Family, make_table
-from columnar.regions.region_rates import RateMeter
+from columnar.regions.region_rates import SIZED_AT_ONCE, RateMeter
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a")])
@@ -53,6 +54,39 @@ def test_a_closed_region_has_its_last_size_and_a_systems_table_no_limit() -> Non
         assert held.limit_bytes == 0
         house.server.evict(house.region(b"a"))
         assert meter.take([10]) == (RegionRates(10, 0.0, 0.0, 0.0, held.size_bytes, 0),)
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_sizes_are_measured_of_regions_that_were_written_to_and_a_share_of_the_others() -> None:
+    async def main() -> None:
+        count = 4 * SIZED_AT_ONCE
+        rows = [b"%03d" % number for number in range(count)]
+        house = House(TABLE, tuple(rows[1:]), open_regions=count)
+        ids = [house.region(row).info.region_id for row in rows]
+        meter = RateMeter(house.server, lambda: 0.0, 99)
+        measured: list[int] = []
+        for row in rows:
+            region = house.region(row)
+            size_bytes = region.store.size_bytes
+
+            def noted(one: int = region.info.region_id, size_bytes: Callable[[], int] = size_bytes) -> int:
+                measured.append(one)
+                return size_bytes()
+
+            region.store.size_bytes = noted  # type: ignore[method-assign]
+        meter.take(ids)
+        assert sorted(measured) == ids, "each at its first look"
+        measured.clear()
+        await house.put_value(rows[7], b"v" * 100)
+        found = {one.region: one.size_bytes for one in meter.take(ids)}
+        assert found[ids[7]] > 100
+        assert len(measured) <= SIZED_AT_ONCE + 1
+        for _ in range(4):
+            meter.take(ids)
+        assert set(measured) == set(ids), "each in its turn"
+        assert len(measured) <= count + 2 * SIZED_AT_ONCE
         await house.close()
 
     asyncio.run(main())

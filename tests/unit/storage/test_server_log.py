@@ -292,7 +292,11 @@ def test_reads_of_a_busy_store_leave_no_marks(
 
 
 def test_a_round_that_fails_as_nobody_thought_is_over_too(
-    tmp_path: Path, always_shared: None, syncs: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    always_shared: None,
+    syncs: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    expected_faults: Callable[[], dict[str, int]],
 ) -> None:
     async def run() -> None:
         server = LoggedStores(tmp_path)

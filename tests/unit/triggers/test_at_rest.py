@@ -132,7 +132,7 @@ def test_a_trigger_that_is_full_waits_for_its_worker() -> None:
             await bench.put(b"hot")
         for call in bench.feeder.common.main.calls.values():
             call.end()  # the timeout is a timer, and rightly so
-        bench.feeder.common.main._end_listening()  # so is the patience with a worker that says nothing
+        bench.feeder.common.main._listening.cancel()  # so is the patience with a worker that says nothing
         assert len(bench.main.take()) == 1
         assert held.state.room == 0
         assert await watch.rest()

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import Any
 
 import pytest
 
 from columnar.flows import applier as appliers
-from columnar.flows.delivery_state import Cursor, Progress, pack_cursor, unpack_cursor
 from columnar.flows.fair_share import FairShare
-from columnar.model.effect import Tally
 from columnar.model.mutation import Put
 from columnar.model.read import ReadSpec, projection
-from columnar.model.region_info import RegionInfo
-from columnar.model.schema import Family, make_table
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE
-from columnar.regions.change_record import Sequence
 from columnar.regions.region_reads import get_row
-from columnar.regions.tables import ServedTable
+from columnar.triggers import call_lines, outcomes
 from columnar.triggers import lane as lanes
-from columnar.triggers import outcomes
 from columnar.triggers.blocks import IN_SERIES
 from tests.support.fake_links import runs
 from tests.support.openings import region_at_once
@@ -388,7 +381,7 @@ def test_the_log_takes_so_much_of_what_a_trigger_prints(caplog: pytest.LogCaptur
             return [record.getMessage() for record in caplog.records if "printed" in record.getMessage()]
 
         with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.INFO):
-            patch.setattr(outcomes, "PRINTED_BYTES", 20)
+            patch.setattr(call_lines, "PRINTED_BYTES", 20)
             patch.setattr(loop, "time", lambda: now_s[0])
             await bench.add("t")
             assert await prints(10) == 4 * ["trigger t printed: text"]
@@ -491,105 +484,3 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
         await until_sent(bench, "go")
         await pass_s(1.5)
         assert bench.main.kills == 1
-
-
-@on_bench()
-async def test_a_store_copy_waits_for_effects(bench: Bench) -> None:
-    """``RegionOwner._hold_deliveries``: nothing may be written while the store is copied."""
-    await bench.add("t")
-    await bench.put(b"a")
-    ((call_id, _, _),) = bench.main.take()
-    did(bench, call_id, "done", put(b"x"))
-    bench.feeder.upkeep.hold()
-    assert bench.feeder.calls_in_flight() == 1
-    while bench.feeder.calls_in_flight():  # noqa: ASYNC110 - as the owner does
-        await asyncio.sleep(0.001)
-    assert out(bench, b"x")
-    bench.feeder.upkeep.release()
-
-
-@on_bench()
-async def test_a_letter_says_that_its_change_gave_before(bench: Bench) -> None:
-    totals = ServedTable(make_table("totals", [Family("n"), Family("m")]), True, [RegionInfo("totals", 99)])
-    bench.server.tables.install(totals)
-    await bench.add("t", attempts=1)
-    await bench.put(b"a", b"b")
-    calls = {row: call_id for call_id, _, row in bench.main.take()}
-    did(bench, calls[b"a"], "more", list(Tally("totals", b"x", {b"n:edits": 1})))  # before a barrier
-    await until_sent(bench, "go")
-    did(bench, calls[b"a"], "failed", error="Error: no")
-    did(bench, calls[b"b"], "failed", error="Error: no")
-    assert await bench.keeper.wait("t", "", 10.0)
-    letters = {one.row: one.error for one in await bench.keeper.dead_letters("t", 10)}
-    assert letters[b"b"] == "Error: no"
-    assert letters[b"a"].splitlines()[-1] == "Error: no"
-    assert "adds its tallies again" in letters[b"a"]
-
-
-@on_bench()
-async def test_what_is_given_behind_a_checkpoint_counts_after_a_restart(bench: Bench) -> None:
-    """The member bears the change's sequence already: without the part the second gift would be lost in silence."""
-    totals = ServedTable(make_table("totals", [Family("n"), Family("m")]), True, [RegionInfo("totals", 99)])
-    bench.server.tables.install(totals)
-    await bench.add("t")
-    await bench.put(b"a")
-    ((call_id, _, _),) = bench.main.take()
-    tally = Tally("totals", b"x", {b"n:edits": 1})
-    did(bench, call_id, "more", list(tally), state=[b"half", 1])
-    await until_sent(bench, "go")
-    await bench.restart()
-    bench.region(b"a")
-    ((_, calls),) = await until_sent(bench, "run")
-    assert calls[0][5] == [b"half", 1]
-    did(bench, calls[0][0], "done", list(tally.in_part(1)))
-    assert await bench.keeper.wait("t", "", 10.0)
-    assert await bench.keeper.dead_letters("t", 10) == []
-    region = region_at_once(bench.server, totals, b"x")
-    cells = {column: value for column, value, _ in get_row(region, b"x", ReadSpec(projection(totals.schema, [])))}
-    assert cells[b"n:edits"] == (2).to_bytes(8, "big")
-
-
-@on_bench()
-async def test_a_change_that_asked_to_come_again_later_is_not_called_before_after_a_restart(bench: Bench) -> None:
-    await bench.add("t", attempts=1)
-    await bench.put(b"a", b"b")
-    calls = {row: call_id for call_id, _, row in bench.main.take()}
-    did(bench, calls[b"a"], "later", error=3_600.0)
-    did(bench, calls[b"b"])
-    for _ in range(3):
-        await bench.restart()
-        bench.region(b"a")
-        await bench.put(b"c")
-        ((call_id, _, row),) = bench.main.take()
-        assert row == b"c", "the row that waits is not called"
-        did(bench, call_id)
-        await bench.settle()
-        (consumer,) = bench.feeder.consumers_of("t")
-        assert consumer.state.parked_count == 1
-        due_s = consumer.state.next_due_s()
-        assert due_s is not None
-        assert 3_500 < due_s - asyncio.get_running_loop().time() <= 3_600
-        consumer.state.check()
-
-
-@on_bench()
-async def test_a_change_whose_time_has_come_while_the_store_was_down_is_called_at_once(bench: Bench) -> None:
-    await bench.add("t", attempts=1)
-    await bench.put(b"a")
-    ((call_id, _, _),) = bench.main.take()
-    did(bench, call_id, "later", error=3_600.0)
-    with pytest.MonkeyPatch.context() as patch:
-        now_s = time.time()
-        patch.setattr(time, "time", lambda: now_s + 4_000)
-        await bench.restart()
-        bench.region(b"a")
-        ((frame),) = await until_sent(bench, "run")
-    assert (frame[1][0][4][0][1], frame[1][0][4][0][7]) == (b"a", 1), "nor was that an attempt"
-    did(bench, frame[1][0][0])
-    assert await bench.keeper.wait("t", "", 10.0)
-
-
-def test_cursors_keep_when_changes_come_again() -> None:
-    one, two = Sequence(7, 2, 299), Sequence(7, 2, 300)
-    cursor = Cursor(two, ((one, 1), (two, 0)), (Progress(one, b"half", 3),), b"kept", ((one, 1_800_000_000_000),))
-    assert unpack_cursor(pack_cursor(cursor)) == cursor

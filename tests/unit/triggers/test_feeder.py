@@ -143,6 +143,8 @@ def on_bench(
 ) -> Callable[[Callable[[Bench], Awaitable[None]]], Callable[[], None]]:
     def decorate(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
         async def run() -> None:
+            unheard = list[dict[str, Any]]()  # as of a timer that outlives what it was for
+            asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unheard.append(context))
             bench = Bench(regions, attributes)
             await bench.start()
             try:
@@ -150,6 +152,7 @@ def on_bench(
                     await test(bench)
             finally:
                 await bench.close()
+            assert unheard == []
 
         def wrapped() -> None:
             asyncio.run(run())

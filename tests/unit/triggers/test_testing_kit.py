@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from columnar.client import Connection
 from columnar.errors import IllegalArgument
 from columnar.triggers.api import Barrier, Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally, on
 from columnar.triggers.model_history import Event, random_history, shrunk
-from columnar.triggers.model_tables import ModelTables, Write
+from columnar.triggers.model_tables import ModelClient, ModelTables, Write
 from columnar.triggers.testing import assert_converges, effects_of
 
 TAGS = {"pages": {"m:tags": [b"x", b"x,y", b"y,z", b""], "m:state": [b"ready", b"draft"]}}
@@ -205,6 +206,43 @@ def test_classic_mistakes_are_found_and_shown_in_few_events(function: Callable[.
 def test_a_write_through_the_client_without_the_stamp_is_found_however_few_histories(seeds: int) -> None:
     with pytest.raises(AssertionError, match="does not converge"):
         assert_converges(stamped_by_the_clock, {"pages": {"m:tags": [b"a", b"a,b", b"b,c"]}}, seeds=seeds)
+
+
+@on("pages", columns=["m:tags"])
+def in_a_batch(change: Change, client: Any) -> None:
+    with client.table("copies").batch(timestamp=change.timestamp) as batch:
+        if b"m:tags" in change.after:
+            batch.put(change.row, {b"c:tags": change.after[b"m:tags"]})
+        else:
+            batch.delete(change.row, [b"c:tags"])
+
+
+@on("pages", columns=["m:tags"])
+def in_a_batch_without_the_stamp(change: Change, client: Any) -> None:
+    with client.table("copies").batch(batch_size=1) as batch:
+        if b"m:tags" in change.after:
+            batch.put(change.row, {b"c:tags": change.after[b"m:tags"]})
+        else:
+            batch.delete(change.row, [b"c:tags"])
+
+
+def test_batches_of_a_client_are_written_as_its_other_calls() -> None:
+    source = {"pages": {"m:tags": [b"a", b"a,b", b"b,c"]}}
+    assert_converges(in_a_batch, source, SEEDS)
+    with pytest.raises(AssertionError, match="of copies through client without timestamp"):
+        assert_converges(in_a_batch_without_the_stamp, source, SEEDS)
+
+
+def test_a_batch_that_fails_is_written_unless_it_is_a_transaction() -> None:
+    tables = ModelTables(lambda: 5)
+    table = ModelClient(tables, tables.apply, lambda: None).table("t")
+    for name, is_transaction in ((b"a", False), (b"b", True)):
+        with suppress(KeyError), table.batch(transaction=is_transaction) as batch:
+            batch.put(name, {b"c:x": b"1"})
+            raise KeyError
+    assert tables.shown() == {b"t": {b"a": {b"c:x": b"1"}}}
+    with pytest.raises(TypeError, match="batch_size"):
+        table.batch(batch_size=0)
 
 
 @on("pages", columns=["m:tags"], before=True, batch=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from columnar.flows.at_hand import AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
 from columnar.model.mutation import Put
 from columnar.regions.change_log import ChangeLog
+from columnar.triggers import rereads
 from columnar.triggers.consumer import Consumer
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
@@ -67,6 +69,21 @@ async def test_a_consumer_that_goes_while_it_rests_takes_its_timer_with_it(bench
     assert bench.feeder._unreadable
     await bench.triggers.remove("t")
     assert not bench.feeder._unreadable
+
+
+@on_bench()
+async def test_nothing_is_read_for_a_consumer_that_went_while_it_rested(bench: Bench) -> None:
+    """Its time comes when the trigger is gone, and when another of its name is there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rereads, "pause_s", lambda _failures: 0.01)
+        for again in (False, True):
+            await bench.add("t")
+            break_log(bench, "read", 1, HostError("the disk is full"))
+            await bench.put(b"00")
+            await bench.triggers.remove("t")
+            if again:
+                await bench.add("t")
+            await asyncio.sleep(0.03)
 
 
 @on_bench()

@@ -267,6 +267,9 @@ def no_more_enter() -> bool:
 @pytest.mark.parametrize("function", ["waits", "waits_with_client"])
 def test_calls_that_block_hold_up_nobody_and_the_store_hears_of_them(start: Callable[[], Store], function: str) -> None:
     store = start()
+    assert store.call(8, "one")[:2] == [8, "done"]
+    assert store.began == [8], "the first call of a function says that its import is over"
+    store.began.clear()
     for number in range(4):
         store.send(number, function)
     entered(4)
@@ -312,6 +315,24 @@ def test_a_worker_whose_calls_block_says_that_it_lives(
         store.hear()
     sys.modules["allowed_triggers"].gate.set()
     assert store.outcome()[:2] == [1, "done"]
+
+
+def test_a_worker_whose_calls_block_says_so_no_oftener_than_it_must(
+    start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "HEARTBEAT_S", 600.0)
+    looked = threading.Semaphore(0)
+    look = threads.Threads._look
+    monkeypatch.setattr(threads.Threads, "_look", lambda held, seen: (look(held, seen), looked.release())[0])
+    store = start()
+    assert store.call(1, "one")[:2] == [1, "done"], "it says something"
+    store.send(2, "waits")
+    entered(1)
+    for _ in range(8):
+        assert looked.acquire(timeout=20)
+    sys.modules["allowed_triggers"].gate.set()
+    assert store.outcome()[:2] == [2, "done"]
+    assert store.alive == 0
 
 
 def test_a_worker_at_rest_is_at_rest(start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
@@ -88,6 +89,30 @@ def test_nothing_is_repaired_in_a_region_that_is_about_to_be_replaced() -> None:
         assert region.writes == writes
         hosting.tell(region, Event.CALLED_OFF)
         assert (await house.asked.mend_group(MendGroup("v", b"first"))).totals == 1
+        assert house.differences() == []
+
+    checked(work)
+
+
+def test_a_row_that_lacks_a_change_is_repaired_by_its_own_words_alone() -> None:
+    """Its group may have a million members: none of them is read anew, and none is dropped."""
+
+    async def work(house: CheckedHouse) -> None:
+        house.write("s", b"q", Put(b"f", b"a", b"first"))
+        house.drain()
+        house.write("s", b"r", Put(b"f", b"a", b"second"))
+        house.pending.clear()  # the change is lost
+        asked: list[object] = []
+        ask = house.owners.ask
+
+        async def noted(table: str, row: bytes, message: Any) -> Any:
+            asked.append(message)
+            return await ask(table, row, message)
+
+        house.owners.ask = noted  # type: ignore[method-assign]
+        report = await house.check(repair=True)
+        assert (report.wrong, report.repaired) == (1, 1)
+        assert [one for one in asked if isinstance(one, MendGroup)] == []
         assert house.differences() == []
 
     checked(work)

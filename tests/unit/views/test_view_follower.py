@@ -7,12 +7,13 @@ import asyncio
 import pytest
 
 from columnar.errors import NotAllowed, RegionTooBusy
+from columnar.flows import applier
 from columnar.flows.delivery_state import unpack_cursor
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
 from columnar.views import here, piece_reader
-from columnar.views.follower import UNDER_WAY, ViewFollower
+from columnar.views.follower import ROOM_S, UNDER_WAY, ViewFollower
 from columnar.views.keeper import follower_name
 from columnar.views.share_writes import BATCH_RECORDS
 from tests.support.view_house import ViewHouse, by_a, in_view_house
@@ -412,3 +413,23 @@ async def test_hops_go_through_a_view(house: ViewHouse) -> None:
     (info,) = house.served("by_a").regions
     region = await house.server.opened(house.served("by_a"), info)
     assert [record.hops for _, record in region.log.read(None)] == [4]
+
+
+@in_view_house
+async def test_a_view_that_finds_the_applier_full_goes_on_when_there_is_room(house: ViewHouse) -> None:
+    """Others have filled it, and their effects end without a word to the view: its own timer is all that it has."""
+    await house.make_source()
+    await house.add(by_a())
+    await house.put_cells("t", b"1", a=b"x", n=b"3")
+    await house.settled("by_a")
+    (follower,) = house.keeper.hub.followers.of(follower_name("by_a"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(applier, "WAITING_BYTES", 0)
+        await house.put_cells("t", b"2", a=b"y", n=b"4")
+        await asyncio.sleep(3 * ROOM_S)
+        assert await house.totals("by_a") == {b"x": {"count": 1, "n": 3}}
+    async with asyncio.timeout(5):
+        while len(await house.totals("by_a")) < 2:  # noqa: ASYNC110 - whoever waits for the view would wake it
+            await asyncio.sleep(0.001)
+    assert await house.totals("by_a") == {b"x": {"count": 1, "n": 3}, b"y": {"count": 1, "n": 4}}
+    assert follower.state.last_error == "", "a full applier is no failure"

@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from tests.support.well_nested import check
-from wikka_port.limits import ACTIONS_MAX, CELLS_MAX, LINKS_MAX, STEPS_MAX
+from wikka_port.limits import ACTIONS_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX, STEPS_MAX
 from wikka_port.markup.bounds import is_dear, over_bounds
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.formats import FORMATS
@@ -123,6 +123,11 @@ DENSE = {
     "cells": "||a|a",
     "items": "- a\n~-a\n",
     "headings": "# a\n==a==\n",
+    "headings of such words": "# AaB\n",
+    "items of such words": "- AaB\n",
+    "numbered items of such words": "1. AaB\n",
+    "items within quotations": "> - AaB\n",
+    "footnotes of such words": "[^a]: AaB [^a]\n\n[^AaB^]\n",
 }
 
 
@@ -136,6 +141,15 @@ def test_a_megabyte_of_anything_is_read_up_to_a_bound_in_each_format(markup: str
     assert over_bounds(text, markup=markup) is not None
     assert is_dear(text, markup=markup)
     assert len(render(parse(text, markup=markup), existing=set())) < 7 * len(text)
+
+
+@pytest.mark.parametrize("sign", ["- ", "+ ", "* ", "12. ", "3) ", "# ", "### ", "> ", "> - ", "  - ", "\t1. "])
+def test_the_signs_of_items_and_headings_in_markdown_are_marks_as_their_line_ends_are(sign: str) -> None:
+    line = f"{sign}word\n"
+    read = tokens_of(line * MARKDOWN_MARKS_MAX, markup="markdown")
+    assert isinstance(read[-1], Rest)
+    assert read[-1].source.count(line) * 2 >= MARKDOWN_MARKS_MAX
+    assert over_bounds("word - word + word 12. word # word\n" * (MARKDOWN_MARKS_MAX // 6), markup="markdown") is None
 
 
 @pytest.mark.parametrize("markup", FORMATS)

@@ -178,7 +178,9 @@ def test_links(theirs: str, ours: str) -> None:
         ("[mailto:a@b.example post]", "[[mailto:a@b.example | post]]"),
         ("[irc://a.example chat]", '""chat (irc://a.example)""'),
         ("[javascript:alert(1) x]", '[javascript"":""alert(1) x]'),
-        ("[http://a.example/''x'' y]", "[[http://a.example/%27%27x%27%27 | y]]"),
+        ("[http://a.example/''x'' y]", "[[http://a.example/ | x y]]"),  # emphasis is read first
+        ("[http://a.example/''Example'']", "[[http://a.example/ | Example]]"),
+        ("[http://a.example/d'e f]", "[[http://a.example/d'e | f]]"),
     ],
 )
 def test_addresses(theirs: str, ours: str) -> None:
@@ -371,3 +373,21 @@ def test_pictures_before_the_first_words_come_behind_them() -> None:
     ):
         assert text(alone).count("[image: A.jpg]") == 1
     assert text("[[File:A.jpg|thumb|one]]\n== Heading ==\nWords").startswith('##""[image: A.jpg]""##')
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "{{Infobox river\n| a = b\n}}",
+        "{|\n|+ Caption\n|-\n| a\n|}",
+        "{|\n! a\n|}",
+        "{{see also|Further}}",
+        ":''This page is about words.''",
+        "{{Infobox river\n| a = b\n}}\n{{main|Further}}",
+    ],
+)
+def test_pictures_come_behind_the_first_words_whatever_stands_above_both(before: str) -> None:
+    made = text(f"{before}\n[[File:A.jpg|thumb|one]]\n[[File:B.jpg|thumb|two]]\n'''Words''' first.\n\nMore.")
+    parts = made[made.index("**Words**") :].split("\n\n")
+    assert [part.rpartition("## ")[2] for part in parts] == ["**Words** first.", "one", "two", "More."]
+    assert "image: " not in made[: made.index("**Words**")]

@@ -26,7 +26,7 @@ MARKS: Final = (
     *('""', '"""', "**", "***", "//", "__", "##", "++", "''", "%%", "#%", "%#", "££", "¥¥", "@@", "``", "/*", "*/"),
     *("---", "----", "~~", "[[", "]]", "[^", "^]", "{{", "}}", "||", "|=|", "|?|", "|!|", "<<", ">>", "==", "==="),
     *("<map>", "::c::", "&amp;amp;", "&amp;#65;", "w:Foo", "http://a.b/c", "mailto:a@b.cd", "%%(css)", "/**/", "``a``"),
-    *("//a//", '""<b>x</b>""'.replace("<", "&lt;"), "1) x", "- x", "(c:red)", "~- x", "[^n^]"),
+    *("//a//", '""<b>x</b>""'.replace("<", "&lt;"), "1) x", "- x", "(c:red)", "~- x", "[^n^]", "p;", "Foo"),
 )
 # What is shown in its place.
 NOTHING: Final = {
@@ -68,6 +68,10 @@ SOMETHING: Final = {
     "nowiki": "<nowiki>*</nowiki>",
     "dash": "{{ndash}}",
     "sub": "<sub>x</sub>",
+    "less": "{{nowrap|<}}",
+    "reference": "{{nowrap|&am}}",
+    "letter": "{{nowrap|w}}",
+    "other wiki": "{{nowrap|w:}}",
 }
 SHOWN: Final = {
     "note": "[1]",
@@ -86,6 +90,10 @@ SHOWN: Final = {
     "nowiki": "*",
     "dash": "–",
     "file": "[image: A.jpg]",
+    "less": "<",
+    "reference": "&am",
+    "letter": "w",
+    "other wiki": "w:",
 }
 PLACES: Final = {
     "paragraph": "{}",
@@ -190,6 +198,22 @@ def test_what_mediawiki_takes_out_first_parts_nothing(gone: str) -> None:
         for left, right in cut(mark):
             if left and right and not set(mark) & set("[{<"):
                 assert converted(f"a {left}{gone}{right} b ''i''") == converted(f"a {left}{right} b ''i''"), mark
+
+
+@pytest.mark.parametrize(
+    ("first", "behind"),
+    [
+        *(("&", "amp;"), ("&", "#65;"), ("&#", "65;"), ("&#x", "41;"), ("&a", "mp;"), ("<", "map>"), ("w:", "Foo")),
+        *(("w", ":Foo"), ("&CounterClockwiseContourIntegra", "l;")),
+    ],
+)
+def test_letters_behind_a_sign_that_needs_them_are_letters(first: str, behind: str) -> None:
+    """The sign alone is no markup, and the letters alone are none."""
+    one, other = f"{{{{nowrap|{first}}}}}", f"{{{{nowrap|{behind}}}}}"
+    for joined in (one + behind, first + other, one + other, f"'''{first}'''{behind}", f"'''{one}'''{other}"):
+        for text in (joined, f"a {joined}", f"* {joined}", f"== {joined} =="):
+            page = words(render(parse(converted(text), autolink=False), existing=set()))
+            assert page.removesuffix("#").endswith(first + behind), text
 
 
 @pytest.mark.parametrize("behind", ["letters", "s", "ä"])

@@ -1,0 +1,243 @@
+"""Breaks lines and looks whether a test notices: which promises of a module no test holds.
+
+    python -m tests.mutants --seed 7 --lines 60 wikka_port/moving columnar/views/walks.py
+
+A seed chooses lines of the modules and for each one way to break it: a comparison that is another, ``and`` for ``or``,
+``continue`` for ``break``, a condition that is negated, a number that is off by one, a statement that is left out.
+Each mutant runs in a copy of the tree against the tests of its package and those nearest to its module, by how many
+imports lie between, until one fails or the time is over.  Those that were not noticed are printed with the line: each
+is a hole, or the same code in other words, which a person decides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+OVER: Final = "TIME OVER"  # it hangs, or the tests take longer than that anyhow
+KINDS: Final = ("tests/unit", "tests/model", "tests/contracts", "tests/golden", "tests/integration", "tests/simulation")
+OTHERS: Final[dict[type[ast.AST], Callable[[], ast.cmpop]]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    module: Path
+    line: int
+    text: str  # of the line
+    broken: str  # what stands there instead
+    source: str  # of the whole module
+
+
+# --- breaking ----------------------------------------------------------------------------------------
+
+
+def _put(source: str, node: ast.AST, text: str) -> str:
+    """``source`` with ``text`` in the place of the node, whose columns are counted in bytes."""
+    lines = source.encode().splitlines(keepends=True)
+    begin, end = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
+    head, tail = lines[begin][: node.col_offset], lines[end][node.end_col_offset :]  # type: ignore[attr-defined]
+    return b"".join([*lines[:begin], head, text.encode(), tail, *lines[end + 1 :]]).decode()
+
+
+def ways_of(node: ast.AST) -> Iterator[str]:
+    """What may stand in its place."""
+    match node:
+        case ast.Compare(ops=[op], left=left, comparators=others):
+            yield f"({ast.unparse(ast.Compare(left, [OTHERS[type(op)]()], others))})"
+        case ast.BoolOp(op=op, values=values):
+            yield f"({ast.unparse(ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values))})"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield f"({ast.unparse(operand)})"
+        case ast.BinOp(op=ast.Add() | ast.Sub() as op, left=left, right=right):
+            yield f"({ast.unparse(ast.BinOp(left, ast.Sub() if isinstance(op, ast.Add) else ast.Add(), right))})"
+        case ast.Constant(value=bool(value)):
+            yield str(not value)
+        case ast.Constant(value=int(value)):
+            yield str(value + 1)
+        case ast.Continue():
+            yield "break"
+        case ast.Break():
+            yield "continue"
+        case ast.Expr(value=ast.Call()) | ast.Assign() | ast.AugAssign() | ast.Return(value=None) | ast.Raise():
+            yield "pass"
+
+
+def mutants_of(module: Path, source: str) -> dict[int, list[Mutant]]:
+    """By line; of the bodies of functions, but for logging, assertions and texts of exceptions."""
+    found: dict[int, list[Mutant]] = {}
+    lines = source.splitlines()
+
+    def visit(node: ast.AST, tests: bool = False) -> None:
+        ways = list(ways_of(node))
+        if tests and isinstance(node, ast.Name | ast.Call | ast.Attribute):
+            ways = [f"(not {ast.unparse(node)})"]
+        for way in ways:
+            broken = _put(source, node, way)
+            line: int = node.lineno  # type: ignore[attr-defined]
+            try:
+                compile(broken, "", "exec")
+            except SyntaxError:
+                continue
+            if ast.dump(ast.parse(broken)) != ast.dump(ast.parse(source)):
+                found.setdefault(line, []).append(Mutant(module, line, lines[line - 1].strip(), way, broken))
+        if isinstance(node, ast.Assert | ast.Raise) or _logs(node):
+            return
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list") or isinstance(value, ast.arguments):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    visit(child, name == "test")
+
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "__repr__":
+            for statement in node.body:
+                visit(statement)
+    return found
+
+
+def _logs(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and ast.unparse(node).startswith("_log.")
+
+
+# --- which tests -------------------------------------------------------------------------------------
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of the tree that it names in imports, as dotted names."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{one.name}" for one in node.names}
+    return found
+
+
+def dotted(path: Path) -> str:
+    parts = list(path.with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+class Nearest:
+    """Test files by how many imports lie between them and a module."""
+
+    def __init__(self, root: Path) -> None:
+        every = [path.relative_to(root) for path in root.rglob("*.py")]
+        self._by_name = {dotted(path): path for path in every}
+        self._importing: dict[Path, set[Path]] = {}
+        for path in every:
+            for name in imports_of(root / path):
+                if (target := self._by_name.get(name)) is not None:
+                    self._importing.setdefault(target, set()).add(path)
+
+    def tests(self, module: Path, most: int) -> list[str]:
+        distance, edge = {module: 0}, [module]
+        while edge:
+            following = [one for path in edge for one in sorted(self._importing.get(path, ()))]
+            edge = list(dict.fromkeys(one for one in following if one not in distance))
+            distance |= {one: distance[module] + 1 + max(distance.values()) for one in edge}
+        found = [one for one in distance if one.name.startswith("test_") and str(one).startswith(KINDS)]
+        kinds = {kind: at for at, kind in enumerate(KINDS)}
+
+        def cost(path: Path) -> tuple[int, int]:
+            kind = next(at for name, at in kinds.items() if str(path).startswith(name))
+            is_own = module.parent.name in path.parts
+            return (0 if is_own and kind < 4 else distance[path] + kind // 4), kind
+
+        return [str(one) for one in sorted(found, key=cost)[:most]]
+
+
+# --- running -----------------------------------------------------------------------------------------
+
+
+def copied(folder: Path) -> Path:
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    for name in filter(None, names.decode().split("\0")):
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target)
+    return folder
+
+
+def failed(tree: Path, tests: list[str], seconds: float) -> str:
+    """The test that failed, OVER, or how the run ended else; empty: none failed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "COLUMNAR_COMPILED": "no", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment, check=False, capture_output=True, text=True, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        return OVER
+    if done.returncode == 0:
+        return ""
+    found = re.findall(r"^(?:FAILED|ERROR) (tests/\S+\.py(?:::[^\n]*?)?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    return found[0] if found else f"status {done.returncode}"
+
+
+def run(tree: Path, mutant: Mutant, tests: list[str], seconds: float) -> str:
+    """As ``failed``.  A test that fails on the whole code as well, as under load, is left out."""
+    path = tree / mutant.module
+    whole = path.read_text()
+    left = list(tests)
+    while left:
+        path.write_text(mutant.source)
+        try:
+            by = failed(tree, left, seconds)
+        finally:
+            path.write_text(whole)
+        if "::" not in by or not failed(tree, [by], seconds):
+            return by
+        left = left[left.index(by.partition("::")[0]) + 1 :]
+    return ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="+", type=Path)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--lines", type=int, default=60)
+    parser.add_argument("--tests", type=int, default=40, help="so many test files for a module")
+    parser.add_argument("--seconds", type=float, default=120, help="for one mutant")
+    asked = parser.parse_args()
+    print(f"--seed {asked.seed}")
+    rng, noticed, left = random.Random(asked.seed), 0, list[Mutant]()
+    paths = [one for path in asked.modules for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    by_line = [line for path in paths for line in mutants_of(path, (ROOT / path).read_text()).values()]
+    chosen = [rng.choice(line) for line in rng.sample(by_line, min(asked.lines, len(by_line)))]
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copied(Path(folder))
+        tests = partial(Nearest(tree).tests, most=asked.tests)
+        for mutant in chosen:
+            by = run(tree, mutant, tests(mutant.module), asked.seconds)
+            noticed += by not in ("", OVER)
+            left += [mutant] if by in ("", OVER) else []
+            print(
+                f"{mutant.module}:{mutant.line}: {mutant.text}\n    {mutant.broken}\n    {by or 'NOT NOTICED'}",
+                flush=True,
+            )
+    print(f"{noticed} of {len(chosen)} were noticed; not noticed:")
+    for one in left:
+        print(f"  {one.module}:{one.line}: {one.text}  ->  {one.broken}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Exceptions in a loop at each of its calls in turn: the loop goes on, and whatever else it had to do is done.
+
+``survived`` runs a scenario once to note the calls that the loop's modules make while it works by itself, and then once
+for each of those calls, at whose beginning an exception is raised.  Of a call that one line makes again and again, the
+first and the last are taken; COLUMNAR_INJECTIONS=all takes all of these, else DRAWN are drawn.  A scenario sets up,
+works within ``armed``, and asserts in its second half what must be true whatever failed.
+
+Calls count that frames of the modules make in callbacks and tasks of the event loop, not those on behalf of a caller in
+the test: an exception there is the caller's.  Calls into ``faults`` and ``planned_step``, by which loops survive, into
+futures and into Python's own library do not count either.
+
+An exception that reaches the event loop is a failure, and so is one that nobody reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dis
+import gc
+import os
+import sys
+import threading
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from types import FrameType, ModuleType
+from typing import Any, Final
+
+from columnar import faults, planned_step, prompt_future
+from columnar.faults import FAULTS
+from tests.support.seeds import seed
+
+DRAWN: Final = 30
+SEED: Final = 2026
+_TESTS: Final = str(Path(__file__).parent.parent)
+_CALLBACK: Final = asyncio.Handle._run.__code__
+_OURS: Final = str(Path(__file__).parents[2])
+_MECHANISM: Final = frozenset({faults.__file__, planned_step.__file__, prompt_future.__file__})
+
+
+class InjectedFault(Exception):
+    """No part of the program expects it."""
+
+
+class Calls:
+    """Notes the calls of some modules, and raises at one."""
+
+    def __init__(self, modules: frozenset[str], at: tuple[str, int] | None = None) -> None:
+        """``at``: a place, and its how manieth call."""
+        self._modules = modules
+        self._at = at
+        self.counts: Counter[str] = Counter()  # by place
+        self.fault: InjectedFault | None = None
+
+    def _event(self, frame: FrameType, event: str, _: Any) -> None:
+        caller = frame.f_back
+        if event != "call" or caller is None or caller.f_code.co_filename not in self._modules:
+            return
+        file = frame.f_code.co_filename
+        if file in _MECHANISM or not file.startswith(_OURS) or _goes_on(frame) or _is_on_behalf_of_the_test(caller):
+            return
+        place = f"{caller.f_code.co_qualname}:{caller.f_lineno} -> {frame.f_code.co_qualname}"
+        self.counts[place] += 1
+        if (place, self.counts[place]) == self._at:
+            self.fault = InjectedFault(place)
+            raise self.fault
+
+    @contextmanager
+    def armed(self) -> Iterator[None]:
+        before = sys.gettrace()
+        sys.settrace(self._event)
+        threading.settrace(self._event)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+            threading.settrace(before)  # type: ignore[arg-type]  # None is what it was
+
+
+def _goes_on(frame: FrameType) -> bool:
+    """It is no call: a generator or a coroutine comes out of a yield or an await, or is closed in one."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at] != dis.opmap["RESUME"] or code[at + 1] != 0
+
+
+def _is_on_behalf_of_the_test(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code is not _CALLBACK:
+        if frame.f_code.co_filename.startswith(_TESTS):
+            return True
+        frame = frame.f_back
+    return False
+
+
+Scenario = Callable[[Calls], Awaitable[None]]
+
+
+def survived(scenario: Scenario, *modules: ModuleType, only: str = "", but: tuple[str, ...] = ()) -> int:
+    """Run the scenario with an exception at each drawn call of ``modules``; how many calls there are.
+
+    ``only``: at places with this in their name, for looking; ``but``: not at those that end so, which guard themselves.
+    """
+    files = frozenset(str(module.__file__) for module in modules)
+    noted = _run(scenario, Calls(files))
+    assert noted.counts, "the loop makes no calls"
+    meant = {place: count for place, count in noted.counts.items() if only in place and not place.endswith(but)}
+    calls = [(place, number) for place, count in meant.items() for number in sorted({1, count})]
+    chosen = _drawn(calls)
+    gc.collect()
+    gc.freeze()  # a collection after each run looks at what that run has left
+    try:
+        raised = sum(
+            _survives(scenario, Calls(files, one), f"{one[0]} (call {one[1]} of {meant[one[0]]})") for one in chosen
+        )
+    finally:
+        gc.unfreeze()
+    assert raised > len(chosen) // 2, "threads may have other calls in other runs, and not so many"
+    return len(calls)
+
+
+def _drawn(calls: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """A share of the calls, by the seed; all of them with COLUMNAR_INJECTIONS=all."""
+    if os.environ.get("COLUMNAR_INJECTIONS") == "all" or len(calls) <= DRAWN:
+        return calls
+    drawn = seed(SEED)
+    print(f"COLUMNAR_SEED={drawn}: {DRAWN} of {len(calls)} calls")
+    return Random(drawn).sample(calls, DRAWN)
+
+
+def _survives(scenario: Scenario, calls: Calls, where: str) -> bool:
+    before = FAULTS.counts()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a coroutine that is never awaited, for it was refused
+        try:
+            _run(scenario, calls)
+        except Exception as error:
+            raise AssertionError(f"after an exception at {where}") from error
+        if calls.fault is not None:
+            traceback.clear_frames(calls.fault.__traceback__)  # the log keeps the exception, and its frames coroutines
+        gc.collect()
+    if calls.fault is not None:  # threads may have other calls in other runs
+        assert FAULTS.counts() != before, f"nobody reported the exception at {where}"
+    return calls.fault is not None
+
+
+def _run(scenario: Scenario, calls: Calls) -> Calls:
+    escaped: list[dict[str, Any]] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: escaped.append(context))
+        async with asyncio.timeout(20):
+            await scenario(calls)
+
+    asyncio.run(run())
+    assert not escaped, f"reached the event loop: {escaped}"
+    return calls

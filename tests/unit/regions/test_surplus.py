@@ -1,0 +1,117 @@
+"""The choice of regions to close over the bound, and how they are closed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from columnar.limits import FLUSHED_AT_ONCE
+from columnar.model.schema import Family, make_table
+from columnar.regions.surplus import LOOKED_AT, to_close
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_store import RocksStore
+from tests.support.region_house import House
+
+TABLE = make_table("t", [Family("a")])
+
+
+class Served:
+    """Requests for regions, of which only so many are open at a time."""
+
+    def __init__(self, bound: int) -> None:
+        self._bound = bound
+        self._chance = Random(7)
+        self.by_use: OrderedDict[int, None] = OrderedDict()
+        self.openings = 0
+
+    def request(self, region: int) -> None:
+        if region in self.by_use:
+            self.by_use.move_to_end(region)
+            return
+        self.openings += 1
+        self.by_use[region] = None
+        if len(self.by_use) > self._bound:
+            del self.by_use[next(iter(to_close(self.by_use, 1, self._chance)))]
+
+
+def test_clients_that_go_through_more_regions_than_may_be_open_find_many_of_them_open() -> None:
+    """By the least use every request would open one: the least used is the one that is wanted next."""
+    served = Served(400)
+    for _ in range(3):
+        for region in range(500):
+            served.request(region)
+    before = served.openings
+    for _ in range(4):
+        for region in range(500):
+            served.request(region)
+    assert served.openings - before < 0.7 * 4 * 500
+
+
+def test_regions_in_constant_use_stay_open_beside_a_walk_through_all() -> None:
+    served = Served(100)
+    for hot in range(20):
+        served.request(hot)
+    before = served.openings
+    for cold in range(1_000, 6_000):
+        served.request(cold)
+        served.request(cold % 20)
+    assert served.openings - before == 5_000, "only those of the walk"
+
+
+@given(st.lists(st.integers(), unique=True, max_size=80), st.integers(1, 5), st.integers())
+def test_the_newest_is_never_closed_and_none_is_named_twice(regions: list[int], surplus: int, seed: int) -> None:
+    found = list(to_close(OrderedDict.fromkeys(regions), surplus, Random(seed)))
+    assert len(found) == len(set(found)) <= 2 * (surplus + LOOKED_AT)
+    assert set(found) <= set(regions[:-1])
+    older = set(regions[: len(regions) // 2])
+    first = found[: len(older & set(found))]
+    assert set(first) <= older, "of the older half first"
+    assert len(first) == min(len(older), surplus + LOOKED_AT)
+    assert found[len(first) :] == regions[len(older) : len(regions) - 1][: surplus + LOOKED_AT]
+
+
+def test_a_region_with_unflushed_writes_is_closed_by_a_thread_and_a_clean_one_at_once(tmp_path: Path) -> None:
+    loops_thread = threading.get_ident()
+    going = threading.Event()
+    flushed: list[str] = []
+
+    class Noting(RocksEngine):
+        def open(self, path: str, *args: Any) -> RocksStore:
+            store = super().open(path, *args)
+            flush = store.flush
+
+            def noted() -> None:
+                assert threading.get_ident() != loops_thread, "the loop waits for the disk"
+                assert going.wait(20)
+                flush()
+                flushed.append(path)
+
+            store.flush = noted  # type: ignore[method-assign]
+            return store
+
+    rows = [b"%02d" % number for number in range(16)]
+
+    async def main() -> None:
+        engine = Noting(cache_bytes=1 << 20)
+        house = House(TABLE, tuple(rows[1:]), engine=engine, folder=str(tmp_path), open_regions=8)
+        for row in rows[:8]:
+            await house.put_value(row)
+        for row in rows[8:]:
+            house.region(row)
+        assert house.server.open_count() == 8 + FLUSHED_AT_ONCE, "so many are flushed, and those over it were evicted"
+        going.set()
+        async with asyncio.timeout(20):
+            await asyncio.gather(*house.server._evicted.values())
+        assert house.server.open_count() == 8
+        assert len(flushed) == FLUSHED_AT_ONCE
+        assert [len(house.row(row)) for row in rows] == [1] * 8 + [0] * 8
+        await house.close()
+
+    asyncio.run(main())
