@@ -267,7 +267,7 @@ def _presplit(algorithm: bytes, regions: str) -> list[str]:
     option = _SPLIT_ALGORITHMS.get(algorithm)
     if option is None:
         raise Otherwise(
-            "SPLITALGO is 'HexStringSplit' (--splits-hex N), 'UniformSplit' (--splits-uniform N) or 'DecimalStringSplit'"
+            "SPLITALGO is DecimalStringSplit, HexStringSplit (--splits-hex N) or UniformSplit (--splits-uniform N)"
         )
     return [option, regions]
 
