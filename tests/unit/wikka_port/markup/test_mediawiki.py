@@ -395,7 +395,8 @@ def test_pictures_come_behind_the_first_words_whatever_stands_above_both(before:
 
 def test_pictures_before_the_first_words_of_a_section_come_behind_them() -> None:
     made = text(
-        "Begin.\n\n== H ==\n{{main|Further}}\n[[File:A.jpg|thumb|one]]\nWords.\n\n== I ==\n[[File:B.jpg|thumb|two]]\n\nMore."
+        "Begin.\n\n== H ==\n{{main|Further}}\n[[File:A.jpg|thumb|one]]\nWords.\n\n"
+        "== I ==\n[[File:B.jpg|thumb|two]]\n\nMore."
     )
     parts = [part.rpartition("## ")[2] for part in made.replace("\n", "\n\n").split("\n\n") if part]
     assert parts == ["Begin.", "=====H=====", "→ [[Further]]", "Words.", "one", "=====I=====", "More.", "two"]
