@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -78,7 +78,8 @@ def convert(
     text = clean(wikitext)
     redirect, text = _redirect(draft, text, redirect_hint)
     blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
-    blocks += _pictures_behind_the_first_words(_blocks(draft, scan(draft, text).split("\n")))
+    for section in _sections(_blocks(draft, scan(draft, text).split("\n"))):
+        blocks += _pictures_behind_the_first_words(section)
     blocks += _tail(draft, blocks)
     return Converted(
         text=draft.expand(_joined(blocks)),
@@ -176,10 +177,20 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
     return blocks
 
 
-def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
-    """Put pictures that stand before the first paragraph behind it.
+def _sections(blocks: list[_Block]) -> Iterator[list[_Block]]:
+    """What stands before the first heading, and what behind each one."""
+    begin = 0
+    for at, (kind, text) in enumerate(blocks):
+        if kind == "line" and text.startswith("=="):
+            yield blocks[begin : at + 1]
+            begin = at + 1
+    yield blocks[begin:]
 
-    MediaWiki shows them beside it; a page of ours would begin with a stack of links.
+
+def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
+    """Put pictures that stand before the first paragraph of a section behind it.
+
+    MediaWiki shows them beside it; ours would begin with a stack of links.
     """
     for at, (kind, text) in enumerate(blocks):
         if kind == "list" and text.startswith(_HINT):
@@ -230,7 +241,7 @@ def _heading(draft: Draft, line: str) -> str | None:
         return None
     level, typed = found
     content = inline(draft, typed)
-    if not content:
+    if not draft.edges(content)[0].strip():  # marks of nothing are nothing
         return None
     draft.converted["heading"] += 1
     signs = "=" * max(7 - level, 2)

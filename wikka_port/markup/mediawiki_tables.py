@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import BREAK, heading_of, inline
-from wikka_port.markup.mediawiki_pieces import Draft, cell_text
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, cell_text
 
 OPENING: Final = re.compile(r"[ \t:*#;]*\{\|")
 SPAN_MAX: Final = 1000  # what browsers take
 
 _SPAN: Final = re.compile(r"""(colspan|rowspan)\s*=\s*["']?\s*([0-9]{1,4})""", re.IGNORECASE)
+_LINKED: Final = re.compile(r"\[\[|\{\{image |\[image: ")  # as ``mediawiki_links`` writes them
 _ATTRIBUTES: Final = re.compile(r"""\s*+(?:[A-Za-z-]{2,20}\s*+=\s*+(?:"[^"|]*+"|'[^'|]*+'|[^\s"'|\x02]++)\s*+)++""")
 _PREFIX: Final = re.compile(r"[*#:;]+")
 
@@ -112,9 +113,12 @@ def _line(draft: Draft, made: _Table, text: str, *, is_indented: bool) -> None:
 def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
     """``attributes | content``; the bar of a link or a template is inside a mark by now.
 
+    With a link before it a bar is one of the text, as MediaWiki has it.
     A template that shows nothing may have brought the bar: attributes before it are some all the same.
     """
     attributes, bar, content = cell.partition("|")
+    if bar and _has_link(draft, attributes):
+        return "", cell
     if bar:
         return attributes, content
     found = _ATTRIBUTES.match(cell)
@@ -125,6 +129,17 @@ def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
     ):
         return found[0], cell[found.end() :]
     return "", cell
+
+
+def _has_link(draft: Draft, text: str) -> bool:
+    """Whether a link or a picture is among the pieces of ``text``, however deep."""
+    waiting = [text]
+    while waiting:
+        pieces = [draft.pieces[int(number)] for number in MARK.findall(waiting.pop())]
+        if any(piece.page or _LINKED.search(piece.inline) for piece in pieces):
+            return True
+        waiting += [piece.inline for piece in pieces]
+    return False
 
 
 def _row(draft: Draft, cells: list[_Cell]) -> str:

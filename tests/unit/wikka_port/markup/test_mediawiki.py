@@ -391,3 +391,17 @@ def test_pictures_come_behind_the_first_words_whatever_stands_above_both(before:
     parts = made[made.index("**Words**") :].split("\n\n")
     assert [part.rpartition("## ")[2] for part in parts] == ["**Words** first.", "one", "two", "More."]
     assert "image: " not in made[: made.index("**Words**")]
+
+
+def test_pictures_before_the_first_words_of_a_section_come_behind_them() -> None:
+    made = text(
+        "Begin.\n\n== H ==\n{{main|Further}}\n[[File:A.jpg|thumb|one]]\nWords.\n\n"
+        "== I ==\n[[File:B.jpg|thumb|two]]\n\nMore."
+    )
+    parts = [part.rpartition("## ")[2] for part in made.replace("\n", "\n\n").split("\n\n") if part]
+    assert parts == ["Begin.", "=====H=====", "→ [[Further]]", "Words.", "one", "=====I=====", "More.", "two"]
+
+
+@pytest.mark.parametrize("nothing", ["{{x}}", "[[Category:C]]", "<nowiki/>", "{{DEFAULTSORT:a}} {{y}}"])
+def test_a_heading_of_nothing_is_no_row_of_signs(nothing: str) -> None:
+    assert text(f"== {nothing} ==\nwords").split("\n")[0].replace(" ", "") == '""==""""==""words'

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 
 from wikka_port.markup.document import parse, render
@@ -36,6 +39,25 @@ def test_attributes_before_a_template_that_shows_nothing_are_attributes(cell: st
     assert text(f"{{|\n| {cell}\n|}}").split("\n")[0] == ours
     header = text(f"{{|\n! {cell}\n|}}").split("\n")[0]
     assert header == ours.replace("||", "|=|", 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "seen"),
+    [
+        ("[[a|b]] | c", "b | c"),
+        ("[[a]] x {{hidden}} | c", "a x  | c"),
+        ("{{nowrap|[[a]]}} | c", "a | c"),
+        ("[[File:A.jpg]] | c", "[image: A.jpg] | c"),
+        ("{{nowrap|x}} | c", "c"),
+        ("align=left | c", "c"),
+    ],
+)
+def test_a_bar_behind_a_link_is_one_of_the_text(cell: str, seen: str) -> None:
+    """MediaWiki takes what stands before a bar for attributes, but for text with a link."""
+    for sign in ("|", "!", "|+"):
+        page = shown(f"{{|\n{sign} {cell}\n|-\n| z\n|}}").partition("<details")[0]
+        words = html.unescape(re.sub("<[^>]+>", "", page))
+        assert seen in [line.strip() for line in words.split("\n")], words
 
 
 @pytest.mark.parametrize(
