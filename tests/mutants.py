@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -89,14 +90,9 @@ def mutants_of(module: Path, source: str) -> dict[int, list[Mutant]]:
         if tests and isinstance(node, ast.Name | ast.Call | ast.Attribute):
             ways = [f"(not {ast.unparse(node)})"]
         for way in ways:
-            broken = _put(source, node, way)
             line: int = node.lineno  # type: ignore[attr-defined]
-            try:
-                compile(broken, "", "exec")
-            except SyntaxError:
-                continue
-            if ast.dump(ast.parse(broken)) != ast.dump(ast.parse(source)):
-                found.setdefault(line, []).append(Mutant(module, line, lines[line - 1].strip(), way, broken))
+            broken = _put(source, node, way)
+            found.setdefault(line, []).append(Mutant(module, line, lines[line - 1].strip(), way, broken))
         if isinstance(node, ast.Assert | ast.Raise) or _logs(node):
             return
         for name, value in ast.iter_fields(node):
@@ -111,6 +107,24 @@ def mutants_of(module: Path, source: str) -> dict[int, list[Mutant]]:
             for statement in node.body:
                 visit(statement)
     return found
+
+
+def is_another(mutant: Mutant, source: str) -> bool:
+    """Whether it can be compiled, and is not the same code."""
+    try:
+        compile(mutant.source, "", "exec")
+    except SyntaxError:
+        return False
+    return ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(source))
+
+
+def chosen_of(paths: list[Path], count: int, rng: random.Random) -> list[Mutant]:
+    """One mutant a line, of so many lines of the modules."""
+    sources = {path: (ROOT / path).read_text() for path in paths}
+    by_line = [line for path, source in sources.items() for line in mutants_of(path, source).values()]
+    rng.shuffle(by_line)
+    every = (rng.choice(line) for line in by_line)
+    return list(islice((one for one in every if is_another(one, sources[one.module])), count))
 
 
 def _logs(node: ast.AST) -> bool:
@@ -221,8 +235,7 @@ def main() -> None:
     print(f"--seed {asked.seed}")
     rng, noticed, left = random.Random(asked.seed), 0, list[Mutant]()
     paths = [one for path in asked.modules for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
-    by_line = [line for path in paths for line in mutants_of(path, (ROOT / path).read_text()).values()]
-    chosen = [rng.choice(line) for line in rng.sample(by_line, min(asked.lines, len(by_line)))]
+    chosen = chosen_of(paths, asked.lines, rng)
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder))
         tests = partial(Nearest(tree).tests, most=asked.tests)
