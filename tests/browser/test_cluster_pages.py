@@ -11,6 +11,7 @@ import waitress
 
 from columnar.model.flow_look import FlowLook
 from columnar.model.measures import Family
+from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_look import TriggerLook
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
@@ -51,6 +52,10 @@ class TwoServers:
         ]
         return looks, ["s2"]
 
+    def slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
+        about = "table=pages region=8f14e45fceea167a5a36dedd4bea2543 row=" + "long" * 40 + "; peer=127.0.0.1:4711"
+        return [SlowRequest(1_764_176_531_000, 12_345, "getRowsWithColumns", about, "s1")], ["s2"]
+
     def triggers(self) -> tuple[list[TriggerLook], list[str]]:
         error = "Traceback: " + "a long way down, " * 20 + "ValueError: no"
         looks = [TriggerLook(f"links-of-{n}", "pages", "wiki:links", "running", n, 0.5, 0, n, error) for n in range(3)]
@@ -64,6 +69,7 @@ PATHS = (
     "/where?table=pages&row=b",
     "/transitions",
     "/decisions",
+    "/requests",
     "/triggers",
     "/flows",
 )

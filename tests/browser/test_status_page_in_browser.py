@@ -81,7 +81,7 @@ def test_a_wide_table_shows_that_it_scrolls(phone: Any, site: str) -> None:
 def test_every_page_leads_to_every_other(phone: Any, site: str) -> None:
     phone.goto(site + "/")
     names = phone.locator("nav a").all_inner_texts()
-    assert names == ["Servers", "Where is a row", "Transitions", "Decisions", "Flows"]
+    assert names == ["Servers", "Where is a row", "Transitions", "Decisions", "Requests", "Flows"]
     for name in names:
         phone.click(f"nav >> text={name}")
         assert phone.locator("nav a").all_inner_texts() == names

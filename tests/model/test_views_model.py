@@ -106,7 +106,7 @@ def above_one(image: Image) -> bool:
 
 CONDITIONS: tuple[tuple[str, Callable[[Image], bool]], ...] = (
     ("f:w=1", lambda image: image.get(b"f:w") == b"1"),
-    ("f:w absent", lambda image: image.get(b"f:w", b"") == b""),
+    ("f:w absent", lambda image: b"f:w" not in image),
     ("f:a!=x", lambda image: image.get(b"f:a") != b"x"),
     ("f:a>='y'", lambda image: b"f:a" in image and image[b"f:a"] >= b"y"),
     ("number(f:n)>1", above_one),
