@@ -35,7 +35,7 @@ from columnar.operations.reads import check_families
 from columnar.operations.scan_places import entered, first_place, is_one_row, key_bounds, past_range, past_region
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
-from columnar.regions.found_rows import FoundRows, PackRows, ScanRow
+from columnar.regions.found_rows import FoundRows, PackRows
 from columnar.regions.patience import back
 from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
@@ -81,7 +81,7 @@ class Scanner:
         self._plain_family = None if row_filter is not None else _plain_family(spec)
         self._range: RowRange | None = None  # of ``_ranges``, the one that the next step reads
         self._needs_values = row_filter is None or row_filter.needs_values
-        self._rest: ScanRow | None = None  # of a row that batchSize has cut
+        self._rest: tuple[bytes, Cells, int] | None = None  # a row that batchSize has cut: its cells, and how many went
         self._rows_left = spec.limit or -1
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
@@ -264,7 +264,10 @@ class Scanner:
         ends = perf_counter() + STEP_S if self._filter is not None else 0.0  # the cost of a filter is unknown
         while found.count < count and found.size_bytes < REPLY_BYTES:
             if self._rest is not None:
+                if cells_left <= 0:
+                    return False
                 self._hand_out(found, *self._rest)
+                cells_left -= self.spec.batch
                 continue
             if self.place is None:
                 return True
@@ -416,18 +419,24 @@ class Scanner:
             self._filter_row(found, row, seen)
         else:
             self._hand_out_some(found, row, cells)
-        while self._rest is not None and found.count < count:
+        cells_left = STEP_CELLS
+        while self._rest is not None and found.count < count and cells_left > 0:
             self._hand_out(found, *self._rest)
-        return self.place is not None and found.count < count
+            cells_left -= self.spec.batch
+        return self._rest is None and self.place is not None and found.count < count
 
-    def _hand_out(self, found: FoundRows, row: bytes, cells: Cells) -> None:
+    def _hand_out(self, found: FoundRows, row: bytes, cells: Cells, at: int = 0) -> None:
+        """Add the row's cells from number ``at`` on, or as many of them as a batch has.  O(what is added)."""
         batch = self.spec.batch
-        if batch and len(cells) > batch:
-            several = list(cells)
-            self._rest = (row, several[batch:])
-            cells = several[:batch]
+        if batch and len(cells) - at > batch:
+            several = cells if isinstance(cells, list) else list(cells)
+            self._rest = (row, several, at + batch)
+            cells = several[at : at + batch]
         else:
             self._rest = None
+            if at:
+                assert isinstance(cells, list), "a row that was cut"
+                cells = cells[at:]
             self._rows_left -= 1
             if self._rows_left == 0:
                 self.place = None

@@ -51,6 +51,22 @@ READS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_others_are_served_while_a_row_is_handed_out_in_small_batches(batch: int) -> None:
+    """The pieces of a row are a step's work too: a scan of one cell a batch held the loop for ten seconds."""
+
+    async def main() -> None:
+        house, _ = await filled()
+        with counted_turns() as turns:
+            rows = await rows_of(house.scanner(b"r", b"r1", batch=batch), 1_000_000)
+        assert turns[0] >= 4 * STEPS, "to read it, and to hand it out"
+        cells = [column for _, found in rows for column, *_ in found]
+        assert cells == [b"a:%06d" % n for n in range(WIDTH)] + [b"b:q"]
+        assert [len(found) for _, found in rows[:-1]] == [batch] * (len(rows) - 1)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("name", READS)
 def test_others_are_served_while_a_row_is_read(name: str) -> None:
     async def main() -> None:
