@@ -168,17 +168,22 @@ class GovernedStep:
             self.is_planned = True
 
     def _run(self) -> bool:
+        self.is_planned = False  # first: the work may plan the next step itself, and would be unheard
         try:
             more = self._work()
         except UNEXPECTED as error:  # a loop of the server: it goes on after a pause
             self._failures += 1
-            self._retry.after(pause_after(self._failures))
+            if not self.is_planned:
+                self._retry.after(pause_after(self._failures))
+                self.is_planned = True  # until then
             FAULTS.met(self._name, error)
-            return False  # ``is_planned`` until then
-        self.is_planned = more
+            return False
         if self._failures:
             self._failures = 0
             FAULTS.went_well(self._name)
+        if self.is_planned:
+            return False  # the governor has the next step already
+        self.is_planned = more
         return more
 
     def _again(self) -> None:

@@ -11,7 +11,7 @@ A supervisor that hangs takes connections and answers none, so it is asked somet
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any, Final
 
@@ -90,7 +90,7 @@ def _connected(found: run_file.RunFile, data: str, patience_s: float) -> Connect
         return Connection(unix_socket=found.socket, timeout=round(patience_s * 1_000))
     except (TTransportException, OSError) as error:
         # A queue of connections that nobody takes is full at some time: a connection is refused for that, too.
-        if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError | BlockingIOError):
+        if any(isinstance(one, TimeoutError | BlockingIOError) for one in _causes(error)):
             raise Unreachable(
                 f"the supervisor (process {found.pid}) does not answer within {PING_S:g} s; end it with 'kill -9 "
                 f"{found.pid}' and start the store again: no acknowledged write is lost"
@@ -99,6 +99,13 @@ def _connected(found: run_file.RunFile, data: str, patience_s: float) -> Connect
             f"process {found.pid} does not serve {data} any more; start it with "
             f"'columnar standalone --servers N --data {data}'"
         ) from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and what it came of, one behind the other."""
+    while error is not None:
+        yield error
+        error = error.__context__
 
 
 def _by_store(command: Callable[..., Any], server: Server, **arguments: Any) -> Any:

@@ -109,7 +109,7 @@ def test_many_deadly_rows_cost_no_neighbour_its_attempts(connection: Connection)
 
 def test_what_is_printed_is_logged(connection: Connection, caplog: pytest.LogCaptureFixture) -> None:
     make(connection, "talk", attempts=1)
-    with caplog.at_level(logging.INFO, logger="columnar.triggers.outcomes"):
+    with caplog.at_level(logging.INFO, logger="columnar.triggers.call_lines"):
         connection.table(b"talk").put(b"t", {b"f:do": b"raise"})
         assert connection.triggers.wait("talk")
     assert "trigger talk printed: about to fail?" in caplog.text

@@ -24,7 +24,7 @@ from wikka_port.page_rows import head_of
 from wikka_port.pages import Wiki
 
 SEED = seed(411)
-CALLS = 60  # more than a move makes
+CALLS = 80  # more than a move makes
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,8 @@ class FakeOwner:
         refusal = self.refuses(message)
         if refusal is not None:
             raise refusal
+        if isinstance(message, messages.ShownRegions):  # it has no region
+            return {}
         return {name: self.undelivered.get(name, 0) for name in message.triggers} if _counts(message) else None
 
     def states(self) -> list[dict[str, str]]:
@@ -35,7 +37,7 @@ class FakeOwner:
 
 
 class SeveralOwners:
-    """A function is checked by the first; counts are added up; other answers are nothing."""
+    """A function is checked by the first; counts are added up, regions put together; other answers are nothing."""
 
     def __init__(self, owners: Sequence[Peer]) -> None:
         self.owners = owners
@@ -49,6 +51,8 @@ class SeveralOwners:
                 raise answer
         if _counts(message):
             return {name: sum(answer[name] for answer in answers) for name in message.triggers}
+        if isinstance(message, messages.ShownRegions):
+            return {name: set().union(*(answer.get(name, ()) for answer in answers)) for name in message.views}
         return None
 
 

@@ -10,7 +10,17 @@ from itertools import pairwise
 import pytest
 
 from columnar.flows import governor
-from columnar.flows.governor import BUSY_PER_S, FOREGROUND_S, LONGEST_S, PAUSE, RATED_S, STEP_S, TICK_S, Governor
+from columnar.flows.governor import (
+    BUSY_PER_S,
+    FOREGROUND_S,
+    LONGEST_S,
+    PAUSE,
+    RATED_S,
+    STEP_S,
+    TICK_S,
+    GovernedStep,
+    Governor,
+)
 
 
 def test_steps_take_turns_until_they_have_no_more() -> None:
@@ -240,3 +250,57 @@ def test_few_requests_take_short_pauses(per_s: float, is_long: bool) -> None:
         assert (min(rests) >= 0.9 * PAUSE * LONGEST_S) == is_long
 
     asyncio.run(run())
+
+
+def test_a_step_that_plans_the_next_one_itself_is_heard() -> None:
+    """A view that has ended a piece asks for the next one within its step, which has no more to do by itself."""
+    runs: list[int] = []
+
+    async def main() -> None:
+        governor = Governor()
+        step: GovernedStep
+
+        def work() -> bool:
+            runs.append(len(runs))
+            if len(runs) < 3:
+                step.soon()
+            return len(runs) in (1, 4)  # whether it says so, too, changes nothing
+
+        step = GovernedStep(governor, "test", work)
+        step.soon()
+        async with asyncio.timeout(20):
+            while len(runs) < 3 or step.is_planned:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        governor.close()
+
+    asyncio.run(main())
+    assert runs == [0, 1, 2], "once for each time that it was asked for"
+
+
+def test_a_step_that_plans_the_next_one_and_raises_comes_once(expected_faults: Callable[[], dict[str, int]]) -> None:
+    runs: list[int] = []
+
+    async def main() -> None:
+        governor = Governor()
+        step: GovernedStep
+
+        def work() -> bool:
+            runs.append(len(runs))
+            if len(runs) == 1:
+                step.soon()
+                raise KeyError("mine")
+            return False
+
+        step = GovernedStep(governor, "test", work)
+        step.soon()
+        async with asyncio.timeout(20):
+            while len(runs) < 2 or step.is_planned:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+        await asyncio.sleep(0.05)  # a second plan, after the pause, would run by then
+        governor.close()
+
+    asyncio.run(main())
+    assert runs == [0, 1]
+    assert expected_faults() == {"test": 1}
