@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from columnar.limits import DRAINED_FRAME_BYTES, MESSAGE_BYTES, MIB
-from tests.support.besieged import besieged, furnish, log_lines
+from tests.support.besieged import besieged, furnish, log_lines, next_log_lines
 from tests.support.standalone_store import StoreProcess
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are told by /proc")
@@ -106,7 +106,7 @@ def test_what_speaks_something_else(store: StoreProcess) -> None:
         for name, greeting in greetings.items():
             before = len(log_lines(store))
             answer = exchange(store, greeting)
-            said = log_lines(store)[before:]
+            said = next_log_lines(store, before)
             assert (name == "http") == answer.startswith(b"HTTP/1.1 405 "), name
             assert len(said) == 1, f"{name}: {said}"
             assert "closed" in said[0], f"{name}: {said}"
@@ -119,7 +119,7 @@ def test_a_transport_that_changes_within_a_connection(store: StoreProcess) -> No
             answer = exchange(store, first + second)
             assert b"value" in answer
             assert b"mutateRow" not in answer
-            assert len(log_lines(store)) == before + 1
+            assert len(next_log_lines(store, before)) == 1
 
 
 def test_random_bytes(store: StoreProcess) -> None:
@@ -219,7 +219,7 @@ def test_a_frame_over_a_gibibyte_is_closed_at_once(store: StoreProcess) -> None:
         before = len(log_lines(store))
         sock.sendall(struct.pack(">I", DRAINED_FRAME_BYTES + 1) + MUTATE_ROW)
         assert all_of(sock) == b""
-        (line,) = log_lines(store)[before:]
+        (line,) = next_log_lines(store, before)
         assert "closed: " in line
 
 

@@ -109,3 +109,11 @@ def state_of(store: StoreProcess) -> Any:
 
 def log_lines(store: StoreProcess) -> list[str]:
     return Path(store.log).read_text().splitlines()
+
+
+def next_log_lines(store: StoreProcess, before: int) -> list[str]:
+    """What the store's log holds after so many lines: waits for one, since a thread of its own writes them."""
+    ends = time.monotonic() + PATIENCE_S
+    while len(lines := log_lines(store)) <= before and time.monotonic() < ends:
+        time.sleep(0.01)
+    return lines[before:]
