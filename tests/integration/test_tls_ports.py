@@ -27,6 +27,7 @@ from columnar.cli import main
 from columnar.client import ClientTls, Connection
 from columnar.limits import MIB
 from columnar.wire.idl2 import SERVICE2, hbase2
+from tests.support.besieged import log_lines, next_log_lines
 from tests.support.certificates import Authority, Pair
 from tests.support.ports import free_port
 from tests.support.standalone_store import ENVIRONMENT, StoreProcess
@@ -175,9 +176,10 @@ def test_a_certificate_for_another_host_is_refused_by_the_client(house: House) -
 
 def test_a_client_of_tls_at_a_plain_port(tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "data") as store:
+        before = len(log_lines(store))
         told = refusal(lambda: Connection("127.0.0.1", store.port, timeout=20_000, tls=True))
         assert told.startswith(f"no TLS with 127.0.0.1:{store.port}: ")
-        lines = [line for line in store.log.read_text().splitlines() if "closed" in line]
+        lines = next_log_lines(store, before)
         assert len(lines) == 1
         assert "TLS; this port speaks plain TCP" in lines[0]
 
