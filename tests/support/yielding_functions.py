@@ -12,9 +12,7 @@ from columnar.triggers.slices import EFFECT_BYTES, SLICE_EFFECTS
 
 
 def effects_of(module: dict[str, Any]) -> dict[str, Any]:
-    """Functions that yield.  ``gate`` of the module holds those up that wait for it."""
-    module["gate"] = threading.Event()
-    module["entered"] = threading.Semaphore(0)
+    """Functions that yield, and the others below."""
     module["closed"] = closed = []
 
     def one(change: Change) -> Iterator[Effect]:
@@ -60,20 +58,29 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
     def looks(change: Change) -> None:
         change.now.get(b"f:a")
 
-    def waits(_change: Change) -> None:
-        module["entered"].release()
-        module["gate"].wait(20)
-
-    def waits_with_client(_change: Change, _client: Any) -> None:
-        waits(_change)
-
     def none_of_it() -> None: ...
 
     return (
         {name: value for name, value in locals().items() if callable(value)}
         | effects_not_yielded()
+        | waiting_functions(module)
         | effects_behind_checkpoints()
     )
+
+
+def waiting_functions(module: dict[str, Any]) -> dict[str, Any]:
+    """Functions that say that they were ``entered`` and wait until ``gate`` of the module is set."""
+    entered = module["entered"] = threading.Semaphore(0)
+    gate = module["gate"] = threading.Event()
+
+    def waits(_change: Change) -> None:
+        entered.release()
+        gate.wait(20)
+
+    def waits_with_client(_change: Change, _client: Any) -> None:
+        waits(_change)
+
+    return {"waits": waits, "waits_with_client": waits_with_client}
 
 
 def effects_not_yielded() -> dict[str, Any]:
