@@ -103,7 +103,7 @@ class _Repair:
         self._move_aside()
 
     def _bring_in_logs(self, damaged: set[RegionInfo]) -> None:
-        """Of the damaged regions nothing: their new stores get it."""
+        """Nothing of the damaged regions is taken: their new stores get it."""
         for entry in self._catalogue.tables.values():
             for info in entry.regions:
                 if info not in damaged:

@@ -73,7 +73,7 @@ class Split:
     why: str
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         return self.why == ASKED_FOR
 
 
@@ -85,7 +85,7 @@ class Merge:
     why: str
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         return self.why == ASKED_FOR
 
 

@@ -321,7 +321,7 @@ class Requests:
     def change_begun(self, change: Split | Merge) -> None:
         """The planner has begun a change: the first request for it has its outcome, whatever others want."""
         regions = frozenset(regions_changed(change))
-        if not change.is_asked:
+        if not change.is_requested:
             return  # by size or load
         for number, request in self._desired.asked.items():
             if isinstance(request, SplitRegion | MergeRegions) and regions == set(regions_of(request)):
