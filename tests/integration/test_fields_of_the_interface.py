@@ -30,7 +30,8 @@ def client(serving: Serving) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def client1(serving: Serving) -> Iterator[Any]:
+def client1(serving: Serving, client: Any) -> Iterator[Any]:
+    """Speak Thrift 1 to the same store, where ``client`` made the table: a test may be the first of its worker."""
     thrift = make_client(H1.Hbase, "127.0.0.1", serving.store.port, timeout=20_000)
     yield thrift
     thrift.close()
