@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.proofs import acid, grounds, linearizable, linked_list, referring
+from tests.proofs.administration import Administration
 from tests.proofs.asking import PATIENCE_S, Refused, StoreClient
 from tests.proofs.cluster_asking import client_of
 from tests.proofs.grounds import LOGGED, MARKED, PLAIN, TRIGGERED, Ground
@@ -28,6 +29,7 @@ from tests.support.standalone_store import ENVIRONMENT
 
 NOT_CHECKED: Final = 2  # the status with which the check says so
 LONG_S: Final = 60.0  # a run of so long has splits, or something is wrong with it
+ADMINISTRATION_PAUSES: Final = 3  # an administrator does less often what takes longer
 ROUND_S: Final = 300.0  # a table is used so long, judged and dropped: bounds the disk that is needed
 
 
@@ -71,7 +73,12 @@ class Round:
                 for table in (self.proof.table, *([referring.TABLE] if self.ground.has_trigger else [])):
                     arguments = (self.proof.split_row, self.plan.seed, self.plan.upheaval_pause_s)
                     upheavals.append(stack.enter_context(Upheaval(self.store, table, *arguments)))
+                arguments = (self.plan.seed, ADMINISTRATION_PAUSES * self.plan.upheaval_pause_s)
+                operator = Administration(self.store, self.proof.table, list(self.proof.families), *arguments)
+                upheavals.append(stack.enter_context(operator))
                 verdict = self.proof.prove(self)
+            for problem in operator.problems:
+                verdict.add(problem)
             if verdict.is_good:
                 grounds.drop(asking, self.proof.table, self.ground)
         finally:
