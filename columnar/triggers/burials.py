@@ -6,13 +6,13 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
-from columnar.errors import ColumnarError, RegionElsewhere, TriggerError
+from columnar.errors import ColumnarError, DamagedData, RegionElsewhere, TriggerError, shown
 from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import Registration
 from columnar.operations.access import TableAccess
@@ -127,8 +127,10 @@ class Burials:
     async def _all_of(self, name: str, limit: int = 0) -> AsyncIterator[DeadLetter]:
         """The letters of one trigger, or of all for an empty name, oldest first; at most ``limit`` (0: all)."""
         span, columns = dead_letters.rows_of(name), [dead_letters.LETTER_COLUMN]
-        async for _, cells in self._tables.rows(DEAD_LETTERS_TABLE, *span, limit, columns):
-            yield dead_letters.from_cells(cells)
+        async for row, cells in self._tables.rows(DEAD_LETTERS_TABLE, *span, limit, columns):
+            letter = _readable(row, cells)
+            if letter is not None:
+                yield letter
 
     async def shown(self, name: str, row: bytes, limit: int) -> list[DeadLetter]:
         """Letters of one trigger with their changes, of one row or of all rows; SHOWN_LETTERS at most."""
@@ -148,7 +150,9 @@ class Burials:
                 continue
             key = dead_letters.letter_row(letter.trigger, letter.sequence)
             async for _, cells in self._tables.rows(DEAD_LETTERS_TABLE, key, key + b"\x00", 1):
-                yield dead_letters.from_cells(cells)
+                whole = _readable(key, cells)
+                if whole is not None:
+                    yield whole
 
     # --- what becomes of them ------------------------------------------------------------------------
 
@@ -214,6 +218,18 @@ class Burials:
             newest = latest_timestamp(region.store, record.row, fetch(region, record.row, spec), region.now_ms)
             record = record.but(timestamp=newest or region.now_ms)
         return region.log_records([record], {})
+
+
+def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
+    """None: somebody wrote into the table what is no letter, which hides none of the others."""
+    try:
+        letter = dead_letters.from_cells(cells)
+        if dead_letters.letter_row(letter.trigger, letter.sequence) != row:
+            raise DamagedData("a dead letter in a row of another one")
+        return letter
+    except DamagedData as error:
+        _log.warning("row %s of %s is passed over: %s", shown(row), DEAD_LETTERS_TABLE, error.text)
+        return None
 
 
 def _lack(letter: DeadLetter, of: Registration) -> str:

@@ -27,6 +27,10 @@ INFO: Final = b"info"
 LETTER_COLUMN: Final = b"info:letter"
 CHANGE_COLUMN: Final = b"info:change"
 CHANGE_BYTES: Final = 1024 * 1024
+_TYPES: Final = {  # of the fields of ``info:letter``
+    "trigger": str, "table": str, "row": str, "sequence": str, "attempts": int, "error": str, "output": str,
+    "timestamp_ms": int,
+}  # fmt: skip
 _WHOLE: Final = b"\x01"
 _WITHOUT_IMAGES: Final = b"\x02"
 
@@ -50,7 +54,8 @@ def letter_row(trigger: str, sequence: str) -> bytes:
 
 
 def trigger_of(row: bytes) -> str:
-    return row.partition(b"\x00")[0].decode()
+    """Of a row that is no letter's: whatever its beginning says."""
+    return row.partition(b"\x00")[0].decode(errors="replace")
 
 
 def rows_of(trigger: str) -> tuple[bytes, bytes]:
@@ -92,7 +97,9 @@ def removing(letter: DeadLetter) -> RowMutation:
 
 
 def from_cells(cells: Mapping[bytes, bytes]) -> DeadLetter:
-    """Read the row's cells, or ``info:letter`` alone.  DamagedData: the change that is kept is none."""
+    """Read the row's cells, or ``info:letter`` alone.  DamagedData: they are none, or their change is."""
+    if LETTER_COLUMN not in cells:
+        raise DamagedData(f"a row of {DEAD_LETTERS_TABLE} without {LETTER_COLUMN.decode()}")
     letter = from_cell(cells[LETTER_COLUMN])
     data = cells.get(CHANGE_COLUMN)
     if data is None:
@@ -103,5 +110,12 @@ def from_cells(cells: Mapping[bytes, bytes]) -> DeadLetter:
 
 
 def from_cell(data: bytes) -> DeadLetter:
-    held: dict[str, Any] = json.loads(data)
-    return DeadLetter(**{**held, "row": held["row"].encode("latin-1")})
+    """DamagedData: the bytes are no letter."""
+    try:
+        held: Any = json.loads(data)
+        if not isinstance(held, dict) or {name: type(value) for name, value in held.items()} != _TYPES:
+            raise ValueError(f"its fields are {', '.join(_TYPES)}")
+        parse_token(held["sequence"])
+        return DeadLetter(**{**held, "row": held["row"].encode("latin-1")})
+    except (ValueError, RecursionError) as error:
+        raise DamagedData(f"what is no dead letter: {error}") from error

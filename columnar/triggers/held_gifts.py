@@ -56,7 +56,7 @@ def held(effects: Iterator[Any], part: int = 0) -> Iterator[Any]:
                 yield effect.in_part(part) if isinstance(effect, Checkpoint) else effect
             else:
                 yield effect
-    except GeneratorExit:
+    except BaseException:  # also one of ours: what the function has yet to clear up is done at once
         _close(effects)
         raise
     for _, gift in gifts.take():
@@ -75,7 +75,7 @@ def held_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
             else:
                 gifts.add(at, pair[1])
                 yield HELD
-    except GeneratorExit:
+    except BaseException:  # as above
         _close(pairs)
         raise
     for at, gift in gifts.take():

@@ -27,7 +27,7 @@ _PASSING: Final = frozenset(
     kind.hbase_class
     for kind in (RetryLater, CallQueueTooBig, NotServingRegion, GoesToMaster, Throttled, TableNotEnabled)
 )
-_READ_ONLY: Final = TableReadOnly.wording.partition("{}")[0].encode()
+_READ_ONLY: Final = TableReadOnly.wording.partition("{}")[0]
 
 
 class NotLoaded(Exception):
@@ -43,7 +43,8 @@ def obstacle_in(raised: BaseException) -> str:
     if isinstance(raised, NotLoaded | NotReadable):
         return str(raised)
     if isinstance(raised, ClientError):
-        message = getattr(raised, "message", b"") or b""
-        if hbase_class(raised) in _PASSING or _READ_ONLY in message:
-            return f"the store cannot do now what the function asks for: {message.decode(errors='replace')}"
+        said: object = raised.message or b""  # functions raise it, too, and may say anything
+        text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        if hbase_class(raised) in _PASSING or _READ_ONLY in text:
+            return f"the store cannot do now what the function asks for: {text}"
     return ""

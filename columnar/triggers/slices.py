@@ -121,14 +121,8 @@ class Call:
             self.begun_s = begun_s
             if taken.fill(self.effects, begun_s + SLICE_S):
                 what = "more"
-        except Later as later:
-            what, error = _put_off(later.seconds)
-        except FailedChanges as named:
-            what, error = self._named(named)
         except BaseException as raised:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
-            obstacle = obstacle_in(raised)
-            what, error = ("blocked", obstacle) if obstacle else ("failed", traceback.format_exc())
-            error = error[-ERROR_BYTES:]
+            what, error = self._ended_by(raised)
         self.is_going_on = what == "more"
         self.size_bytes = taken.size_bytes
         if error is not None:
@@ -137,14 +131,31 @@ class Call:
         cpu_us = int((thread_time() - computed_s) * 1e6)
         return [self.id, what, taken.effects, error, "", taken.checkpoint, used_us, cpu_us]
 
-    def _named(self, named: FailedChanges) -> tuple[str, str | list[Any]]:
-        if not self.is_batch:
-            return "failed", traceback.format_exc()[-ERROR_BYTES:]
+    def _ended_by(self, raised: BaseException) -> tuple[str, str | float | list[Any]]:
+        """The outcome, and what is said about it.  An exception's class is user code: its looks may raise, too."""
+        try:
+            if self.effects is not None:
+                _ended(self.effects)  # now, within the call's time: its clearing up may hang
+            if isinstance(raised, Later):
+                return _put_off(raised.seconds)
+            if isinstance(raised, FailedChanges) and self.is_batch:
+                return self._named(raised.failed)
+            obstacle = obstacle_in(raised)
+            return ("blocked", obstacle[-ERROR_BYTES:]) if obstacle else ("failed", _traceback_of(raised))
+        except BaseException as fault:  # noqa: BLE001 - as above
+            return "failed", _traceback_of(fault)
+
+    def _named(self, failed: Any) -> tuple[str, str | list[Any]]:
+        """A subclass of ``FailedChanges`` may have set anything."""
         count = len(self.argument)
-        wrong = [at for at in named.failed if at >= count]
-        if wrong:
-            return "failed", f"FailedChanges names the change at {wrong[0]} of a batch of {count}"
-        return "named", [[at, why[-ERROR_BYTES:]] for at, why in named.failed.items()]
+        if not isinstance(failed, Mapping) or not failed:
+            return "failed", f"FailedChanges names no change of the batch: {failed!r}"[:200]
+        for at, why in failed.items():
+            if type(at) is not int or not 0 <= at < count:
+                return "failed", f"FailedChanges names the change at {at!r} of a batch of {count}"[:200]
+            if type(why) is not str:
+                return "failed", f"FailedChanges says {why!r} of the change at {at}, which is no text"[:200]
+        return "named", [[at, why[-ERROR_BYTES:]] for at, why in failed.items()]
 
     def _table(self, name: bytes) -> Any:
         """A table of the connection that this slice may use."""
@@ -260,6 +271,14 @@ class _BatchSlice(_Slice):
         if isinstance(found, Effect):
             raise TypeError("a trigger with a batch returns pairs (change, effect), not an effect alone")
         return super().effects_of(found)
+
+
+def _traceback_of(raised: BaseException) -> str:
+    """With the exceptions that led to it, if all of them can be shown: their classes are user code."""
+    try:
+        return "".join(traceback.format_exception(raised))[-ERROR_BYTES:]
+    except BaseException as fault:  # noqa: BLE001 - as above
+        return f"no traceback can be made of what was raised: {type(fault).__name__} while it was looked at"
 
 
 def _put_off(seconds: Any) -> tuple[str, str | float]:

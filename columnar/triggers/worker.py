@@ -142,7 +142,8 @@ class Worker:
     def tell(self, *parts: Any) -> None:
         try:
             frame = pack(*parts)
-        except UnicodeEncodeError:  # text of user code may hold lone surrogates, as file names do; a frame cannot
+        except (TypeError, ValueError, OverflowError):
+            # Text of user code may hold lone surrogates, as file names do, and an effect what was put into it later.
             frame = pack(*_encodable(parts))
         with self._sending, contextlib.suppress(OSError):  # the store is gone: ``receive`` finds that out, too
             self._link.sendall(frame)
@@ -215,11 +216,23 @@ class Worker:
 
 
 def _encodable(part: Any) -> Any:
+    """The parts as a frame can hold them.  The store refuses an effect that became a text, and its change fails."""
     if isinstance(part, str):
         return part.encode(errors="replace").decode()
-    if isinstance(part, list | tuple) and not isinstance(part, Effect):
+    if isinstance(part, Effect):
+        return _effect_or_problem(part)
+    if isinstance(part, list | tuple):
         return [_encodable(one) for one in part]
     return part
+
+
+def _effect_or_problem(effect: Effect) -> Any:
+    try:
+        pack(*effect)
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = f"{type(effect).__name__} that was changed after it was made: {error}"[:200]
+        return problem.encode(errors="replace").decode()
+    return effect
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from columnar.errors import TriggerError
+from columnar.errors import DamagedData, TriggerError
 from columnar.model.mutation import Put, RowMutation
 from columnar.regions.change_record import ChangeRecord
 from columnar.triggers import burials, dead_letters, system_tables
@@ -257,3 +257,42 @@ async def test_a_row_that_was_shown_without_a_change_is_retried_as_it_is_now_alo
     with pytest.raises(TriggerError, match="1 dead letters of trigger t stand for a row that was shown as it was then"):
         await bench.keeper.retry("t", b"", as_it_was=True)
     assert await bench.keeper.retry("t", b"a") == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        (b"r", {b"letter": b"1"}),
+        (b"\xff\xfe", {b"letter": b"{}"}),
+        (b"t\x00" + b"0" * 20, {b"letter": b"{"}),
+        (b"t\x00" + b"1" * 20, {b"other": b"1"}),
+        (b"t\x00" + b"2" * 20, {b"letter": b'{"trigger": "t"}'}),
+    ],
+)
+def test_what_is_no_letter_hides_no_letter(row: bytes, cells: dict[bytes, bytes]) -> None:
+    """Clients may write into the table of letters."""
+
+    async def body(bench: Bench) -> None:
+        await bench.add("t", attempts=1)
+        await die(bench, b"a")
+        puts = tuple(Put(INFO, qualifier, value) for qualifier, value in cells.items())
+        await bench.keeper.system.write(DEAD_LETTERS_TABLE, RowMutation(row, puts))
+        for name in ("", "t"):
+            assert [one.row for one in await bench.keeper.dead_letters(name, 10)] == [b"a"]
+        assert [one.row for one in await bench.keeper.burials.shown("t", b"", 10)] == [b"a"]
+        await bench.keeper.burials.load()
+        assert await bench.keeper.retry("t", b"", as_it_was=True) == 1
+
+    on_bench()(body)()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("sequence", '"x"'), ("sequence", '"1-1"'), ("attempts", '"8"'), ("attempts", "true")]
+)
+def test_a_letter_whose_fields_are_none_is_damaged(field: str, value: str) -> None:
+    said = {"trigger": '"t"', "table": '"s"', "row": '"r"', "sequence": '"1-1-1"', "attempts": "8"}
+    said |= {"error": '""', "output": '""', "timestamp_ms": "5"}
+    for held in (said | {field: value}, said | {"more": "1"}, {one: said[one] for one in said if one != field}):
+        data = "{" + ", ".join(f'"{name}": {text}' for name, text in held.items()) + "}"
+        with pytest.raises(DamagedData, match="no dead letter"):
+            dead_letters.from_cell(data.encode())
