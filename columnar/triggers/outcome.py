@@ -6,15 +6,17 @@ Knows nothing of effects and of workers' ends: ``outcomes``.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 from columnar.errors import ColumnarError
 from columnar.flows.delivery_state import Delivery
 from columnar.limits import LONGEST_LATER_S
 from columnar.regions.change_record import ChangeRecord
 from columnar.triggers.consumer import Consumer
+from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.lane import Call
 
+_GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
 _log = logging.getLogger(__name__)
 
 
@@ -37,6 +39,22 @@ def change_of(consumer: Consumer, delivery: Delivery) -> ChangeRecord | None:
     except ColumnarError as error:
         _log.warning("a dead letter of %s lacks its change: %s", consumer.name, error.text)
         return None
+
+
+def letter_of(consumer: Consumer, delivery: Delivery, error: str, output: str, now_ms: int) -> DeadLetter:
+    """The letter of a change whose last attempt is used up."""
+    registration = consumer.registration
+    return DeadLetter(
+        registration.name,
+        registration.table,
+        delivery.row,
+        delivery.sequence.token,
+        delivery.attempt,
+        _GAVE + error if consumer.state.has_given(delivery.sequence) else error,
+        output,
+        now_ms,
+        change_of(consumer, delivery),
+    )
 
 
 def is_error(what: str, error: Any) -> bool:

@@ -6,7 +6,7 @@
     failed    an attempt is counted; after the last one the change becomes a dead letter
               of both, what was yielded up to the last checkpoint is written first
     blocked   what stands in its way is no fault of the change (``obstacles``), as where its effects cannot be written
-              for reasons of the store: as later, and the trigger says why (``blocks``)
+              for reasons of the store: as later, and the trigger says why (``blocks``); a batch is halved first
     named     of a batch: those named have failed, the others come again at once
     lost      the worker went while it ran, or had to be ended because of another call: it is delivered again
 
@@ -39,12 +39,11 @@ from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.lane import Call, Lane
-from columnar.triggers.outcome import Outcome, acquit, change_of, is_error, is_state, last, suspect
+from columnar.triggers.outcome import Outcome, acquit, is_error, is_state, last, letter_of, suspect
 
 _log = logging.getLogger(__name__)
 
 LOOP: Final = "the outcomes of triggers"
-_GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
 _DIED: Final = "the worker process went while it ran: "
 AWAY_S: Final = 5.0  # the longest pause until a change that met an obstacle is called anew
 _NOT_WRITTEN: Final = "its effects cannot be written: "
@@ -260,7 +259,7 @@ class Outcomes:
                 self._feeder.goes_on(call)
             why = _NOT_WRITTEN + error.wire_message
             if is_obstacle(error):
-                self._blocked(consumer, call.deliveries, why)
+                self._blocked(consumer, call.deliveries, why, of_some=True)
                 return
             self._failed(consumer, call.deliveries, why, outcome.output, is_last=isinstance(error, TooManyHops))
             return
@@ -269,7 +268,7 @@ class Outcomes:
             consumer.state.came_to(call.deliveries[0].sequence, state, part)
             consumer.dirty = True
         if what == "blocked":
-            self._blocked(consumer, call.deliveries, str(outcome.error))
+            self._blocked(consumer, call.deliveries, str(outcome.error), of_some=not call.is_cold)
             return
         if consumer.registration.name in self.blocks.blocked:
             self.blocks.worked(consumer.registration.name)
@@ -286,8 +285,15 @@ class Outcomes:
             acquit(consumer, call.deliveries)
             self._failed(consumer, call.deliveries, str(outcome.error), outcome.output)
 
-    def _blocked(self, consumer: Consumer, deliveries: list[Delivery], why: str) -> None:
-        """They come again, no attempt is counted, and the trigger shows why."""
+    def _blocked(self, consumer: Consumer, deliveries: list[Delivery], why: str, *, of_some: bool = False) -> None:
+        """They come again, no attempt is counted, and the trigger shows why.
+
+        ``of_some``: perhaps only some of a batch met the obstacle.  It is halved, so that the others end.
+        """
+        if of_some and len(deliveries) > 1:
+            acquit(consumer, deliveries)
+            self._halve(consumer, deliveries, why)
+            return
         name, now_s = consumer.registration.name, asyncio.get_running_loop().time()
         consumer.state.last_error = why
         self._lines.failed(name, deliveries[0].attempt, why, now_s)
@@ -409,6 +415,9 @@ class Outcomes:
         if len(deliveries) == 1:
             self._one_failed(consumer, deliveries[0], error, output, is_last=is_last)
             return
+        self._halve(consumer, deliveries, error)
+
+    def _halve(self, consumer: Consumer, deliveries: list[Delivery], error: str) -> None:
         name = consumer.registration.name
         _log.info(
             "trigger %s failed with %d changes: they come again in halves: %s", name, len(deliveries), last(error)
@@ -436,17 +445,7 @@ class Outcomes:
         now_s = asyncio.get_running_loop().time()
         self._lines.failed(registration.name, delivery.attempt, error, now_s)
         if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
-            letter = DeadLetter(
-                registration.name,
-                registration.table,
-                delivery.row,
-                delivery.sequence.token,
-                delivery.attempt,
-                _GAVE + error if consumer.state.has_given(delivery.sequence) else error,
-                output,
-                int(time.time() * 1000),
-                change_of(consumer, delivery),
-            )
+            letter = letter_of(consumer, delivery, error, output, int(time.time() * 1000))
             task = asyncio.ensure_future(self._give_up(consumer, delivery, letter))
             self._burials.add(task)
             task.add_done_callback(self._burials.discard)

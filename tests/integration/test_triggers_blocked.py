@@ -30,7 +30,18 @@ def by_client(change, client):
 
 
 def both(change):
-    yield Put("out" if change.row.startswith(b"out") else "other", change.row, {b"f:v": b"first"})
+    yield Put("out" if b"out" in change.row else "other", change.row, {b"f:v": b"first"})
+
+
+def both_of_batch(changes):
+    for change in changes:
+        yield from ((change, effect) for effect in both(change))
+
+
+def both_by_client(changes, client):
+    for change in changes:
+        table = "out" if b"out" in change.row else "other"
+        client.table(table).put(change.row, {b"f:v": b"first"}, timestamp=change.stamp)
 """
 ROWS = [b"r%02d" % n for n in range(20)]
 
@@ -188,6 +199,19 @@ def test_one_disabled_target_of_several_stops_no_changes_for_the_others(place: P
     for n in range(40):
         place.put(b"out%d" % n, b"other%d" % n)
     place.until(lambda: len(place.copied()) == 40)
+    assert place.status.dead_letters == 0
+    place.connection.admin.enable("other")
+    place.goes_on(40)
+    assert len(list(place.connection.table("other").scan())) == 40
+
+
+@pytest.mark.parametrize("function", ["both_of_batch", "both_by_client"])
+def test_one_disabled_target_of_a_batch_stops_no_changes_for_the_others(place: Place, function: str) -> None:
+    place.add(function, row=False, batch=10, within_ms=50)
+    place.connection.admin.disable("other")
+    for n in range(40):
+        place.put(b"%02d-other" % n, b"%02d-out" % n)
+    place.until(lambda: len(place.copied()) == 40 and place.status.lag_changes == 40)
     assert place.status.dead_letters == 0
     place.connection.admin.enable("other")
     place.goes_on(40)
