@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
-from columnar.errors import IllegalArgument
+from columnar.errors import IllegalArgument, TriggerError
 from columnar.model.flow_graph import Flow, Graph, Place, place_of
 from columnar.model.trigger_registration import Registration
 
@@ -52,4 +52,20 @@ def check_no_cycle(registration: Registration, graph: Graph) -> None:
         raise IllegalArgument(
             f"trigger {registration.name} would follow its own changes: {cycle}; --allow-cycle adds it nevertheless, "
             f"and ends each such chain after {HOPS} changes"
+        )
+
+
+def check_seen(registration: Registration, place: Place, flows: Iterable[Flow]) -> None:
+    """TriggerError with the path: an effect into the place, which nobody declared, leads back to the trigger.
+
+    ``flows``: asked for where that is possible.
+    """
+    declared = flow_of(registration, (place,))
+    if not declared.seen or registration.allow_cycle:
+        return
+    cycle = Graph(flows).cycle_through(Flow(KIND, registration.name, declared.reads, declared.seen))
+    if cycle is not None:
+        raise TriggerError(
+            f"trigger {registration.name} would run for its own changes: {cycle}; write elsewhere, or let it go round "
+            f"at most {HOPS} times: columnar trigger add ... --allow-cycle with its other settings as they are"
         )

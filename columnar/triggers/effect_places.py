@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from columnar.errors import TooManyHops, TriggerError
+from columnar.errors import TooManyHops
 from columnar.flows.effects import Write
-from columnar.model.flow_graph import Flow, Graph, Place
+from columnar.model.flow_graph import Flow, Place
 from columnar.model.mutation import Contribute
-from columnar.model.trigger_flow import HOPS, KIND, flow_of
+from columnar.model.trigger_flow import HOPS, check_seen
 from columnar.model.trigger_set import Triggers
 
 SEEN_PLACES: Final = 64
@@ -36,7 +36,7 @@ class EffectPlaces:
         self._sound: dict[str, set[_Target]] = {}  # looked at since registrations changed
 
     def seen(self, trigger: str) -> list[Place]:
-        return [_place(target) for target in self._seen.get(trigger, ())]
+        return [place_of(target) for target in self._seen.get(trigger, ())]
 
     def follow(self) -> None:
         """Registrations have changed (I1)."""
@@ -57,7 +57,7 @@ class EffectPlaces:
                 if (table, operation.family) not in sound:
                     self._look(trigger, (table, operation.family), sound)
                 if isinstance(operation, Contribute):
-                    for family in _families_beside(operation):
+                    for family in families_beside(operation):
                         if (table, family) not in sound:
                             self._look(trigger, (table, family), sound)
 
@@ -66,27 +66,18 @@ class EffectPlaces:
         seen = self._seen.setdefault(trigger, {})
         if held is None or (len(seen) >= SEEN_PLACES and target not in seen):  # I2
             return
-        registration = held.registration
-        place = _place(target)
-        declared = flow_of(registration, (place,))
-        if declared.seen and not registration.allow_cycle:
-            cycle = Graph(self._flows()).cycle_through(Flow(KIND, trigger, declared.reads, declared.seen))
-            if cycle is not None:
-                raise TriggerError(
-                    f"trigger {trigger} would run for its own changes: {cycle}; write elsewhere, or let it go round at "
-                    f"most {HOPS} times: columnar trigger add ... --allow-cycle with its other settings as they are"
-                )
+        check_seen(held.registration, place_of(target), self._flows())
         sound.add(target)
         seen[target] = None
 
 
-def _families_beside(operation: Contribute) -> Iterator[bytes]:
+def families_beside(operation: Contribute) -> Iterator[bytes]:
     """The families of its totals and its order."""
     yield from {family for family, _ in operation.totals}
     if operation.order_family:
         yield operation.order_family
 
 
-def _place(target: _Target) -> Place:
+def place_of(target: _Target) -> Place:
     table, family = target
     return Place(table.decode("utf-8", "replace"), family.decode("latin-1"))

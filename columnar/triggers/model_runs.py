@@ -19,16 +19,27 @@ from columnar.flows.effects import writes_of
 from columnar.flows.giving import Giver, Giving
 from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
 from columnar.model.key_parts import joined
+from columnar.model.mutation import Contribute
+from columnar.model.trigger_flow import check_seen
 from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
+from columnar.triggers.effect_places import families_beside, place_of
 from columnar.triggers.held_gifts import HELD, held, held_pairs
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
-from columnar.triggers.slices import Function, effects_of, pairs_of
+from columnar.triggers.slices import Function, check_put_off, effects_of, pairs_of
 
 START_MS = 1_800_000_000_000
 _ATTEMPTS = 20  # of one change; each may die
+_PUT_OFFS = 100  # of one change, in a row
+
+
+class PutOffForEver(Exception):
+    """The function puts a change off whenever it runs."""
+
+    def __init__(self, row: bytes) -> None:
+        super().__init__(f"it put row {printable(row)} off {_PUT_OFFS} times in a row")
 
 
 class Died(BaseException):
@@ -41,6 +52,13 @@ class _Pending:
     progress: bytes = b""
     part: int = 0  # of what the change gives, that the next run begins with
     attempt: int = 1
+    put_offs: int = 0  # in a row
+
+    def was_put_off(self, by: BaseException) -> None:
+        """PutOffForEver."""
+        self.put_offs = self.put_offs + 1 if isinstance(by, Later) else 0
+        if self.put_offs >= _PUT_OFFS:
+            raise PutOffForEver(self.change.row) from by
 
 
 class Run:
@@ -160,7 +178,8 @@ class Run:
             call = BatchCall(self, tuple(changes), cut if attempts <= _ATTEMPTS else None)
             try:
                 call.run(self._function.call, wants_client=self._function.wants_client)
-            except (Died, Later):
+            except (Died, Later) as ended:
+                taken[0].was_put_off(ended)
                 self._ghosts.append(call.lost)
                 return
             self._ghosts.append(call.stamped)
@@ -182,7 +201,8 @@ class Run:
         pending.attempt += 1
         try:
             call.run(self._function.call, wants_client=self._function.wants_client)
-        except (Died, Later):
+        except (Died, Later) as ended:
+            pending.was_put_off(ended)
             pending.progress, pending.part = call.progress, call.part
             self._ghosts.append(call.lost)
             return
@@ -213,6 +233,7 @@ class Call:
     def __init__(self, run: Run, change: Change, cut: int | None, part: int) -> None:
         self._run, self._change, self._left = run, change, cut
         self.progress, self.part = change.progress, part
+        self._giver = Giver(run.asked.name)
         self.stamped: list[Write] = []  # by effects, which the store may write again
         self.lost: list[Write] = []  # those after the death
 
@@ -221,10 +242,11 @@ class Call:
         client = ModelClient(self._run.derived, self._write_by_client, self._read)
         try:
             found = function(self._change, client) if wants_client else function(self._change)
-            for effect in held(yielded(found, self._change, is_batch=False), self.part):
+            for effect in held(yielded(found, self._change, self._run.asked, is_batch=False), self.part):
                 if effect is not HELD:
                     self._take(effect)
-        except Later:
+        except Later as later:
+            check_put_off(later)
             self.lost += self.stamped
             raise
         if self._left is not None and self._left < 0:
@@ -238,7 +260,9 @@ class Call:
             if self._left is None or self._left >= 0:
                 _, self.progress, self.part = effect
             return
-        self._run.tallies |= effect[0] == TALLY
+        if effect[0] in (CONTRIBUTE, TALLY):
+            self._run.tallies |= effect[0] == TALLY
+            Giving(self._giver, change.row, _sequence_of(change)).add(list(effect), [])
         for write in _writes_of(effect, change, self._run.asked.name):
             self.stamped.append(write)
             self._write(write)
@@ -279,23 +303,36 @@ class BatchCall(Call):
             found = function(self._changes, client) if wants_client else function(self._changes)
             for pair in held_pairs(pairs_of(found, self._changes), self._changes):
                 if pair is not HELD and type(pair) is tuple:
+                    _check_written(pair[1], pair[0], self._run.asked)
                     self._take_of(pair[1], pair[0])
-        except Later:
+        except Later as later:
+            check_put_off(later)
             self.lost += self.stamped
             raise
         if self._left is not None and self._left < 0:
             raise Died
 
 
-def yielded(found: Any, change: Change, *, is_batch: bool) -> Iterator[Effect]:
-    """The effects that a function returned for the change.
+def yielded(found: Any, change: Change, asked: Registration | None, *, is_batch: bool) -> Iterator[Effect]:
+    """The effects that a function returned for the change.  ``asked``: None where nobody declared any.
 
-    TypeError, IllegalArgument, RequestTooBig: one that a worker does not take, or a store does not write.
+    TypeError, ValueError, IllegalArgument, RequestTooBig, TriggerError: one that a worker does not take, or a store
+    does not write.
     """
     for effect in effects_of(found, (change,) if is_batch else None):
-        if effect[0] not in (CHECKPOINT, BARRIER):
-            writes_of([list(effect)], 0, giving=lambda: Giving(Giver("t"), change.row, (1, 1, 1)))
+        _check_written(effect, change, asked)
         yield effect
+
+
+def _check_written(effect: Effect, change: Change, asked: Registration | None) -> None:
+    """As ``yielded``, of one effect."""
+    if effect[0] in (CHECKPOINT, BARRIER):
+        return
+    for table, mutation in writes_of([list(effect)], 0, giving=lambda: Giving(Giver("t"), change.row, (1, 1, 1))):
+        for operation in mutation.operations if asked is not None else ():
+            beside = families_beside(operation) if isinstance(operation, Contribute) else ()
+            for family in (operation.family, *beside):
+                check_seen(asked, place_of((table, family)), ())
 
 
 def _writes_of(effect: Effect, change: Change, name: str) -> Iterator[Write]:
@@ -306,13 +343,18 @@ def _writes_of(effect: Effect, change: Change, name: str) -> Iterator[Write]:
     elif effect[0] in (CONTRIBUTE, TALLY):
         _, table, row, amounts, members, source, *_, part = effect
         source = joined((name.encode(), change.row)) if source is None else source
-        sequence = (*map(int, change.sequence.split("-")), part)
+        sequence = (*_sequence_of(change), part)
         yield Write(
             table, row, None, amounts=amounts, source=joined((members, source)), sequence=sequence,
             relative=effect[0] == TALLY,
         )  # fmt: skip
     elif effect[0] != BARRIER:
         raise TypeError(f"a trigger yields effects, as Put and Tally, not {effect!r}"[:200])
+
+
+def _sequence_of(change: Change) -> tuple[int, int, int]:
+    origin, epoch, n = map(int, change.sequence.split("-"))
+    return origin, epoch, n
 
 
 def _touched(step: ChangedCell) -> tuple[bytes, bytes | None]:

@@ -165,6 +165,12 @@ class ModelTable:
         self._client.write(Write(self.name, row, None, amounts={column: value}))
         return _number(self.row(row).get(column))
 
+    def counter_dec(self, row: bytes, column: bytes, value: int = 1) -> int:
+        return self.counter_inc(row, column, -value)
+
+    def counter_get(self, row: bytes, column: bytes) -> int:
+        return _number(self.row(row).get(column))
+
     def batch(
         self,
         timestamp: int | None = None,

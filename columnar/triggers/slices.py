@@ -306,18 +306,28 @@ def _bounded(effect: Effect) -> int:
 def effects_of(found: Any, batch: tuple[Change, ...] | None = None) -> Iterator[Effect]:
     """The effects that a function returned, each as a worker takes it; ``batch``: what it was called with, if with one.
 
-    TypeError: one is none, or names no change of the batch.
+    TypeError: one is none, or names no change of the batch.  ValueError: it is too large.
     """
     taken = _Slice() if batch is None else _BatchSlice(batch)
-    return map(taken.effect_in, taken.effects_of(found))
+    for one in taken.effects_of(found):
+        effect = taken.effect_in(one)
+        _bounded(effect)
+        yield effect
 
 
 def pairs_of(found: Any, batch: tuple[Change, ...]) -> Iterator[Any]:
-    """The pairs that a function with a batch returned, and its barriers, each as a worker takes it.  TypeError."""
+    """As ``effects_of``: the pairs that a function with a batch returned, and its barriers."""
     taken = _BatchSlice(batch)
     for pair in taken.effects_of(found):
-        taken.effect_in(pair)
+        _bounded(taken.effect_in(pair))
         yield pair
+
+
+def check_put_off(later: Later) -> None:
+    """ValueError: a worker takes it for a failure."""
+    what, error = _put_off(later.seconds)
+    if what != "later":
+        raise ValueError(error)
 
 
 def _ended(yielded: Iterator[Any]) -> Iterator[Any]:

@@ -31,7 +31,7 @@ from columnar.triggers.slices import function_of
 
 __all__ = ["assert_converges", "effects_of"]
 
-ROWS: Final = (b"a", b"b", b"c")
+ROWS: Final = (b"a", b"b", b"ab")  # a key that is cut is another's
 FIRST_SEED: Final = 20261124
 _SHOWN_CELLS: Final = 6
 _STAMP_SEEDS: Final = 20  # a function that converges is looked at for unstamped writes in so many histories
@@ -57,8 +57,10 @@ def effects_of(
     """
     mark = _mark_of(function)
     images = {"before": dict(before or {}), "after": dict(after or {})}
+    asked_for = None
     if mark is not None:
-        scope = _with_families(mark, [*images["before"], *images["after"]]).scope()
+        asked_for = _with_families(mark, [*images["before"], *images["after"]])
+        scope = asked_for.scope()
         images = {name: {c: v for c, v in held.items() if scope.pictures(c)} for name, held in images.items()}
         if not scope.holds(images["after"]):
             return []
@@ -79,7 +81,7 @@ def effects_of(
     is_batch = mark is not None and mark.registration.batch > 0
     asked: Any = (change,) if is_batch else change
     found = function(asked, client) if function_of(function).wants_client else function(asked)
-    return list(yielded(found, change, is_batch=is_batch))
+    return list(yielded(found, change, asked_for, is_batch=is_batch))
 
 
 def assert_converges(
@@ -138,7 +140,7 @@ def _problem(
             wanted = Run(asked, function_of(function), looked).play(history, is_kind=True).shown()
         else:
             wanted = run.recomputed()
-    except Exception as error:  # noqa: BLE001 - the author's code: whatever it raises is what is wrong
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the author's code: whatever it raises is what is wrong
         return f"it raises {type(error).__name__}: {error}"
     return _difference(run.shown(), wanted)
 
