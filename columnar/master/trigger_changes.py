@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, shown
 from columnar.master.catalogue import Catalogue
 from columnar.model import region_messages as messages
-from columnar.model.flow_graph import Flow, Graph
+from columnar.model.flow_graph import Flow, Graph, place_of
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
 from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
@@ -161,16 +161,20 @@ class TriggerChanges:
             raise TableNotEnabled(name)
         if entry.schema.is_system:
             raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
-        for family in registration.family_bytes:
+        scope = registration.scope()
+        for family in sorted(registration.family_bytes | scope.images.keys()):
             entry.schema.family(family)
         if not registration.allow_expiry:
             self._check_lasting(registration, entry.schema)
-        whole = [family for family, columns in registration.scope().images.items() if columns is None]
+        whole = [family for family, columns in scope.images.items() if columns is None]
         check_bounded(entry.schema, whole, f"trigger {registration.name}")
 
         for look, looked, _ in registration.look:
             if looked not in self._catalogue.tables:
                 raise IllegalArgument(f"look '{look}': there is no table {looked}; create it first")
+        for place in map(place_of, registration.writes):
+            if place.family and place.table in self._catalogue.tables:
+                self._catalogue.tables[place.table].schema.family(place.family.encode())
 
     def _check_lasting(self, registration: Registration, table: Table) -> None:
         """IllegalArgument: cells of the trigger's families expire without a change that it could follow."""

@@ -141,8 +141,9 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
     start_ms_of(registration.from_where)
     if not registration.families:
         raise IllegalArgument("name at least one column family that the trigger is for")
-    if registration.timeout_ms <= 0 or registration.attempts <= 0:
-        raise IllegalArgument("timeout and attempts of a trigger are positive")
+    for what, number in (("timeout (ms)", registration.timeout_ms), ("attempts", registration.attempts)):
+        if number <= 0:
+            raise IllegalArgument(f"{what} of a trigger is positive, not {number}")
     if not 1 <= registration.side_by_side <= MOST_SIDE_BY_SIDE:
         times = registration.side_by_side
         raise IllegalArgument(f"a trigger runs 1 to {MOST_SIDE_BY_SIDE} times side by side, not {times}")

@@ -32,7 +32,10 @@ KEY_PARTS: Final = 8
 SPREAD: Final = 256
 AMOUNTS: Final = 100  # of one source
 INCLUDED: Final = 100
+CONDITIONS: Final = 100
 _TOTAL_NAME: Final = re.compile(r"[A-Za-z_][\w-]{0,99}", re.ASCII)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SLICE: Final = re.compile(r"row\[(-?\d{0,9}):(-?\d{0,9})\]", re.ASCII)
 _GENERATION: Final = re.compile(r".*\.\d+")
 
 
@@ -120,12 +123,28 @@ def _checked_source(view: str, source: Source) -> Source:
         raise IllegalArgument(f"view {view}: {both[0]} is a sum and an average; give one of them another name")
     if len(source.sums) + len(source.averages) > AMOUNTS or len(source.include) > INCLUDED:
         raise IllegalArgument(f"view {view}: at most {AMOUNTS} sums and averages and {INCLUDED} included columns")
+    if len(source.where) > CONDITIONS:
+        raise IllegalArgument(f"view {view}: where has at most {CONDITIONS} conditions, not {len(source.where)}")
+    for part in source.key:
+        if _always_empty(part):
+            raise IllegalArgument(f"view {view}: key '{part}' is empty for every row; a slice ends behind its start")
     twice = sorted({column for column in source.include if source.include.count(column) > 1})
     if twice:
         raise IllegalArgument(f"view {view}: {twice[0]} is included twice")
     for family in source.families:
         checked_family_name(bytes_of(family))
     return replace(source, table=table, families=tuple(family.removesuffix(":") for family in source.families))
+
+
+def _always_empty(key: str) -> bool:
+    """It is a slice of the row key without a byte, whatever the row is."""
+    found = _SLICE.fullmatch(key.strip())
+    if found is None:
+        return False
+    start, stop = found.groups()
+    if not stop.strip("-0"):
+        return bool(stop)
+    return bool(start) and start.startswith("-") == stop.startswith("-") and int(start) >= int(stop)
 
 
 def _check_total_name(view: str, name: str) -> None:
@@ -190,11 +209,9 @@ def from_json(data: bytes) -> View:
         if version != VERSION:
             raise DamagedData(f"view of version {version}; this program knows {VERSION}: upgrade")
         name, sources = _text(held, "name", ""), held.get("sources")
-        if not isinstance(sources, list):
-            raise ValueError("sources is a list of one source or two")
-        strange = set(held) - {"version", "name", "sources", "spread"}
-        if strange or len(sources) not in (1, 2):
-            raise DamagedData(f"view {name} was changed by a newer version: upgrade")
+        if not isinstance(sources, list) or len(sources) not in (1, 2):
+            raise ValueError(f"sources is a list of one source or two, not {_shown(sources)}")
+        _check_known(held, {"version", "name", "sources", "spread"}, f"view {name}")
         read = [_source_from_json(one, f"sources[{at}]") for at, one in enumerate(sources)]
         return View(name, read[0], read[1] if len(read) > 1 else None, _number(held, "spread", ""))
     except (ValueError, RecursionError) as error:
@@ -206,8 +223,7 @@ def _source_from_json(held: Any, place: str) -> Source:
     if not isinstance(held, dict):
         raise ValueError(f"{place} is an object with the fields of a source")
     known = {one.name for one in fields(Source)}
-    if set(held) - known:
-        raise DamagedData(f"a view's source was changed by a newer version ({sorted(set(held) - known)}): upgrade")
+    _check_known(held, known, place)
     within = place + "."
     plain: dict[str, Any] = {"table": _text(held, "table", within), "key": _texts(held, "key", within)}
     for name in sorted(set(held) - set(plain)):
@@ -217,9 +233,17 @@ def _source_from_json(held: Any, place: str) -> Source:
             plain[name] = _pairs(held, name, within)
         elif name == "key_parts":
             plain[name] = _number(held, name, within)
+            if plain[name] < 0:
+                raise ValueError(f"{within}{name} is 0 or more, not {_shown(plain[name])}")
         else:
             plain[name] = _text(held, name, within)
     return Source(**plain)
+
+
+def _check_known(held: Mapping[str, Any], known: set[str], of: str) -> None:
+    strange = ", ".join(sorted(set(held) - known))
+    if strange:
+        raise DamagedData(f"{of} has what is no field of this version ({strange[:60]!r}): correct it, or upgrade")
 
 
 def _text(held: Mapping[str, Any], name: str, within: str) -> str:
@@ -242,7 +266,10 @@ def _pairs(held: Mapping[str, Any], name: str, within: str) -> dict[str, str]:
     is_list = isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
     if not is_list or not all(_is_text(text) for pair in value or () for text in pair):
         raise ValueError(f"{within}{name} is a list of pairs of texts, [[name, number], ...], not {_shown(value)}")
-    return dict(value or ())
+    found = dict(value or ())
+    if len(found) < len(value or ()):
+        raise ValueError(f"{within}{name} has a name twice: {_shown(value)}")
+    return found
 
 
 def _number(held: Mapping[str, Any], name: str, within: str) -> int:
@@ -253,8 +280,8 @@ def _number(held: Mapping[str, Any], name: str, within: str) -> int:
 
 
 def _is_text(value: Any) -> bool:
-    """UnicodeEncodeError is a ValueError: half a surrogate pair is no character."""
-    return isinstance(value, str) and bool(value.encode() or True)
+    """Half a surrogate pair is no character."""
+    return isinstance(value, str) and not _SURROGATE.search(value)
 
 
 def _shown(value: Any) -> str:

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from columnar.errors import HostError, OutcomeUnknown, RegionElsewhere, TriggerError
+from columnar.errors import HostError, NoSuchColumnFamily, OutcomeUnknown, RegionElsewhere, TriggerError
 from columnar.master.catalogue import Catalogue
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
@@ -278,3 +279,18 @@ async def test_processes_of_labels_are_bounded(bench: Bench) -> None:
         await bench.triggers.add(Registration("more", "t", "m:f", ("f",), process="another"))
     await bench.triggers.remove("t3")
     await bench.add("more", process="another")
+
+
+@pytest.mark.parametrize(
+    "change", [{"where": ("z:a exists",)}, {"look": (("a", "t", "z:a"),)}, {"writes": ("t/z",)}, {"families": ("z",)}]
+)
+def test_a_trigger_that_names_a_family_that_is_missing_is_refused(change: dict[str, Any]) -> None:
+    """Its condition would hold for no row, for ever and in silence."""
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        with pytest.raises(NoSuchColumnFamily, match="z does not exist in table t"):
+            await bench.triggers.add(replace(T, **change))
+        assert stored(bench) == {}
+
+    run()

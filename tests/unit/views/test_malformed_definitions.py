@@ -61,11 +61,29 @@ def test_a_field_of_another_kind_is_named(field: str) -> None:
         ({"sources": [{**SOURCE, "sums": {"n": "f:n"}}]}, r"sources\[0\]\.sums is a list of pairs"),
         ({"sources": [{**SOURCE, "where": [5]}]}, r"sources\[0\]\.where is a list of texts"),
         ({"sources": [JOIN, {"table": "u"}]}, r"sources\[1\]\.key is a list of texts, not left out"),
+        ({"sources": []}, r"sources is a list of one source or two, not \[\]"),
+        ({"sources": [JOIN] * 3}, "sources is a list of one source or two"),
+        ({"spred": 2}, "view v has what is no field of this version \\('spred'\\)"),
+        ({"sources": [{**SOURCE, "wher": []}]}, r"sources\[0\] has what is no field of this version \('wher'\)"),
+        ({"name": "\ud800"}, "name is a text, not '"),
+        ({"sources": [{**SOURCE, "sums": [["n", "f:n"], ["n", "f:m"]]}]}, r"sources\[0\]\.sums has a name twice"),
+        ({"sources": [{**SOURCE, "averages": [["m", "f:n"]] * 2}]}, r"sources\[0\]\.averages has a name twice"),
+        ({"sources": [{**SOURCE, "key_parts": -1}]}, r"sources\[0\]\.key_parts is 0 or more, not -1"),
+        ({"sources": [{**SOURCE, "where": ["f:a exists"] * 101}]}, "where has at most 100 conditions, not 101"),
+        ({"sources": [{**SOURCE, "key": ["row[0:0]"]}]}, r"key 'row\[0:0\]' is empty for every row"),
+        ({"sources": [{**SOURCE, "key": ["row[5:2]"]}]}, r"key 'row\[5:2\]' is empty for every row"),
+        ({"sources": [{**SOURCE, "key": ["row[-2:-4]"]}]}, r"key 'row\[-2:-4\]' is empty for every row"),
+        ({"sources": [{**SOURCE, "key": ["row[-4:0]"]}]}, r"key 'row\[-4:0\]' is empty for every row"),
     ],
 )
 def test_the_message_names_the_field(change: dict[str, Any], message: str) -> None:
     with pytest.raises(IllegalArgument, match=message):
         declared(json.dumps({**GOOD, **change}).encode(), ViewSet(), TABLES, Graph([]))
+
+
+@pytest.mark.parametrize("key", ["row[0:1]", "row[:3]", "row[2:]", "row[-4:]", "row[:-1]", "row[-4:2]", "row[3:-1]"])
+def test_a_slice_that_some_row_has_is_a_key(key: str) -> None:
+    declared(json.dumps({**GOOD, "sources": [{**SOURCE, "key": [key]}]}).encode(), ViewSet(), TABLES, Graph([]))
 
 
 def test_bytes_that_are_no_definition() -> None:
