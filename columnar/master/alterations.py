@@ -66,11 +66,11 @@ class Alterations:
     def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
         expiring = expiry_changes(before, after)
         for watcher in self._triggers.watchers(before.name):
-            trigger, families = watcher.name, frozenset(watcher.registration.families)
+            trigger, families = watcher.name, watcher.registration.families_read
             gone = sorted(families & change.drop)
             if gone:
                 raise NotAllowed(
-                    f"family {gone[0]} of {before.name} is not dropped: trigger {trigger} is for it; "
+                    f"family {gone[0]} of {before.name} is not dropped: trigger {trigger} reads it; "
                     f"remove it first (columnar trigger remove {trigger})"
                 )
             unheard = sorted(families & set(expiring))

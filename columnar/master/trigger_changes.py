@@ -161,12 +161,11 @@ class TriggerChanges:
             raise TableNotEnabled(name)
         if entry.schema.is_system:
             raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
-        scope = registration.scope()
-        for family in sorted(registration.family_bytes | scope.images.keys()):
-            entry.schema.family(family)
+        for read in sorted(registration.families_read):
+            entry.schema.family(read.encode("latin-1"))
         if not registration.allow_expiry:
             self._check_lasting(registration, entry.schema)
-        whole = [family for family, columns in scope.images.items() if columns is None]
+        whole = [family for family, columns in registration.scope().images.items() if columns is None]
         check_bounded(entry.schema, whole, f"trigger {registration.name}")
 
         for look, looked, _ in registration.look:
@@ -177,9 +176,9 @@ class TriggerChanges:
                 self._catalogue.tables[place.table].schema.family(place.family.encode())
 
     def _check_lasting(self, registration: Registration, table: Table) -> None:
-        """IllegalArgument: cells of the trigger's families expire without a change that it could follow."""
-        for name in sorted(registration.family_bytes):
-            family = table.family(name)
+        """IllegalArgument: cells that the trigger reads expire without a change that it could follow."""
+        for name in sorted(registration.families_read):
+            family = table.family(name.encode("latin-1"))
             if family.ttl_s is not None:
                 raise IllegalArgument(
                     f"trigger {registration.name}: cells of {table.name}, family {family.name}, expire after "

@@ -72,6 +72,11 @@ class Registration:
     def family_bytes(self) -> frozenset[bytes]:
         return frozenset(family.encode("latin-1") for family in self.families)
 
+    @property
+    def families_read(self) -> frozenset[str]:
+        """Those whose changes count, and those of its conditions, its looks and its images."""
+        return frozenset([*self.families, *(family.decode("latin-1") for family in self.scope().images)])
+
     def scope(self) -> Scope:
         """The changes that count, and their images.  IllegalArgument: a text of it cannot be read."""
         from columnar.model.trigger_scope import scope_of  # a server without triggers needs none of it

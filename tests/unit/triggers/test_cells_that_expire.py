@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from columnar.master.alterations import Alterations
 from columnar.master.schema_changes import SchemaChanges
 from columnar.model.alteration import TableChange
 from columnar.model.mutation import Put
+from columnar.model.schema import Family
 from columnar.storage.region_folders import RegionFolders
 from tests.unit.triggers.test_feeder import Bench, on_bench
 from tests.unit.triggers.test_synced_triggers import KEPT, registrations, sync
@@ -20,10 +21,13 @@ BRIEF = Put(b"f", b"a", b"1", None, 60_000)
 OTHER = Put(b"f", b"b", b"1", None, 60_000)
 
 
-async def expires(bench: Bench) -> None:
-    """The table's family has a TTL from now on."""
+async def expires(bench: Bench, family: str = "f") -> None:
+    """The family of the table has a TTL from now on."""
+    await alter(bench, TableChange(change={family: {"TTL": "2"}}))
+
+
+async def alter(bench: Bench, change: TableChange) -> None:
     changes = SchemaChanges(bench.catalogue, bench.owner, cast(RegionFolders, None), bench.triggers)
-    change = TableChange(change={"f": {"TTL": "2"}})
     await Alterations(bench.catalogue, bench.owner, changes).alter(b"t", change)
 
 
@@ -71,3 +75,27 @@ async def test_a_family_gets_a_ttl_later_only_if_its_trigger_allows_that(bench: 
     await expires(bench)
     with pytest.raises(IllegalArgument, match="expire after 2 s"):
         await bench.triggers.add(bench.registration("t"))
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [{"where": ("g:w exists",)}, {"look": (("a", "t", "g:w"),)}],
+)
+def test_families_of_conditions_and_looks_are_read_too(reads: dict[str, Any]) -> None:
+    """A cell of theirs that vanishes changes what was derived, or which rows meet the condition."""
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await alter(bench, TableChange(add=(Family("g"),)))
+        settings: dict[str, Any] = {"columns": ("f:a",), "images": True, "row": False, **reads}
+        await bench.add("t", **settings)
+        with pytest.raises(NotAllowed, match=r"family g of t stay: .* without trigger t hearing of it"):
+            await expires(bench, "g")
+        with pytest.raises(NotAllowed, match="family g of t is not dropped: trigger t reads it"):
+            await alter(bench, TableChange(drop=frozenset({"g"})))
+        await bench.triggers.add(bench.registration("t", allow_expiry=True, **settings))
+        await expires(bench, "g")
+        with pytest.raises(IllegalArgument, match="family g, expire after 2 s"):
+            await bench.add("other", **settings)
+
+    run()
