@@ -3,14 +3,11 @@
 The shell around ``delivery_state`` and ``fair_share``: events come from consumers (``flows.hub``), from the workers
 (``lane``, ``outcomes``) and from timers, and the states say what to do.  Owned by the loop.
 
-Fairness: ``flows.fair_share`` says which trigger is next, and which of its consumers (regions); of their rows one is.
-Triggers with a process label have a pool of their own (``pool``), the others share one.  A call over its timeout ends
-the worker process: that change has failed, the others in the worker are delivered again without blame.  A worker that
-dies by itself makes suspects of the calls it had: they go on in the ward (see ``lane``).
+Fairness: ``flows.fair_share`` says which trigger is next, and which of its consumers (regions).  Triggers with a label
+have a pool of their own (``pool``).  A call over its timeout ends the worker: that change has failed, the others there
+are delivered again without blame.  Calls of a worker that dies by itself go on in the ward (``lane``).
 
-An exception that nobody expected is the end of the call that met it, whose changes have failed by that, or has the
-consumer that met it looked at again after AGAIN_S: other consumers, triggers and pools go on.
-
+An exception that nobody expected ends the call that met it, or has its consumer looked at again after AGAIN_S.
 While requests come, changes are sent in the governor's steps, and what comes back from workers lengthens its pauses:
 the backlog of a trigger leaves the loop to requests.  Without requests changes are sent at once.
 """
@@ -39,6 +36,7 @@ from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.frames import HOPS
 from columnar.triggers.lane import Call, Lane, MakeLink
+from columnar.triggers.module_trials import ModuleTrials
 from columnar.triggers.outcomes import Outcomes
 from columnar.triggers.pool import Pool
 from columnar.triggers.rereads import Rereads
@@ -54,7 +52,8 @@ class Feeder:
         """``bury`` writes a dead letter and returns when it is on disk."""
         self._followers = followers
         self.upkeep = upkeep
-        self.outcomes = Outcomes(self, bury)
+        self.trials = ModuleTrials(lambda: self.consumers_of(""), self._go_on_if_there)
+        self.outcomes = Outcomes(self, bury, self.trials)
         self.common = Pool(self, "", self.deliver)
         self._pools = {"": self.common}  # by label
         self._make_link: MakeLink | None = None
@@ -76,6 +75,7 @@ class Feeder:
         self._steps = GovernedStep(governor, LOOP, lambda: self._deliver_until(perf_counter() + STEP_S))
         self.outcomes.write_by(applier)
         self._make_link = make_link
+        self.trials.attach(make_link)
         for pool in self._pools.values():
             pool.attach(make_link)
         self.deliver()
@@ -139,7 +139,7 @@ class Feeder:
     def _rests(self, consumer: Consumer) -> bool:
         if consumer.registration.name in self._paused or consumer in self._unreadable:
             return True
-        return self._followers.is_held(consumer.region.info.region_id)
+        return consumer.registration.module in self.trials or self._followers.is_held(consumer.region.info.region_id)
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
@@ -492,6 +492,7 @@ class Feeder:
         for lane in self.lanes():
             lane.take_all()
         self._unreadable.close()
+        await self.trials.close()
         for _, timer in self._wakes.values():
             timer.cancel()
         for pool in self._pools.values():

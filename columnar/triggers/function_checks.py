@@ -10,61 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from columnar.triggers.feeder import Feeder
-from columnar.triggers.lane import Lane, Link, MakeLink
+from columnar.triggers.lane import Lane, MakeLink
+from columnar.triggers.source_trial import CHECK_TIMEOUT_S, NO_START, SLOW, SourceTrial
 
-CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
 CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
-_SLOW: Final = f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"
-_NO_START: Final = "the trigger worker does not start; the store's log says why"
-
-
-class SourceTrial:
-    """A worker that imports functions and runs none: ``Listener`` of its link."""
-
-    def __init__(self, make_link: MakeLink) -> None:
-        self._ready = asyncio.get_running_loop().create_future()
-        self._answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._link: Link = make_link(self)
-
-    async def problem_with(self, functions: Iterable[str]) -> str | None:
-        """Import them as their source is on disk: what is wrong with the first that cannot be used, or None."""
-        loop, link = asyncio.get_running_loop(), self._link
-        try:
-            if not link.is_up:
-                link.want()
-                await asyncio.wait_for(self._ready, CHECK_TIMEOUT_S)
-            for number, function in enumerate(functions):
-                self._answer = loop.create_future()
-                link.send("check", number, function)
-                problem = await asyncio.wait_for(self._answer, CHECK_TIMEOUT_S)
-                if problem is not None:
-                    return f"{function} cannot be used: {problem}"
-            return None
-        except TimeoutError:
-            return _SLOW if self._ready.done() or link.is_up else _NO_START
-        finally:
-            link.kill()
-            await link.close()
-
-    # --- worker_link.Listener ----------------------------------------------------------------------
-
-    def answered(self, frame: list[Any]) -> None:
-        match frame:
-            case ["checked", int(), problem] if problem is None or isinstance(problem, str):
-                if not self._answer.done():
-                    self._answer.set_result(problem)
-            case _:
-                raise ValueError(f"no answer to a check: {str(frame)[:60]}")
-
-    def worker_ready(self) -> None:
-        self._ready.set_result(None)
-
-    def worker_gone(self, how: str) -> None:
-        if not self._answer.done():
-            self._answer.set_result(f"the process that imported it {how}")
 
 
 class FunctionChecks:
@@ -102,12 +54,13 @@ class FunctionChecks:
         deadline = loop.time() + CHECK_TIMEOUT_S
         while not lane.wanted():
             if loop.time() > deadline:
-                return _NO_START
+                return NO_START
             await asyncio.sleep(0.01)
         return await self._answer(lane, "check", function)
 
     async def reload(self) -> None:
         """Every worker takes up changed source; one that ends meanwhile, or has to be ended, begins with it."""
+        self._feeder.trials.proven()
         lanes = [lane for lane in self._feeder.lanes() if lane.link is not None and lane.link.is_up]
         for lane in lanes:
             lane.reloads()
@@ -126,7 +79,7 @@ class FunctionChecks:
         except TimeoutError:
             # An import that does not end would hold its thread for ever; and the worker has heard nothing of a reload.
             lane.link.kill()
-            return _SLOW
+            return SLOW
         finally:
             self._waiting.pop(number, None)
 

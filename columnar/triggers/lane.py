@@ -6,7 +6,7 @@ which call was the cause.  So these calls, and no others, run again one at a tim
 
 A call's time runs from when the worker says that it began, which it says of each call that takes longer than a moment;
 where a module may have to be imported first, and in the ward, it runs from when the call was sent.  A worker that says
-nothing for longer than any of its calls may take holds its own threads up (code that keeps the interpreter's lock): it
+nothing for longer than any of its calls may run holds its own threads up (code that keeps the interpreter's lock): it
 is ended, and its calls are suspects.  The clock of its silence starts when it last said something, or when it got
 something to do; what is sent to a silent worker neither stops that clock nor counts among the calls that may take long.
 
@@ -91,9 +91,12 @@ class Call:
         return Giving(self.gives, self.deliveries[at].row, self.deliveries[at].sequence)
 
     @property
+    def timeout_s(self) -> float:
+        return self.consumer.registration.timeout_ms / 1000
+
+    @property
     def limit_s(self) -> float:
-        timeout_s = self.consumer.registration.timeout_ms / 1000
-        return max(IMPORT_S, timeout_s) if self.is_cold else timeout_s
+        return max(IMPORT_S, self.timeout_s) if self.is_cold else self.timeout_s
 
     def end(self) -> None:
         if self.timer is not None:
@@ -167,9 +170,9 @@ class Lane:
         first, is_batch = call.deliveries[0], registration.batch > 0
         progress = [first.progress, first.part] if first.progress else None
         parts = [call.number, registration.name, function, registration.side_by_side, changes, progress, is_batch]
+        self._works(call)
         self._outgoing.append(parts)
         call.is_sent = True
-        self._works(call)
         self._outgoing_bytes += call.size_bytes
         if self._outgoing_bytes >= FULL_FRAME_BYTES:
             self.flush()
@@ -253,8 +256,8 @@ class Lane:
         call.sent_s = asyncio.get_running_loop().time()
         if not self._working:
             self._quiet_s = call.sent_s
-        self._working += 1
         self._listening.after(SILENCE_S)
+        self._working += 1  # last: a call that could not be sent does not count
 
     def came_too_late(self) -> list[Call]:
         """The calls that were sent when the worker was silent already: none of them holds it up."""
@@ -270,7 +273,9 @@ class Lane:
     def _listen(self) -> None:
         late = frozenset(self.came_too_late())
         calls = [call for call in self.calls.values() if call.is_sent and not call.rests]
-        limits = [call.limit_s for call in calls if call not in late]
+        limits = [
+            call.timeout_s for call in calls if call not in late
+        ]  # an import does not keep the interpreter for long
         if not limits:
             return
         limit_s = max(SILENCE_S, *limits)

@@ -39,6 +39,7 @@ from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.lane import Call, Lane
+from columnar.triggers.module_trials import ModuleTrials
 from columnar.triggers.outcome import Outcome, acquit, is_error, is_state, last, letter_of, suspect
 
 _log = logging.getLogger(__name__)
@@ -77,9 +78,10 @@ class Delivering(Protocol):
 
 
 class Outcomes:
-    def __init__(self, feeder: Delivering, bury: Callable[[DeadLetter], Awaitable[None]]) -> None:
-        """``bury`` writes a dead letter and returns when it is on disk."""
+    def __init__(self, feeder: Delivering, bury: Callable[[DeadLetter], Awaitable[None]], trials: ModuleTrials) -> None:
+        """``bury`` writes a dead letter and returns when it is on disk; ``trials``: of the feeder."""
         self._feeder = feeder
+        self._trials = trials
         self.bury = bury
         self.applier: Applier | None = None  # set before there are workers (``write_by``)
         self._full: set[str] = set()  # triggers whose effects have no room
@@ -113,7 +115,7 @@ class Outcomes:
 
     def obstacle(self, name: str) -> str:
         """Why the trigger is blocked; empty: it is not."""
-        why = self.blocks.why(name)
+        why = self.blocks.why(name) or self._trials.obstacle(name)
         if why:
             return why
         jobs = (call.job for call in self.applying if call.consumer.registration.name == name)
@@ -349,19 +351,16 @@ class Outcomes:
     def _ended_late(self, call: Call, why: str) -> None:
         self._feeder.lost(call, call.limit_s)
         if not call.is_abandoned:
-            if call.is_cold:
-                self._blocked(call.consumer, call.deliveries, why)
-            else:
-                self._failed(call.consumer, call.deliveries, why, "")
+            self._ended(call, why)
             suspect(call)  # should it hang again, then alone
 
-    def _ended_with(self, call: Call, how: str) -> None:
-        """Its worker ended, and nothing else ran there."""
+    def _ended(self, call: Call, why: str) -> None:
+        """Its worker ended by it, or had to be."""
         if call.is_cold:
-            self._blocked(call.consumer, call.deliveries, _NO_IMPORT + how)
-            suspect(call)
+            self._trials.begin(call.module, why)
+            self._blocked(call.consumer, call.deliveries, why)
         else:
-            self._failed(call.consumer, call.deliveries, _DIED + how, "")
+            self._failed(call.consumer, call.deliveries, why, "")
 
     def silent(self, lane: Lane, seconds: float) -> None:
         """Some call holds up all threads of the worker, and nobody knows which."""
@@ -386,7 +385,7 @@ class Outcomes:
             try:
                 if ran == [call] and not call.is_abandoned:
                     self._feeder.lost(call)
-                    self._ended_with(call, how)
+                    self._ended(call, (_NO_IMPORT if call.is_cold else _DIED) + how)
                 else:
                     self._lost(call)
             except UNEXPECTED as fault:

@@ -1,0 +1,99 @@
+"""Modules whose import held up or ended a worker: no worker imports them again before a process of their own could.
+
+    trusted --begin--> on trial, its triggers rest --imported by a process of its own--> trusted, they go on
+
+An import in C code holds up all triggers of the worker until the worker is ended; the next change of the module's
+triggers would do the same to the next worker.  Trials follow each other after growing pauses, AWAY_S at most.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from columnar.faults import FAULTS
+from columnar.flows.delivery_state import pause_s
+from columnar.triggers.consumer import Consumer
+from columnar.triggers.lane import MakeLink
+from columnar.triggers.source_trial import SourceTrial
+
+_log = logging.getLogger(__name__)
+
+AWAY_S: Final = 5.0  # the longest pause between two trials
+LOOP: Final = "the trials of trigger modules"
+
+
+class ModuleTrials:
+    def __init__(self, consumers: Callable[[], Iterable[Consumer]], go_on: Callable[[Consumer], None]) -> None:
+        """``consumers``: those of all triggers on this server; ``go_on``: a consumer may take turns again."""
+        self._consumers = consumers
+        self._go_on = go_on
+        self._make_link: MakeLink | None = None  # None: there are no workers yet
+        self._problems: dict[str, str] = {}  # of the modules on trial
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def attach(self, make_link: MakeLink) -> None:
+        self._make_link = make_link
+
+    def __contains__(self, module: str) -> bool:
+        return module in self._problems
+
+    def obstacle(self, name: str) -> str:
+        """Why a trigger rests; empty: its module is trusted."""
+        if not self._problems:
+            return ""
+        modules = (one.registration.module for one in self._consumers() if one.registration.name == name)
+        return next((self._problems[module] for module in modules if module in self._problems), "")
+
+    def begin(self, module: str, why: str) -> None:
+        if self._make_link is not None and module not in self._problems:
+            _log.warning("module %s is imported by a process of its own until that ends well: %s", module, why)
+            self._problems[module] = why
+            self._tasks[module] = asyncio.ensure_future(self._try(module, self._make_link))
+
+    async def _try(self, module: str, make_link: MakeLink) -> None:
+        tries = 0
+        while True:
+            tries += 1
+            await asyncio.sleep(min(AWAY_S, pause_s(tries)))
+            try:
+                functions = {
+                    one.registration.function for one in self._consumers() if one.registration.module == module
+                }
+                problem = await SourceTrial(make_link).problem_with(sorted(functions)) if functions else None
+            except Exception as fault:  # noqa: BLE001 - its triggers would rest for ever
+                FAULTS.met(LOOP, fault)
+                continue
+            if problem is None:
+                break
+            self._problems[module] = problem
+        self._trust(module)
+
+    def _functions_of(self, module: str) -> list[str]:
+        asked = [one.registration for one in self._consumers()]
+        return sorted({one.function for one in asked if one.module == module})
+
+    def proven(self) -> None:
+        """Source was taken up that a process could import: every module is trusted."""
+        for task in self._tasks.values():
+            task.cancel()
+        for module in list(self._problems):
+            self._trust(module)
+
+    def _trust(self, module: str) -> None:
+        _log.info("module %s can be imported: its triggers go on", module)
+        del self._problems[module], self._tasks[module]
+        for consumer in list(self._consumers()):
+            if consumer.registration.module == module:
+                self._go_on(consumer)
+
+    async def close(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

@@ -1,0 +1,99 @@
+"""A module whose import held up or ended a worker rests until a process of its own has imported it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from columnar.triggers import lane, module_trials
+from columnar.triggers.source_trial import SourceTrial
+from tests.support.fake_links import FakeLink, runs
+from tests.unit.triggers.test_feeder import Bench, on_bench
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeLink, "trials_end_well", False)
+    monkeypatch.setattr(module_trials, "AWAY_S", 0.001)
+
+
+async def trial_of(bench: Bench, before: list[FakeLink]) -> FakeLink:
+    """The next process that imports and does nothing else."""
+    while True:
+        for link in bench.links:
+            if isinstance(link.listener, SourceTrial) and link not in before and link.sent:
+                before.append(link)
+                return link
+        await asyncio.sleep(0.001)
+
+
+def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lane, "IMPORT_S", 0.01)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        seen = list[FakeLink]()
+        await bench.add("t", timeout_ms=10, attempts=1)
+        await bench.put(b"a")
+        assert [row for _, _, row in bench.main.take()] == [b"a"]
+        await bench.main.until(lambda: bench.main.kills)  # nothing was heard of the import
+        bench.main.die()
+        bench.main.start()
+        trial = await trial_of(bench, seen)
+        assert trial.sent == [("check", 0, "m:f")]
+        await bench.put(b"b")
+        await bench.settle()
+        assert runs(*bench.main.sent) == [], "no worker imports it meanwhile"
+        assert "importing its module took over" in bench.feeder.outcomes.obstacle("t")
+        assert bench.keeper.summaries()[0].state == "blocked"
+        trial.listener.answered(["checked", 0, "SyntaxError: no"])
+        trial = await trial_of(bench, seen)
+        assert "m:f cannot be used: SyntaxError: no" in bench.feeder.trials.obstacle("t")
+        trial.listener.worker_gone("ended with status 3")
+        trial = await trial_of(bench, seen)
+        assert "the process that imported it ended with status 3" in bench.feeder.trials.obstacle("t")
+        trial.listener.answered(["checked", 0, None])
+        await bench.main.until(lambda: runs(*bench.main.sent))
+        assert "m" not in bench.feeder.trials
+        assert await bench.keeper.dead_letters("t", 10) == []
+
+    run()
+
+
+@on_bench()
+async def test_a_reload_ends_the_trials(bench: Bench) -> None:
+    """The source that it takes up was imported by a process already."""
+    await bench.add("t")
+    bench.feeder.trials.begin("m", "why")
+    await bench.put(b"a")
+    await bench.settle()
+    assert bench.main.take() == []
+    bench.feeder.trials.proven()
+    await bench.main.until(lambda: bench.main.sent)
+    assert [row for _, _, row in bench.main.take()] == [b"a"]
+    assert bench.feeder.trials.obstacle("t") == ""
+
+
+@on_bench()
+async def test_a_module_without_triggers_is_trusted_again(bench: Bench) -> None:
+    bench.feeder.trials.begin("gone", "why")
+    while "gone" in bench.feeder.trials:
+        await asyncio.sleep(0.001)
+    assert not any(isinstance(link.listener, SourceTrial) for link in bench.links)
+
+
+def test_a_silent_worker_that_imports_is_ended_as_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import in C code holds up every trigger of the worker: it does not get the long time of an import."""
+    monkeypatch.setattr(lane, "IMPORT_S", 1_000.0)
+    monkeypatch.setattr(lane, "SILENCE_S", 0.02)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t", timeout_ms=10)
+        await bench.put(b"a")
+        await bench.main.until(lambda: bench.main.kills)
+
+    run()
