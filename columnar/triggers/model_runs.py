@@ -328,8 +328,11 @@ def _check_written(effect: Effect, change: Change, asked: Registration | None) -
     """As ``yielded``, of one effect."""
     if effect[0] in (CHECKPOINT, BARRIER):
         return
-    for table, mutation in writes_of([list(effect)], 0, giving=lambda: Giving(Giver("t"), change.row, (1, 1, 1))):
-        for operation in mutation.operations if asked is not None else ():
+    writes = writes_of([list(effect)], 0, giving=lambda: Giving(Giver("t"), change.row, (1, 1, 1)))
+    if asked is None:
+        return
+    for table, mutation in writes:
+        for operation in mutation.operations:
             beside = families_beside(operation) if isinstance(operation, Contribute) else ()
             for family in (operation.family, *beside):
                 check_seen(asked, place_of((table, family)), ())
