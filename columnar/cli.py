@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from columnar.file_errors import one_line
 from columnar.standard_streams import open_closed_streams
 from columnar.version import VERSION
 
@@ -117,7 +118,8 @@ class _Subcommands(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         open_closed_streams()
-        return super().main(*args, **extra)
+        with one_line("columnar"):
+            return super().main(*args, **extra)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

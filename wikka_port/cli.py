@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from columnar.file_errors import one_line
 from columnar.standard_streams import open_closed_streams
 from wikka_port.interwiki_file import BadInterwiki, load_from_environment
 
@@ -52,7 +53,8 @@ class _Subcommands(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         open_closed_streams()
-        return super().main(*args, **extra)
+        with one_line("wikka"):
+            return super().main(*args, **extra)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,12 +1,14 @@
-"""OSErrors of files told from those of sockets: the one blames a folder, the other the store."""
+"""OSErrors of files told from those of sockets: the one blames a folder or the output, the other the store."""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from columnar.errors import HostError
@@ -63,3 +65,26 @@ def files_in(folder: str) -> Iterator[None]:
         if not is_of_file(error):
             raise
         raise HostError(said_of(error, folder)) from error
+
+
+@contextmanager
+def one_line(program: str) -> Iterator[None]:
+    """Around all of a command: a file or an output that fails ends it with one line and status 2, not a traceback."""
+    try:
+        yield
+    except OSError as error:
+        if not is_of_file(error):
+            raise
+        with suppress(OSError):  # it may be the standard error that cannot be written: nobody reads it then
+            sys.stderr.write(f"{program}: {said_of(error)}\n")
+            sys.stderr.flush()
+        _give_up_output()
+        sys.exit(2)
+
+
+def _give_up_output() -> None:
+    """Else Python writes what is left of the output as it ends, fails again, and says so in lines of its own."""
+    with suppress(OSError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
