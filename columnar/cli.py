@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from columnar.file_errors import one_line
 from columnar.standard_streams import open_closed_streams
 from columnar.version import VERSION
 
@@ -118,8 +117,12 @@ class _Subcommands(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         open_closed_streams()
-        with one_line("columnar"):
+        try:
             return super().main(*args, **extra)
+        except OSError as error:
+            from columnar.file_errors import end_with_line  # sockets and TLS, which --help does without
+
+            end_with_line("columnar", error)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -9,7 +9,7 @@ import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, NoReturn
 
 from columnar.errors import HostError
 
@@ -67,23 +67,19 @@ def files_in(folder: str) -> Iterator[None]:
         raise HostError(said_of(error, folder)) from error
 
 
-@contextmanager
-def one_line(program: str) -> Iterator[None]:
-    """Around all of a command: a file or an output that fails ends it with one line and status 2, not a traceback."""
-    try:
-        yield
-    except OSError as error:
-        if not is_of_file(error):
-            raise
-        with suppress(OSError):  # it may be the standard error that cannot be written: nobody reads it then
-            sys.stderr.write(f"{program}: {said_of(error)}\n")
-            sys.stderr.flush()
-        _give_up_output()
-        sys.exit(2)
+def end_with_line(program: str, error: OSError) -> NoReturn:
+    """End a command by an error of a file or of its output: one line and status 2, no traceback; others are raised."""
+    if not is_of_file(error):
+        raise error
+    with suppress(OSError):  # it may be the standard error that cannot be written: nobody reads it then
+        sys.stderr.write(f"{program}: {said_of(error)}\n")
+        sys.stderr.flush()
+    _give_up_output()
+    sys.exit(2)
 
 
 def _give_up_output() -> None:
-    """Else Python writes what is left of the output as it ends, fails again, and says so in lines of its own."""
+    """Send what is left of the output nowhere: else Python fails at it again as it ends, in lines of its own."""
     with suppress(OSError):
         sys.stdout.flush()
         return

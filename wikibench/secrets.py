@@ -28,7 +28,7 @@ def of_target(url: str) -> str:
 
 
 def of_no_address(text: str) -> str:
-    """What was meant as an address and is none, up to its last ``@``: a password may hold any character."""
+    """Return the text of a malformed address behind its last ``@``: a password may hold any character."""
     return _BEFORE_LAST_AT.sub("", text, count=1)
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import click
 
-from columnar.file_errors import one_line
 from columnar.standard_streams import open_closed_streams
 from wikka_port.interwiki_file import BadInterwiki, load_from_environment
 
@@ -53,8 +52,12 @@ class _Subcommands(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         open_closed_streams()
-        with one_line("wikka"):
+        try:
             return super().main(*args, **extra)
+        except OSError as error:
+            from columnar.file_errors import end_with_line  # sockets and TLS, which --help does without
+
+            end_with_line("wikka", error)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
