@@ -117,7 +117,12 @@ class _Subcommands(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         open_closed_streams()
-        return super().main(*args, **extra)
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            from columnar.file_errors import end_with_line  # sockets and TLS, which --help does without
+
+            end_with_line("columnar", error)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

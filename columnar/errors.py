@@ -174,6 +174,12 @@ class NoSuchColumnFamily(CallerError):
         self.table = table
 
 
+class InvalidFamilyOperation(CallerError):
+    """HBase's answer to a change of a family that is there already, that is missing, or that is the last."""
+
+    hbase_class = "InvalidFamilyOperationException"
+
+
 class NotALong(CallerError):
     def __init__(self, width_bytes: int) -> None:
         super().__init__(f"Field is not a long, it's {width_bytes} bytes wide")

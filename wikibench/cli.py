@@ -29,7 +29,7 @@ from .popularity import EDITS, UNIFORM, VIEWS, by_rank
 from .report import require_writable, write_report
 from .requirements import Requirement
 from .search_policy import SearchPlan, Try, best_rate, next_rate
-from .statuses import INTERRUPTED, MET, MISSED, NOT_VALID, Statuses
+from .statuses import INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, is_of_file
 from .summary import Json, Replay
 from .synth import Recipe, size_of, synthesize
 from .target import parse_target
@@ -61,6 +61,8 @@ def _errors_told() -> Iterator[None]:
     try:
         yield
     except (WikibenchError, OSError) as error:
+        if isinstance(error, OSError) and (isinstance(error, BrokenPipeError) or is_of_file(error)):
+            raise  # of the output or of a file: ``Statuses`` says which
         raise click.UsageError(str(error)) from error
 
 

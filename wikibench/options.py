@@ -74,7 +74,7 @@ class Header(click.ParamType[tuple[str, str]]):
             return value
         name, colon, text = str(value).partition(":")
         if not colon or not name.strip():
-            self.fail(f"{value!r} is not of the form 'Name: value'", param, ctx)
+            self.fail("it is not of the form 'Name: value' (and is not shown: it may be a secret)", param, ctx)
         return name.strip(), text.strip()
 
 

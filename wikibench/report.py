@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .summary import Json, Replay, distribution
 
 HTML, JSON = "report.html", "report.json"
+REPORT_BYTES: Final = 1 << 20  # both files together are smaller
 COLUMNS = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p99.9_ms", "max_ms")
 
 
@@ -32,10 +33,13 @@ def environment() -> Json:
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder, and see that files can be written in it: before the load, not behind it.  Raises OSError."""
+    """Make the folder, and see that it has room for a report: before the load, not behind it.  Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(REPORT_BYTES))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def write_report(folder: Path, summary: Json, replay: Replay) -> Path:

@@ -12,7 +12,9 @@ from typing import Any, Final
 
 LEFT_OUT: Final = "…"
 SHORT: Final = 6  # characters; a shorter value is looked for in no other text, as it may be any word
-_LOGIN: Final = re.compile(r"(?<=//)[^/\s?#]*@|^[^/\s?#:]+:[^/\s?#]*@")
+_LOGIN: Final = re.compile(r"(?<=//)[^/?#]*@|^[^/?#:]+:[^/?#]*@")
+_LOGIN_OF_TARGET: Final = re.compile(r"(?<=//)[^/?#]*@|^[^/?#]*@")  # a token without a password stands there, too
+_BEFORE_LAST_AT: Final = re.compile(r"(?<=//).*@|^(?!\w+://).*@", re.DOTALL)
 
 
 def without_login(url: str) -> str:
@@ -20,26 +22,36 @@ def without_login(url: str) -> str:
     return _LOGIN.sub("", url, count=1)
 
 
+def of_target(url: str) -> str:
+    """The address of a --target without what is sent as a login."""
+    return _LOGIN_OF_TARGET.sub("", url, count=1)
+
+
+def of_no_address(text: str) -> str:
+    """Return the text of a malformed address behind its last ``@``: a password may hold any character."""
+    return _BEFORE_LAST_AT.sub("", text, count=1)
+
+
 def shown_words(words: Sequence[str]) -> list[str]:
     """The words of a command line as a report shows them."""
-    shown, is_value = [], False
+    shown, option = [], ""
     for word in words:
-        if is_value:
-            shown.append(_header(word))
-        elif word.startswith("--header="):
-            shown.append(f"--header={_header(word.removeprefix('--header='))}")
-        elif word.startswith("--"):
-            name, equals, value = word.partition("=")
-            shown.append(f"{name}{equals}{without_login(value)}")
-        else:
-            shown.append(without_login(word))
-        is_value = word == "--header"
+        if option or not word.startswith("--"):
+            shown.append(_SHOWN.get(option, without_login)(word))
+            option = ""
+            continue
+        name, equals, value = word.partition("=")
+        shown.append(f"{name}={_SHOWN.get(name, without_login)(value)}" if equals else word)
+        option = name if name in _SHOWN and not equals else ""
     return shown
 
 
 def _header(text: str) -> str:
     name, colon, _ = text.partition(":")
     return f"{name}: {LEFT_OUT}" if colon else LEFT_OUT
+
+
+_SHOWN: Final = {"--header": _header, "--target": of_target}
 
 
 def redacted(value: Any, secrets: Iterable[str]) -> Any:

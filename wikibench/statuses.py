@@ -7,10 +7,12 @@ be a requirement missed.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import click
@@ -18,7 +20,26 @@ import click
 from .standard_streams import open_closed_streams
 
 MET, MISSED, WRONG_USAGE, NOT_VALID, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+_OF_FILES: Final = frozenset(  # numbers of OSErrors for which the caller's disk or rights are to blame
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EISDIR,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
 _BROKEN_PIPE: Final = 141  # as a shell says it of a program that SIGPIPE ended
+
+
+def is_of_file(error: OSError) -> bool:
+    """Whether a file or the output is at fault, and no connection."""
+    return error.errno in _OF_FILES
 
 
 class Statuses(click.Group):
@@ -34,6 +55,12 @@ class Statuses(click.Group):
 
     def _status(self, args: Sequence[str] | None, prog_name: str | None, **more: Any) -> int:
         try:
+            return self._ended(args, prog_name, **more)
+        except OSError as error:
+            return _said(error)
+
+    def _ended(self, args: Sequence[str] | None, prog_name: str | None, **more: Any) -> int:
+        try:
             ended = super().main(args, prog_name, standalone_mode=False, **more)
         except click.ClickException as mistake:
             mistake.show()
@@ -44,7 +71,21 @@ class Statuses(click.Group):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes
             return _BROKEN_PIPE
-        except Exception:  # noqa: BLE001 - whatever it is, it is no requirement missed
+        except Exception as error:  # whatever it is, it is no requirement missed
+            if isinstance(error, OSError) and is_of_file(error):
+                raise
             traceback.print_exc()
             return FAULT
         return ended if isinstance(ended, int) else MET
+
+
+def _said(error: OSError) -> int:
+    """Blame the file, or without one the output."""
+    where = f"cannot use {error.filename}" if error.filename else "cannot write the output"
+    with suppress(OSError):  # it may be the standard error that is full
+        click.echo(f"wikibench: {where}: {error.strerror or error}", err=True)
+    with suppress(OSError):
+        sys.stdout.flush()
+        return WRONG_USAGE
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails again as it ends
+    return WRONG_USAGE

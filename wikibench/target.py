@@ -10,10 +10,13 @@ import ipaddress
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from .errors import TargetError, UnresolvedError, UnsafeTargetError
-from .secrets import basic
+from .secrets import basic, of_no_address
+
+_PORT: Final = "its port is no number; in a password / is written as %2F, ? as %3F, # as %23 and @ as %40"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +44,13 @@ def parse_target(url: str) -> Target:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
     except ValueError as error:
-        raise TargetError(url, str(error)) from error
+        why = _PORT if "@" in url else str(error)  # whose text would have a piece of the password
+        raise TargetError(of_no_address(url), why) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise TargetError(url, "not an address of the form http://127.0.0.1:8080")
+        raise TargetError(of_no_address(url), "not an address of the form http://127.0.0.1:8080")
     if parts.query or parts.fragment:
-        raise TargetError(
-            url.partition("?")[0], "what follows a ? or # is not sent: leave it out, or use --header"
-        )
+        shown = url.partition("?")[0].partition("#")[0]
+        raise TargetError(shown, "what follows a ? or # is not sent: leave it out, or use --header")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     login = basic(unquote(parts.username or ""), unquote(parts.password or "")) if "@" in parts.netloc else ""
     return Target(f"{parts.scheme}://{host}" + (f":{port}" if port else ""), parts.path.rstrip("/"), login)

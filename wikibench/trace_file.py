@@ -1,15 +1,19 @@
-"""Traces on disk: plain or gzip, or standard input; read again for every round of a replay."""
+"""Traces on disk: plain or gzip, or standard input; read again for every round of a replay.
+
+A file is gzip by its first bytes, whatever its name; other packings are refused by name.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Final, cast
 
 from .errors import TraceError, TraceFileError
 from .limits import BAD_LINES_KEPT
@@ -17,6 +21,16 @@ from .paths import host_of
 from .trace import Request, format_line, in_order, parse
 
 STDIN = "-"
+_GZIP: Final = b"\x1f\x8b"
+_PACKED: Final = {  # by the first bytes: what it is, and what unpacks it
+    _GZIP: ("gzip", "gzip -dc"),
+    b"BZh": ("bzip2", "bzip2 -dc"),
+    b"\xfd7zXZ\x00": ("xz", "xz -dc"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -dc"),
+    b"7z\xbc\xaf\x27\x1c": ("7z", "7z e -so"),
+    b"PK\x03\x04": ("zip", "unzip -p"),
+}
+_FIRST_BYTES: Final = max(map(len, _PACKED))
 
 
 class TraceFile:
@@ -72,12 +86,20 @@ class TraceFile:
 
 
 def write_trace(path: str, requests: Iterable[Request]) -> int:
-    """Write the requests to ``path`` (gzip where it ends so, ``-`` for standard output); how many there were."""
+    """Write the requests to ``path`` (gzip where it ends so, ``-`` for standard output); how many there were.
+
+    Raises TraceFileError for a disk that is full, or a folder that takes no files.
+    """
     count = 0
-    with _writable(path) as file:
-        for request in requests:
-            file.write(format_line(request) + "\n")
-            count += 1
+    try:
+        with _writable(path) as file:
+            for request in requests:
+                file.write(format_line(request) + "\n")
+                count += 1
+    except OSError as error:
+        if path == STDIN:
+            raise
+        raise TraceFileError(path, f"cannot be written: {error.strerror or error}") from error
     return count
 
 
@@ -97,14 +119,28 @@ def _lines(path: str) -> Iterator[IO[str]]:
 def _opened(path: str) -> Iterator[IO[str]]:
     # real traces hold bytes that are no UTF-8; they must come out as they went in
     if path == STDIN:
+        peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
+        _require_plain("standard input", peek(_FIRST_BYTES) if peek is not None else b"", STDIN)
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
         yield sys.stdin
-    elif path.endswith(".gz"):
+        return
+    with Path(path).open("rb") as raw:
+        first = raw.read(_FIRST_BYTES)
+    if path.endswith(".gz") or first.startswith(_GZIP):
         with cast("IO[str]", gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="\n")) as file:
             yield file
-    else:
-        with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            yield file
+        return
+    _require_plain(path, first, path)
+    with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        yield file
+
+
+def _require_plain(what: str, first: bytes, path: str) -> None:
+    """Raise TraceFileError where the ``first`` bytes are those of a packed file."""
+    for magic, (name, unpack) in _PACKED.items():
+        if first.startswith(magic):
+            source = f"{unpack} FILE" if path == STDIN else f"{unpack} {shlex.quote(path)}"
+            raise TraceFileError(what, f"it is packed by {name}: unpack it first ({source} | wikibench replay -)")
 
 
 @contextmanager

@@ -47,6 +47,11 @@ def _refuse(why: str) -> NoReturn:
     raise IllegalArgument(f"filterBytes: {why}; write it as filterString")
 
 
+def _no_form(what: str, remedy: str = "scan with bounds, or filter in the program") -> NoReturn:
+    """Refuse what can be written as a string neither."""
+    raise IllegalArgument(f"filterBytes: {what} has no form in the filter language; {remedy}")
+
+
 # --- protobuf ----------------------------------------------------------------------------------------
 
 
@@ -153,7 +158,7 @@ def _comparator(data: bytes) -> bytes:
         return _quoted(b"substring:" + _needed(inner, 1, name))
     if name == "RegexStringComparator":
         return _quoted(_pattern(inner))
-    return _refuse(f"the comparator {name} has no form in the filter language")
+    return _no_form(f"the comparator {shown(name.encode())}")
 
 
 def _pattern(fields: Fields) -> bytes:
@@ -197,7 +202,7 @@ def _filter(data: bytes, depth: int) -> bytes:
         return _filter(_needed(inner, 1, name), depth + 1)
     arguments = _ARGUMENTS.get(name)
     if arguments is None:
-        _refuse(f"the filter {shown(name.encode())} has no form in the filter language")
+        _no_form(f"the filter {shown(name.encode())}")
     return name.encode() + b"(" + b", ".join(arguments(inner)) + b")"
 
 
@@ -215,12 +220,14 @@ def _list(fields: Fields, depth: int) -> bytes:
 
 def _pagination(fields: Fields) -> list[bytes]:
     if _bytes(fields, 3) is not None:
-        _refuse("a ColumnPaginationFilter that begins at a column has no form in the filter language")
+        _no_form("a ColumnPaginationFilter that begins at a column", "give it an offset")
     return [_whole(_needed_number(fields, 1)), _whole(_number(fields, 2))]
 
 
 def _range(fields: Fields) -> list[bytes]:
     low, high = _quoted(_bytes(fields, 1)), _quoted(_bytes(fields, 3))
+    if _bytes(fields, 3) == b"":  # in HBase it lets no column but the empty one through; in a string it is no bound
+        _no_form("a ColumnRangeFilter whose last column is empty", "leave the last column out (null) for no bound")
     return [low, _truth(_number(fields, 2)), high, _truth(_number(fields, 4))]
 
 
@@ -267,13 +274,13 @@ def _dependent(fields: Fields) -> list[bytes]:
 _ARGUMENTS: Final[Mapping[str, Callable[[Fields], list[bytes]]]] = {
     "KeyOnlyFilter": lambda fields: [_truth(_needed_number(fields, 1))],
     "FirstKeyOnlyFilter": lambda fields: [],
-    "PrefixFilter": lambda fields: [_quoted(_bytes(fields, 1))],
+    "PrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "PrefixFilter"))],  # HBase: null lets nothing through
     "ColumnPrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "ColumnPrefixFilter"))],
     "MultipleColumnPrefixFilter": _prefixes,
     "ColumnCountGetFilter": lambda fields: [_whole(_needed_number(fields, 1))],
     "PageFilter": lambda fields: [_whole(_needed_number(fields, 1))],
     "ColumnPaginationFilter": _pagination,
-    "InclusiveStopFilter": lambda fields: [_quoted(_bytes(fields, 1))],
+    "InclusiveStopFilter": lambda fields: [_quoted(_needed(fields, 1, "InclusiveStopFilter"))],
     "TimestampsFilter": _timestamps,
     "RowFilter": _comparison,
     "FamilyFilter": _comparison,

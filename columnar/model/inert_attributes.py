@@ -18,6 +18,7 @@ from columnar.errors import IllegalArgument
 from columnar.limits import INERT_ATTRIBUTES, INERT_TEXT_BYTES
 from columnar.model.written_amounts import bytes_written
 
+AS_THE_SERVER_SAYS: Final = "-1"  # of a number: HBase's clients write it for one that was not set
 _NAMES_SHOWN: Final = 100
 _METADATA: Final = "METADATA."
 
@@ -27,6 +28,7 @@ class Inert:
     default: str  # HBase's: what a descriptor without the attribute means
     canonical: Callable[[str], str | None]  # the text as it is kept; None: it is not taken
     form: str  # of what is taken
+    unset: str = ""  # another text for the default
 
 
 def _one_of(*names: str) -> Inert:
@@ -50,7 +52,7 @@ def _size(default: str) -> Inert:
         except IllegalArgument:
             return None
 
-    return Inert(default, canonical, "a size, for example '128 MB'")
+    return Inert(default, canonical, "a size, for example '128 MB'", AS_THE_SERVER_SAYS)
 
 
 def _split_policy(text: str) -> str | None:
@@ -103,9 +105,9 @@ TABLE_INERT: Final[Mapping[str, Inert]] = {
     "MERGE_ENABLED": _one_of("true"),
     "COMPACTION_ENABLED": _one_of("true"),
     "NORMALIZATION_ENABLED": _OFF,
-    "NORMALIZER_TARGET_REGION_COUNT": _number("-1"),
-    "NORMALIZER_TARGET_REGION_SIZE": _number("-1"),
-    "NORMALIZER_TARGET_REGION_SIZE_MB": _number("-1"),
+    "NORMALIZER_TARGET_REGION_COUNT": _number(AS_THE_SERVER_SAYS),
+    "NORMALIZER_TARGET_REGION_SIZE": _number(AS_THE_SERVER_SAYS),
+    "NORMALIZER_TARGET_REGION_SIZE_MB": _number(AS_THE_SERVER_SAYS),
     "ERASURE_CODING_POLICY": _one_of("", "NULL"),
 }
 
@@ -148,7 +150,7 @@ def kept(known: Mapping[str, Inert], name: str, text: str, said: str = "") -> st
     if is_setting(name):
         return text
     inert, said = known[name], said or name
-    canonical = inert.canonical(text) if text else inert.default
+    canonical = inert.default if text in ("", inert.default, inert.unset) else inert.canonical(text)
     if canonical is None:
         raise IllegalArgument(
             f"{said} is none of the attributes that act here: {said} can only be {inert.form}, not '{text}'"

@@ -22,13 +22,20 @@ from typing import Any, Final
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, NotAllowed, shown
 from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, KEPT_LOG_BYTES, TABLE_NAME_BYTES
 from columnar.model import throttle_limits
-from columnar.model.inert_attributes import TABLE_INERT, attribute_name, check_count, is_inert, kept
+from columnar.model.inert_attributes import (
+    AS_THE_SERVER_SAYS,
+    TABLE_INERT,
+    attribute_name,
+    check_count,
+    is_inert,
+    kept,
+)
 from columnar.model.written_amounts import bytes_written, seconds_written
 
 COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")  # the weakest first
 DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
 UNSYNCED: Final = frozenset({"SKIP_WAL", "ASYNC_WAL"})
-BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL")
+BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 FOR_EVER: Final = 0x7FFFFFFF  # seconds; HConstants.FOREVER
 SYSTEM_NAMESPACE: Final = "columnar"
 _NONE: Final = "''"  # an empty word, so that it is seen in an error
@@ -273,6 +280,8 @@ def checked_attributes(given: Mapping[str, str]) -> dict[str, str]:
     for said, text in given.items():
         key = attribute_name(said)
         check_attribute_name(key)
+        if key == "MAX_FILESIZE" and text == AS_THE_SERVER_SAYS:
+            continue
         if key in ATTRIBUTES:
             checked[key] = _checked_attribute(key, text)
         elif inert_text := _inert(key, text):

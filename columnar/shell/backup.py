@@ -9,8 +9,8 @@ import click
 
 from columnar.backup.store_backup import BackupFolder
 from columnar.errors import CallerError, ColumnarError
+from columnar.file_errors import files_in
 from columnar.shell.connecting import Misused, Refused, Server, with_server
-from columnar.shell.file_errors import files_in
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output, time_text
 from columnar.shell.text import bytes_text

@@ -23,6 +23,9 @@ _FAMILY_KEYS: Final = (*FAMILY_ATTRIBUTES, *FAMILY_INERT)
 _TABLE_KEYS: Final = (*ATTRIBUTES, *TABLE_INERT)
 _COMMA: Final = "\\x2C"
 _ROWS: Final = {"STARTROW": "--start", "STOPROW": "--stop", "ENDROW": "--stop", "ROWPREFIXFILTER": "--prefix"}
+_SPLIT_CLASSES: Final = b"org.apache.hadoop.hbase.util.RegionSplitter$"
+_OF_TABLE: Final = (b"table_att", b"table_conf")  # methods; a hash that holds one is about the table
+_OF_TABLE_UNSET: Final = (b"table_att_unset", b"table_conf_unset")
 _SPLIT_ALGORITHMS: Final = {b"HexStringSplit": "--splits-hex", b"UniformSplit": "--splits-uniform"}
 
 
@@ -252,9 +255,13 @@ def create(call: Call) -> list[str]:
             words.append(_family(named))
         else:
             options.update(named)
+    if options.get("METHOD") in _OF_TABLE:  # as HBase 0.9x describes a table
+        del options["METHOD"]
     words += _table_attributes(options)
     for row in _texts(options.pop("SPLITS", [])):
         words += ["--split", row]
+    if "SPLITS_FILE" in options:
+        words += ["--splits-file", _path(options.pop("SPLITS_FILE"))]
     if "NUMREGIONS" in options:
         words += _presplit(_bytes(options.pop("SPLITALGO", b"")), _number(options.pop("NUMREGIONS")))
     _nothing_left(options, "create --help shows the options")
@@ -262,6 +269,7 @@ def create(call: Call) -> list[str]:
 
 
 def _presplit(algorithm: bytes, regions: str) -> list[str]:
+    algorithm = algorithm.removeprefix(_SPLIT_CLASSES)
     if algorithm == b"DecimalStringSplit":
         return [word for row in decimal_splits(int(regions)) for word in ("--split", row.decode())]
     option = _SPLIT_ALGORITHMS.get(algorithm)
@@ -276,6 +284,12 @@ def _bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
         raise NotUnderstood("a text in quotes is expected")
     return value
+
+
+def _path(value: Value) -> str:
+    """The name of a file as it is, and no option at its beginning."""
+    path = _bytes(value).decode("utf-8", "surrogateescape")
+    return "./" + path if path.startswith("-") else path
 
 
 def _family(given: Mapping[str, Value]) -> str:
@@ -304,6 +318,8 @@ def _attributes(given: Mapping[str, Value], known: Collection[str]) -> dict[str,
 def _attribute_text(value: Value) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     return _text(value)
 
 
@@ -338,11 +354,11 @@ def _alteration(given: Mapping[str, Value]) -> list[str]:
     rest = {key: one for key, one in given.items() if key != "METHOD" and key not in _WITHOUT_EFFECT}
     if method == b"delete" and rest.keys() == {"NAME"}:
         return ["--drop", _text(rest["NAME"])]
-    if method == b"table_att_unset" and rest.keys() == {"NAME"}:
-        return ["--set", f"{_text(rest['NAME'])}="]
+    if method in _OF_TABLE_UNSET and rest.keys() == {"NAME"}:
+        return [word for name in _texts(rest["NAME"]) for word in ("--set", f"{name}=")]
     if "NAME" in rest and not method:
         return ["--family", _family(rest)]
-    if rest and "NAME" not in rest and method in (b"", b"table_att") and all(map(_is_of_table, rest)):
+    if rest and "NAME" not in rest and (not method or method in _OF_TABLE) and all(map(_is_of_table, rest)):
         return _table_attributes(rest)
     raise Otherwise("alter --help shows the options")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,7 +11,7 @@ import click
 from columnar.client.errors import NotColumnar
 from columnar.errors import IllegalArgument
 from columnar.model.attributes import with_attributes
-from columnar.model.presplit import hex_splits, uniform_splits
+from columnar.model.presplit import MOST_RANGES, hex_splits, uniform_splits
 from columnar.model.schema import Family
 from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Misused, Refused, Server, ask, with_server
@@ -75,6 +77,9 @@ def _described(connection: Any, name: bytes, size: int | None) -> dict[str, Any]
 @click.option("--attribute", "--set", "attributes", multiple=True, metavar="K=V", help="Of the table; may be repeated.")
 @click.option("--split", "splits", multiple=True, metavar="ROW", help="A region begins here; may be repeated.")
 @click.option(
+    "--splits-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Such rows, one a line."
+)
+@click.option(
     "--splits-hex", type=click.IntRange(1), metavar="N", help="N regions for keys that begin with hex digits."
 )
 @click.option(
@@ -87,6 +92,7 @@ def create(
     families: tuple[str, ...],
     attributes: tuple[str, ...],
     splits: tuple[str, ...],
+    splits_file: str | None,
     splits_hex: int | None,
     splits_uniform: int | None,
 ) -> None:
@@ -103,12 +109,13 @@ def create(
       columnar create guests g --attribute THROTTLE=1000req/s,write:1MB/s
       columnar create events e --split 2025 --split 2026
       columnar create by_md5 f --splits-hex 16
+      columnar create by_name f --splits-file names.txt
     """
     described = dict(family_of(family) for family in families)
     if len(described) < len(families):
         raise IllegalArgument("a family is named twice")
     given = dict(attribute_of(attribute) for attribute in attributes)
-    keys = _split_points(splits, splits_hex, splits_uniform)
+    keys = _split_points(splits, splits_file, splits_hex, splits_uniform)
     if server.connection.is_columnar:
         server.connection.admin.create_table(
             typed(table), {typed(name): options for name, options in described.items()}, given, splits=keys
@@ -121,13 +128,26 @@ def create(
     server.output.done(f"table {table} made", {"created": table})
 
 
-def _split_points(splits: tuple[str, ...], hexadecimal: int | None, uniform: int | None) -> list[bytes]:
-    ways = [way for way in (splits, hexadecimal, uniform) if way]
+def _split_points(
+    splits: tuple[str, ...], file: str | None, hexadecimal: int | None, uniform: int | None
+) -> list[bytes]:
+    ways = [way for way in (splits, file, hexadecimal, uniform) if way]
     if len(ways) > 1:
-        raise Misused("say how to split once: --split, --splits-hex or --splits-uniform")
+        raise Misused("say how to split once: --split, --splits-file, --splits-hex or --splits-uniform")
+    if file is not None:
+        return _rows_of_file(file)
     if hexadecimal is not None:
         return hex_splits(hexadecimal)
     return uniform_splits(uniform) if uniform is not None else [typed(split) for split in splits]
+
+
+def _rows_of_file(path: str) -> list[bytes]:
+    """One row a line, in which \\xNN is a byte.  Misused: it has more than a table can begin with."""
+    with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        rows = [typed(line.rstrip("\r\n")) for line in islice(file, MOST_RANGES)]
+    if len(rows) == MOST_RANGES:
+        raise Misused(f"{path} has {MOST_RANGES} lines or more; a table begins with {MOST_RANGES} regions at most")
+    return rows
 
 
 def _for_happybase(name: str, attributes: dict[str, str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Final
 
 from columnar.errors import IllegalArgument
 from columnar.model.attributes import FAMILY_ATTRIBUTES, with_attributes
-from columnar.model.inert_attributes import FAMILY_INERT, attribute_name, is_inert
+from columnar.model.inert_attributes import AS_THE_SERVER_SAYS, FAMILY_INERT, attribute_name, is_inert
 from columnar.model.schema import Family
 from columnar.model.written_amounts import bytes_written, seconds_written
 
@@ -79,7 +79,10 @@ def family_of(text: str) -> tuple[str, dict[str, str]]:
         attribute = _SHORT_NAMES.get(key.lower(), attribute_name(key))
         if not equals or (attribute not in FAMILY_ATTRIBUTES and not is_inert(FAMILY_INERT, attribute)):
             names = ", ".join(name.lower() for name in FAMILY_ATTRIBUTES)
-            raise IllegalArgument(f"'{part}' in '{text}': a family takes KEY=VALUE of {names}")
+            raise IllegalArgument(
+                f"'{part}' in '{text}': a family takes KEY=VALUE of {names}, and attributes of HBase that change "
+                "nothing here (docs/administration.md)"
+            )
         value = typed(value).decode(errors="replace")
         if attribute == "TTL" and value and value.lower() != "forever":
             value = str(seconds_of(value))
@@ -98,7 +101,7 @@ def attribute_of(text: str) -> tuple[str, str]:
     if not equals:
         raise IllegalArgument(f"'{text}' is no attribute: write KEY=VALUE, for example DELETE_MARKERS=3600000")
     key = attribute_name(key)
-    if key in ("MAX_FILESIZE", "CHANGE_LOG_BYTES") and value:
+    if key in ("MAX_FILESIZE", "CHANGE_LOG_BYTES") and value not in ("", AS_THE_SERVER_SAYS):
         value = str(bytes_of(value))
     elif key == "CHANGE_LOG" and value:
         value = str(seconds_of(value))

@@ -5,12 +5,13 @@ A descriptor says what a family, or a table, is to be as a whole: what it leaves
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING, Any
 
+from columnar.errors import InvalidFamilyOperation, shown
 from columnar.model.alteration import TableChange
 from columnar.model.attributes import whole
-from columnar.model.schema import checked_family_name
+from columnar.model.schema import Family, checked_family_name
 from columnar.operations.descriptions import Descriptions
 from columnar.thrift2 import schema
 from columnar.thrift2.translate import given
@@ -29,24 +30,34 @@ class AlterationMethods2:
         return _void(self._alterations.truncate(schema.table_name(name), bool(preserve_splits), enable=True))
 
     def addColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
-        change = TableChange(add=(schema.family_from_wire(given(family, "column family")),))
-        return self._alterations.alter(schema.table_name(name), change)
+        wanted, table = schema.family_from_wire(given(family, "column family")), schema.table_name(name)
+        held = self._held(table)
+        if wanted.name in held:
+            raise InvalidFamilyOperation(f"table {shown(table)} has a column family {wanted.name} already")
+        return self._alterations.alter(table, TableChange(add=(wanted,)))
 
     def deleteColumnFamily(self, _ctx: Any, name: Any, family: bytes | None) -> Awaitable[None]:
-        change = TableChange(drop=frozenset({checked_family_name(given(family, "column family"))}))
-        return self._alterations.alter(schema.table_name(name), change)
+        wanted, table = checked_family_name(given(family, "column family")), schema.table_name(name)
+        held = self._held(table)
+        _check_held(wanted, table, held)
+        if len(held) == 1:
+            raise InvalidFamilyOperation(f"{wanted} is the only column family of table {shown(table)}; drop the table")
+        return self._alterations.alter(table, TableChange(drop=frozenset({wanted})))
 
     def modifyColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
-        wanted = schema.family_from_wire(given(family, "column family"))
-        table = schema.table_name(name)
-        before = self._descriptions.known(table).schema.family(wanted.bytes_name)
-        return self._alterations.alter(table, TableChange(change={wanted.name: whole(wanted, before)}))
+        wanted, table = schema.family_from_wire(given(family, "column family")), schema.table_name(name)
+        held = self._held(table)
+        _check_held(wanted.name, table, held)
+        return self._alterations.alter(table, TableChange(change={wanted.name: whole(wanted, held[wanted.name])}))
+
+    def _held(self, table: bytes) -> dict[str, Family]:
+        """The families that the table has; TableNotFound."""
+        return {family.name: family for family in self._descriptions.known(table).schema.families}
 
     def modifyTable(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
         """Families that the descriptor does not name go, with their cells."""
         name, families, attributes = schema.table_from_wire(descriptor)
-        held = self._descriptions.known(name).schema
-        known = {family.name: family for family in held.families}
+        held, known = self._descriptions.known(name).schema, self._held(name)
         change = TableChange(
             add=tuple(family for family in families if family.name not in known),
             change={family.name: whole(family, known[family.name]) for family in families if family.name in known},
@@ -67,6 +78,11 @@ class AlterationMethods2:
 
     def deleteNamespace(self, _ctx: Any, name: str | None) -> Awaitable[None]:
         return self._alterations.drop_namespace(given(name, "namespace").encode())
+
+
+def _check_held(family: str, table: bytes, held: Collection[str]) -> None:
+    if family not in held:
+        raise InvalidFamilyOperation(f"Column family {family} does not exist in table {shown(table)}")
 
 
 async def _void(waiting: Awaitable[object]) -> None:

@@ -53,8 +53,23 @@ def test_every_filter_of_the_language_is_among_them() -> None:
 
 @pytest.mark.parametrize(("data", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
 def test_what_has_no_form_is_refused_by_name(data: bytes, reason: str) -> None:
-    with pytest.raises(IllegalArgument, match=f"(?s)filterBytes: .*{reason}.*; write it as filterString"):
+    with pytest.raises(IllegalArgument, match=f"(?s)filterBytes: .*{reason}.*; "):
         filter_string_of(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "remedy"),
+    [
+        ("FuzzyRowFilter", b"", "scan with bounds, or filter in the program"),
+        ("ColumnRangeFilter", b"\x10\x01\x1a\x00\x20\x01", "leave the last column out"),
+        ("PrefixFilter", b"", "write it as filterString"),
+        ("InclusiveStopFilter", b"", "write it as filterString"),
+    ],
+)
+def test_a_refusal_names_a_way_that_there_is(name: str, fields: bytes, remedy: str) -> None:
+    """In HBase a null prefix lets nothing through, an empty last column no other one, and a null stop is a fault."""
+    with pytest.raises(IllegalArgument, match=f"filterBytes: .*{name}.*; {remedy}"):
+        filter_string_of(message(name, fields))
 
 
 def test_any_other_bytes_are_an_error_and_no_more() -> None:
@@ -91,7 +106,7 @@ def test_fields_that_are_left_out() -> None:
     inner = compared[compared.index(b"ColumnValueFilter") + len("ColumnValueFilter") + 2 :]
     bare = message("SingleColumnValueFilter", inner)  # without if-missing and latest-only
     assert filter_string_of(bare) == b"SingleColumnValueFilter('f', 'q', =, 'binary:v', false, false)"
-    assert filter_string_of(message("PrefixFilter", b"")) == b"PrefixFilter('')"
+    assert filter_string_of(message("PrefixFilter", b"\x0a\x00")) == b"PrefixFilter('')"
     assert filter_string_of(message("ColumnPaginationFilter", b"\x08\x05")) == b"ColumnPaginationFilter(5, 0)"
     assert filter_string_of(message("TimestampsFilter", b"\x08\x05\x08\x06")) == b"TimestampsFilter(5, 6)"
     for name in ("KeyOnlyFilter", "PageFilter", "ColumnCountGetFilter", "ColumnPaginationFilter", "ColumnPrefixFilter"):

@@ -63,6 +63,8 @@ JAVA: list[tuple[bytes, bytes]] = [
     (b"BLOCKSIZE", b"65536 B (64KB)"),
     (b"COMPRESSION", b"NONE"),
     (b"BLOOMFILTER", b"ROW"),
+    (b"BLOOMFILTER", b"ROWPREFIX_FIXED_LENGTH"),
+    (b"RowPrefixBloomFilter.prefix_length", b"10"),
     (b"IN_MEMORY", b"false"),
     (b"BLOCKCACHE", b"true"),
     (b"mykey", b"of the application"),

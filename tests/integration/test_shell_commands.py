@@ -316,6 +316,17 @@ def test_truncate_and_delete_rows(shell: Shell, pages: str) -> None:
     assert shell.out("scan", pages) == ""
 
 
+def test_split_points_of_a_file(shell: Shell, tmp_path: Path) -> None:
+    rows = tmp_path / "rows"
+    rows.write_bytes(b"20\n10\r\n\\xFFm\n\xc3\xbc")
+    shell.out("create", "of_file", "f", "--splits-file", str(rows))
+    assert [one["start"] for one in shell.json("regions", "of_file")] == ["", "10", "20", "ü", "\\xFFm"]
+    rows.write_bytes(b"1\n" * 10_000)
+    assert "10000 regions at most" in shell.error("create", "x", "f", "--splits-file", str(rows), status=2)
+    rows.write_bytes(b"a\n\nb\n")
+    assert "split point" in shell.error("create", "x", "f", "--splits-file", str(rows))
+
+
 def test_regions_flush_and_compact(shell: Shell) -> None:
     shell.out("create", "hashed", "f:compression=none", "--splits-hex", "4")
     shell.out("put", "hashed", "4711", "f:q=v")

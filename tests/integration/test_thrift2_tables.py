@@ -131,8 +131,16 @@ def test_a_table_is_altered_and_truncated(client: Any) -> None:
     families = {one.name: one for one in client.getTableDescriptor(table).columns}
     assert (families[b"f"].maxVersions, families[b"f"].blockSize) == (1, 8_192)
     assert (families[b"g"].timeToLive, families[b"g"].minVersions) == (3_600, 1)
-    with pytest.raises(H.TIOError, match="NoSuchColumnFamily"):
-        client.deleteColumnFamily(table, b"none")
+    for change in (
+        lambda: client.deleteColumnFamily(table, b"none"),
+        lambda: client.modifyColumnFamily(table, H.TColumnFamilyDescriptor(name=b"none")),
+        lambda: client.addColumnFamily(table, H.TColumnFamilyDescriptor(name=b"g")),
+    ):
+        with pytest.raises(H.TIOError) as caught:
+            change()
+        assert caught.value.message.startswith("InvalidFamilyOperationException: ")
+    with pytest.raises(H.TIOError, match="TableNotFoundException"):
+        client.deleteColumnFamily(name(b"nowhere"), b"f")
 
     client.truncateTable(table, True)
     assert not client.exists(b"changing", H.TGet(row=b"a"))
@@ -141,6 +149,8 @@ def test_a_table_is_altered_and_truncated(client: Any) -> None:
     assert len(client.getAllRegionLocations(b"changing")) == 1
 
     client.deleteColumnFamily(table, b"g")
+    with pytest.raises(H.TIOError, match="InvalidFamilyOperationException: f is the only column family"):
+        client.deleteColumnFamily(table, b"f")
     client.modifyTable(H.TTableDescriptor(tableName=table, columns=[H.TColumnFamilyDescriptor(name=b"h")]))
     assert [one.name for one in client.getTableDescriptor(table).columns] == [b"h"]
 

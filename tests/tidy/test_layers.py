@@ -82,6 +82,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "columnar.errors",
         "columnar.log_lines",
         "columnar.standard_streams",
+        "columnar.file_errors",
         "columnar.child_processes",
     ),
     "wikibench": (),

@@ -13,6 +13,7 @@ from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, name_from
 from columnar.model.namespace_configuration import checked_configuration
 from columnar.model.schema import Family, checked_attributes, from_json, make_table, to_json
 from columnar.model.written_amounts import bytes_written, seconds_written
+from columnar.shell.text import attribute_of
 
 
 @pytest.mark.parametrize("name", sorted(FAMILY_INERT))
@@ -25,8 +26,17 @@ def test_the_default_of_each_attribute_of_a_family_is_taken_and_says_nothing(nam
 @pytest.mark.parametrize("name", sorted(TABLE_INERT))
 def test_the_default_of_each_attribute_of_a_table_is_taken_and_says_nothing(name: str) -> None:
     assert checked_attributes({name: ""}) == {}
-    if not TABLE_INERT[name].default.startswith("-"):
-        assert checked_attributes({name: TABLE_INERT[name].default}) == {}
+    assert checked_attributes({name: TABLE_INERT[name].default}) == {}
+
+
+@pytest.mark.parametrize("name", ["MAX_FILESIZE", "MEMSTORE_FLUSHSIZE", "NORMALIZER_TARGET_REGION_COUNT"])
+def test_a_number_that_hbases_clients_write_for_none(name: str) -> None:
+    """``getMaxFileSize`` of a table where nothing is set is -1, and programs write it back."""
+    assert checked_attributes({name: "-1"}) == {}
+    assert merged_attributes({name: "5000000"}, {name: "-1"}) == {}
+    assert attribute_of(f"{name}=-1") == (name, "-1")
+    with pytest.raises(IllegalArgument, match=name):
+        checked_attributes({name: "-2"})
 
 
 @pytest.mark.parametrize(

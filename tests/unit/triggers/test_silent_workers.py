@@ -100,5 +100,3 @@ async def test_each_word_of_a_worker_winds_up_its_clock(bench: Bench) -> None:
     assert bench.main.kills == 0
     await clock.passes(SILENCE_S)
     assert bench.main.kills == 1
-
-

@@ -18,6 +18,10 @@ from wikibench.target import parse_target
         (["--target", "http://bob:SECRET123@127.0.0.1:1/w"], ["--target", "http://127.0.0.1:1/w"]),
         (["--target=http://SECRET123@127.0.0.1:1"], ["--target=http://127.0.0.1:1"]),
         (["--target", "bob:SECRET123@127.0.0.1:1"], ["--target", "127.0.0.1:1"]),
+        (["--target", "SECRET123@127.0.0.1:1"], ["--target", "127.0.0.1:1"]),
+        (["--target", "http://bob:SE CRET SECRET123@127.0.0.1:1/a@b"], ["--target", "http://127.0.0.1:1/a@b"]),
+        (["--target=SECRET123@127.0.0.1:1"], ["--target=127.0.0.1:1"]),
+        (["--header", "--SECRET123"], ["--header", "…"]),
         (["day.trace", "--rewrite", "/wiki/=/", "--require", "p95<200ms"], None),
         (["--edit-path", "{page}/edit@x", "--report", "a@b"], None),
     ],
@@ -43,3 +47,21 @@ def test_a_login_in_the_address_is_sent_unless_a_header_says_another() -> None:
     assert target.headers([("X", "y")]) == (("X", "y"), ("Authorization", "Basic Ym9iOmh1bnRlci8y"))
     assert target.headers([("authorization", "z")]) == (("authorization", "z"),)
     assert parse_target("http://127.0.0.1:8080").headers([]) == ()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://bob:SECRET/SECRET@127.0.0.1:8080",
+        "http://bob:SECRET?SECRET@127.0.0.1:8080/wiki",
+        "http://bob:SECRET#SECRET@127.0.0.1:8080",
+        "bob:SECRET/SECRET@127.0.0.1:8080",
+        "ftp://bob:SECRET@127.0.0.1",
+        "http://bob:SECRET@127.0.0.1:SECRET@",
+        "http://bob:SECRET@/",
+    ],
+)
+def test_an_address_that_is_none_is_said_without_what_may_be_a_password(address: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        parse_target(address)
+    assert "SECRET" not in str(caught.value)

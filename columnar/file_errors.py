@@ -1,13 +1,15 @@
-"""OSErrors of files told from those of sockets: the one blames a folder, the other the store."""
+"""OSErrors of files told from those of sockets: the one blames a folder or the output, the other the store."""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, suppress
+from typing import Final, NoReturn
 
 from columnar.errors import HostError
 
@@ -63,3 +65,22 @@ def files_in(folder: str) -> Iterator[None]:
         if not is_of_file(error):
             raise
         raise HostError(said_of(error, folder)) from error
+
+
+def end_with_line(program: str, error: OSError) -> NoReturn:
+    """End a command by an error of a file or of its output: one line and status 2, no traceback; others are raised."""
+    if not is_of_file(error):
+        raise error
+    with suppress(OSError):  # it may be the standard error that cannot be written: nobody reads it then
+        sys.stderr.write(f"{program}: {said_of(error)}\n")
+        sys.stderr.flush()
+    _give_up_output()
+    sys.exit(2)
+
+
+def _give_up_output() -> None:
+    """Send what is left of the output nowhere: else Python fails at it again as it ends, in lines of its own."""
+    with suppress(OSError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

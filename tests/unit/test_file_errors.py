@@ -6,6 +6,8 @@ import errno
 import os
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,8 @@ from click import ClickException
 
 from columnar.backup import exporting, store_backup
 from columnar.errors import HostError
+from columnar.file_errors import files_in, is_of_file
 from columnar.shell.connecting import Misused, Unreachable, told
-from columnar.shell.file_errors import files_in, is_of_file
 from tests.support.shell import Shell, store_at
 
 FREE_SOME = "No space left on device; free some space, or give another folder"
@@ -129,3 +131,31 @@ def test_a_restore_on_a_full_disk_names_the_file(shell: Shell, tmp_path: Path, m
     assert said.startswith(f"cannot restore {tmp_path}/new.restoring/")
     assert said.endswith(": No space left on device")
     assert not (tmp_path / "new.restoring").exists()
+
+
+@pytest.mark.parametrize("package", ["columnar", "wikka_port"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--help >/dev/full", "cannot write the output: No space left on device"),
+        ("nope 2>/dev/full", ""),
+        ("--help >/dev/full 2>/dev/full", ""),
+    ],
+)
+def test_a_command_whose_output_is_full_ends_with_one_line(package: str, words: str, said: str) -> None:
+    ended = ended_command(package, words)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert ended.stderr.count("\n") == (1 if said else 0)
+
+
+def test_a_file_that_cannot_be_written_is_named() -> None:
+    ended = ended_command("wikka_port", "texts /proc/de.po")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("wikka: cannot use /proc/de.po: ")
+
+
+def ended_command(package: str, words: str) -> subprocess.CompletedProcess[str]:
+    started = f"exec {sys.executable} -m {package}.cli {words}"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(["/bin/sh", "-c", started], env=environment, capture_output=True, text=True, timeout=60)
