@@ -28,6 +28,7 @@ from wikka_port.markup.mediawiki_pieces import (
     may_reach,
     unescape,
 )
+from wikka_port.markup.mediawiki_switches import SWITCH
 
 _URL_CHARS: Final = "(?:(?!'')[^\\s\\[\\]<>\"{}|\x02\x03])"  # emphasis is read before addresses are
 # Every repetition is possessive: what failed once is not tried again in pieces.
@@ -38,7 +39,7 @@ _TOKEN: Final = re.compile(
       | (?P<bare>\b(?:https?|ftps?)://{_URL_CHARS}++)
       | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>[^<>\x02\x03]*+)</(?P=small)\s*+>
       | <(?P<close>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<rest>(?:[\s/][^<>]*+)?)>
-      | (?P<switch>__(?-i:[^\W\d_a-z]{{3,40}})__)""",
+      | (?P<switch>{SWITCH})""",
     re.VERBOSE | re.IGNORECASE,
 )
 _EMPHASIS: Final = {
@@ -60,7 +61,7 @@ _APART_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem 
 _APART: Final = frozenset(_APART_TAGS.split())
 BREAK: Final = "---"
 _LEVELS: Final = 6  # of headings
-_SWITCH: Final = re.compile(r"__[^\W\d_a-z]{3,40}__")
+_SWITCH: Final = re.compile(SWITCH)
 URL_CHARS_MAX: Final = 2000  # what browsers take, and our links
 _LINKABLE: Final = re.compile(r"(?:https?|ftp)://[^\s/]|mailto:.", re.IGNORECASE)
 _URL_DANGER: Final = re.compile(r"""[\s|\[\]"\\]""")
@@ -74,7 +75,7 @@ def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
     if not matches:
         return collapse(escape(unescape(text), cell=cell)).strip(" ")
     line = _Line(draft, cell=cell)
-    runs = _quote_runs([match["quotes"] for match in matches if match["quotes"]])
+    runs = _quote_runs(text, [match for match in matches if match["quotes"]])
     end = 0
     for match in matches:
         line.text(text[end : match.start()])
@@ -100,7 +101,7 @@ def heading_of(draft: Draft, line: str) -> tuple[int, str] | None:
     if "=" not in line:
         return None
     bare, switches = _SWITCH.subn("", line) if "__" in line else (line, 0)
-    bare = bare.rstrip(" \t")
+    bare = draft.without_trail(bare)
     opening, closing = len(bare) - len(bare.lstrip("=")), len(bare) - len(bare.rstrip("="))
     if opening == len(bare):
         level = min((opening - 1) // 2, _LEVELS)
@@ -134,20 +135,38 @@ def _label_token(match: re.Match[str]) -> str:
     return match[0] if match["mark"] or match["bare"] else ""
 
 
-def _quote_runs(found: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """For each run of apostrophes: how many are shown, and which emphasis it toggles.
 
     Where both bold and italics come out odd, one run of three was meant as an apostrophe
     before italics (l'''amour''), as MediaWiki has it.
     """
-    lengths = [min(len(run), 5) if len(run) != 4 else 3 for run in found]
-    shown = [len(run) - length for run, length in zip(found, lengths, strict=True)]
+    lengths = [min(len(run[0]), 5) if len(run[0]) != 4 else 3 for run in found]
+    shown = [len(run[0]) - length for run, length in zip(found, lengths, strict=True)]
     bold = sum(length in (3, 5) for length in lengths)
     italic = sum(length in (2, 5) for length in lengths)
     if bold % 2 and italic % 2 and 3 in lengths:
-        first = lengths.index(3)
-        lengths[first], shown[first] = 2, shown[first] + 1
+        meant = _meant_as_apostrophe(text, found, lengths)
+        lengths[meant], shown[meant] = 2, shown[meant] + 1
     return iter([(extra, _STYLE_OF_RUN[length]) for extra, length in zip(shown, lengths, strict=True)])
+
+
+def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[int]) -> int:
+    """The first run of three behind a word of one letter, else behind another word, else behind a blank."""
+    behind_word = behind_blank = -1
+    end = 0
+    for at, (run, length) in enumerate(zip(found, lengths, strict=True)):
+        before = text[max(run.start() - 2, end) : run.start()]
+        end = run.end()
+        if length != 3:
+            continue
+        if before[-1:] == " ":
+            behind_blank = at if behind_blank < 0 else behind_blank
+        elif before[:1] == " ":
+            return at
+        elif behind_word < 0:
+            behind_word = at
+    return behind_word if behind_word >= 0 else behind_blank
 
 
 class _Line:

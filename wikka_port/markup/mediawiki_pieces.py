@@ -83,6 +83,7 @@ class Draft:
     note_numbers: dict[str, int] = field(default_factory=dict)
     notes_mark: str | None = None  # where the author wants them
     hidden: list[str] = field(default_factory=list)  # calls of templates that show nowhere, as ours
+    expands_to_nothing: set[str] = field(default_factory=set)  # their marks: MediaWiki reads lines without them
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
@@ -112,6 +113,20 @@ class Draft:
         if not text:
             return text
         return JOIN + text if text[0] == "\x02" else literal(text[0]) + text[1:]
+
+    def lead(self, line: str) -> int:
+        """How many characters of ``line`` are marks of calls that stand before all that is read of it."""
+        end = 0
+        while (found := MARK.match(line, end)) and found[0] in self.expands_to_nothing:
+            end = found.end()
+        return end
+
+    def without_trail(self, line: str) -> str:
+        """``line`` without blanks and marks of such calls at its end."""
+        line = line.rstrip(" \t")
+        while line.endswith("\x03") and line[line.rindex("\x02") :] in self.expands_to_nothing:
+            line = line[: line.rindex("\x02")].rstrip(" \t")
+        return line
 
     def blocks_of(self, line: str) -> list[str] | None:
         """The blocks of a line that holds nothing but marks of pieces that can stand alone."""

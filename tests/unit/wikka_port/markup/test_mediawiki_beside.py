@@ -129,3 +129,133 @@ def test_words_of_lists_in_html_are_no_one_word() -> None:
 )
 def test_pages_below_a_page(title: str, link: str, ours: str) -> None:
     assert text(link, title) == ours
+
+
+@pytest.mark.parametrize(
+    "call", ["{{hidden}}", "{{a}}{{b|c=d}}", "{{DEFAULTSORT:Key}}", "<includeonly>x</includeonly>"]
+)
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("== H ==", "=====H====="),
+        ("* a", "~- a"),
+        ("# a", "~1) a"),
+        (":a", "~a"),
+        ("; a", "**a**"),
+        ("----", "----"),
+        ("{|\n| a\n|}", "||a||"),
+        ("words", "words"),
+        ("=x", "=x"),
+    ],
+)
+def test_a_block_behind_a_call_that_shows_nothing_begins_its_line(call: str, line: str, ours: str) -> None:
+    """MediaWiki reads lines when calls are expanded."""
+    assert text(f"{call}{line}").partition("\n")[0] == ours
+
+
+@pytest.mark.parametrize("behind", ["{{hidden}}", " {{hidden}} ", "{{a}} {{b}}", "<!-- c -->{{a}}", "{{a}} <!-- c -->"])
+def test_a_heading_before_a_call_that_shows_nothing_is_one(behind: str) -> None:
+    assert text(f"== H =={behind}").partition("\n")[0] == "=====H====="
+
+
+@pytest.mark.parametrize("thing", ["{{{1}}}", "[[Category:C]]", "<nowiki/>", "{{anchor|x}}", "<ref>n</ref>"])
+def test_what_stands_in_its_line_when_lines_are_read_begins_no_block_behind_it(thing: str) -> None:
+    for line, seen in (("== H ==", "== H =="), ("* a", "* a")):
+        page = html.unescape(re.sub("<[^>]+>", "", shown(f"{thing}{line}")))
+        assert page.removeprefix("[1]").startswith(seen), page
+    assert "<h" not in shown(f"== H =={thing}").partition("<hr")[0]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["__FILE__", "__LINE__", "__INIT__", "__MAIN__", "__ABC__", "__index__", "__END__", "__NOTOCX__", "__NO TOC__"],
+)
+def test_a_word_between_underscores_that_mediawiki_does_not_know_is_text(word: str) -> None:
+    for place in ("{}", "a {} b", "* {}", "== a {} ==", "{{|\n| {}\n|}}", "[[Page|{}]]", "'''{}'''"):
+        assert word in html.unescape(re.sub("<[^>]+>", "", shown(place.format(word)))), place
+    assert text(f"{word}== a ==").startswith('""__""')
+
+
+@pytest.mark.parametrize(
+    "word", ["__NOTOC__", "__notoc__", "__NoEditSection__", "__INDEX__", "__HIDDENCAT__", "__KEIN_INHALTSVERZEICHNIS__"]
+)
+def test_behaviour_switches_in_any_place_are_gone(word: str) -> None:
+    assert text(f"a {word} b") == "a b"
+    assert text(f"{word}== a =={word}") == "=====a====="
+    assert text(f"[[Page|x {word}]]") == "[[Page | x]]"
+
+
+def test_what_is_for_other_pages_only_stands_with_the_calls() -> None:
+    made = convert("a<includeonly>''b'' [[Category:C]]</includeonly>c", namespaces=DIALECT, title="Page")
+    assert made.text.partition("\n")[0] == "ac"
+    assert "''b'' [[Category:C]]" in made.text
+    assert (made.categories, made.unconverted["html <includeonly>"]) == ((), 1)
+    assert text("a<includeonly>b") == "ab"
+
+
+@pytest.mark.parametrize(
+    ("source", "ours"),
+    [
+        ("a\n<!-- c -->\nb", "a b"),
+        ("a\n \t<!-- c --> \nb", "a b"),
+        ("a\n<!-- c --> <!-- d -->\nb", "a b"),
+        ("a\n<!-- c -->\n<!-- d -->\nb", "a b"),
+        ("a <!-- c -->\nb", "a b"),
+        ("a<!-- c --> <!-- d -->b", "a b"),
+        ("* a\n<!-- c -->\n* b", "~- a\n~- b"),
+        ("a\n\n<!-- c -->\nb", "a\n\nb"),
+        ("a <!-- c", "a"),
+    ],
+)
+def test_lines_of_comments_are_no_lines(source: str, ours: str) -> None:
+    assert text(source) == ours
+
+
+@pytest.mark.parametrize(
+    ("source", "ours"),
+    [
+        (";t:d", "**t**\n~d"),
+        ("; t : d", "**t**\n~d"),
+        (";t: d", "**t**\n~d"),
+        ("; http://a.b/c : d", "**[[http://a.b/c]]**\n~d"),
+        (";http://a.b/c: d", "**[[http://a.b/c]]**\n~d"),
+        (";[http://a.b c:d]:e", "**[[http://a.b | c:d]]**\n~e"),
+        ('; <span style="a:b">t</span>:d', "**t**\n~d"),
+        ("; [[Talk:A]]: d", "**[[Talk:A]]**\n~d"),
+        (";t", "**t**"),
+    ],
+)
+def test_the_first_colon_of_the_text_ends_a_term(source: str, ours: str) -> None:
+    assert text(source) == ours
+
+
+def test_lines_of_poems_stay_lines() -> None:
+    assert text("<poem>\nRoses [[are]]\n  red\n</poem>") == "Roses [[Are | are]] --- \xa0\xa0red"
+    assert text("a <poem>b\nc</poem> d") == "a b --- c d"
+    assert text("<poem>a\nb") == "a b"
+    assert text("{{quote|<poem>a\nb</poem>}}").startswith("a --- b")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("File:A.jpg", "A.jpg"), ("Image: A.jpg", "A.jpg"), ("A: b.jpg", "A: b.jpg"), ("A.jpg", "A.jpg"), (":A", ":A")],
+)
+def test_names_of_a_gallery_may_lack_the_namespace(line: str, name: str) -> None:
+    assert f"[image: {name}]" in text(f"<gallery>\n{line}|c\n</gallery>")
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("l'''amour'' c '''d'''", "l'//amour// c **d**"),
+        ("ab'''cd'''e l'''f''", "ab**cd**e l'//f//"),
+        ("ab '''cd'''ef '''gh''", "ab **cd'//ef //**//gh//"),
+    ],
+)
+def test_which_bold_was_an_apostrophe(line: str, ours: str) -> None:
+    """Behind a word of one letter, else behind another word, else behind a blank: ``Parser::doQuotes``."""
+    assert text(line) == ours
+
+
+def test_a_tag_of_a_rule_is_one() -> None:
+    assert text("a\n<hr />\nb") == "a\n\n----\nb"
