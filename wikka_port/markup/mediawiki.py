@@ -317,8 +317,11 @@ def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
             blocks += [("line", "----"), ("list", notes)]
     if draft.hidden:
         blocks.append(("paragraph", hidden_table(draft.hidden)))
-    if draft.languages:
-        blocks.append(("paragraph", mono("; ".join(draft.languages))))
+    unlinked = [name for name, link in draft.languages.items() if not link]
+    if unlinked:
+        blocks.append(("paragraph", mono("; ".join(unlinked))))
+    if linked := [link for link in draft.languages.values() if link]:
+        blocks.append(("paragraph", " · ".join(linked)))
     if draft.categories:
         links = " · ".join(forced_link(draft, page, label) for page, label in draft.categories.items())
         blocks += [("line", "----"), ("paragraph", links)]

@@ -78,7 +78,7 @@ class Draft:
     ends: list[tuple[str, str]] = field(default_factory=list)  # of the pieces: first and last EDGE_CHARS
     links: dict[str, None] = field(default_factory=dict)  # a set that keeps its order; full after ``expand``
     categories: dict[str, str] = field(default_factory=dict)  # page -> label
-    languages: dict[str, None] = field(default_factory=dict)
+    languages: dict[str, str] = field(default_factory=dict)  # page of another language -> our link; "": none is known
     notes: list[Note] = field(default_factory=list)
     note_numbers: dict[str, int] = field(default_factory=dict)
     notes_mark: str | None = None  # where the author wants them

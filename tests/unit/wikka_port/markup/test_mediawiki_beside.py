@@ -259,3 +259,41 @@ def test_which_bold_was_an_apostrophe(line: str, ours: str) -> None:
 
 def test_a_tag_of_a_rule_is_one() -> None:
     assert text("a\n<hr />\nb") == "a\n\n----\nb"
+
+
+@pytest.mark.parametrize(
+    ("base", "link", "url", "label"),
+    [
+        ("", "[[w:Foo bar]]", "https://en.wikipedia.org/wiki/Foo_bar", "w:Foo bar"),
+        ("http://s.example/wiki/X", "[[w:Foo|x]]", "https://en.wikipedia.org/wiki/Foo", "x"),
+        ("https://de.wikipedia.org/wiki/X", "[[wikt:Foo|x]]", "https://de.wiktionary.org/wiki/Foo", "x"),
+        ("https://de.wikipedia.org/wiki/X", "[[w:fr:Foo#Bar baz|x]]", "https://fr.wikipedia.org/wiki/Foo#Bar_baz", "x"),
+        ("https://de.wikipedia.org/wiki/X", "[[:fr:Page|fr]]", "https://fr.wikipedia.org/wiki/Page", "fr"),
+        ("https://en.wiktionary.org/wiki/X", "[[:fr:Page]]", "https://fr.wiktionary.org/wiki/Page", "fr:Page"),
+        ("", "[[commons:Category:A]]", "https://commons.wikimedia.org/wiki/Category:A", "commons:Category:A"),
+        ("", "[[doi:10.1/2(3)]]", "https://doi.org/10.1/2(3)", "doi:10.1/2(3)"),
+        ("", "[[d:Q1|''x'']]", "https://www.wikidata.org/wiki/Q1", "x"),
+        ("", '[[w:Ä & "b"|x]]', "https://en.wikipedia.org/wiki/%C3%84_%26_%22b%22", "x"),
+    ],
+)
+def test_prefixes_of_other_wikis_lead_there(base: str, link: str, url: str, label: str) -> None:
+    for place in ("{}", "* {}", "{{|\n| {} || y\n|}}", "<ref>{}</ref>", "'''{}'''"):
+        made = convert(place.format(link), namespaces=Dialect.of({"": 0}, base=base), title="Page")
+        page = render(parse(made.text, autolink=False), existing=set())
+        assert f'<a href="{html.escape(url)}" class="external"' in page, page
+        assert label in html.unescape(re.sub("<[^>]+>", "", page))
+        assert (made.links, made.converted["interwiki link"]) == ((), 1)
+
+
+def test_a_prefix_that_nobody_knows_is_its_words() -> None:
+    made = convert("[[:fr:Page|words]] [[fr:Page]]", namespaces=Dialect.of({"": 0}, base="http://s/wiki/X"), title="P")
+    assert made.text == 'words \n\n##""fr:Page""##'
+    assert (made.unconverted["interwiki link"], made.unconverted["interlanguage link"]) == (1, 1)
+
+
+def test_the_page_in_other_languages_is_linked_to_at_the_end() -> None:
+    dialect = Dialect.of({"": 0}, base="https://en.wikipedia.org/wiki/Main_Page")
+    made = convert("a [[de:Hund]][[fr:Chien]] [[de:Hund]]", namespaces=dialect, title="Dog").text
+    assert made.partition("\n\n")[2] == (
+        "[[https://de.wikipedia.org/wiki/Hund | de:Hund]] · [[https://fr.wikipedia.org/wiki/Chien | fr:Chien]]"
+    )
