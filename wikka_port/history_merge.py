@@ -126,7 +126,7 @@ def _place(head: Head, cells: Cells) -> Place:
 def remove_left(wiki: Wiki, key: bytes, rows: Sequence[bytes]) -> None:
     """Remove what merges of a page have left, but for the rows that are on its chain now.
 
-    Of a page that is away by now, nothing: its chain is what brings it back.
+    All rows of a page that is away by now stay: its chain is what brings it back.
     """
 
     def on_chain(connection: Connection) -> set[bytes] | None:

@@ -24,7 +24,17 @@ from typing import Final
 
 from wikka_port.markup.mediawiki_inline import heading_of, inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, link_name
-from wikka_port.markup.mediawiki_pieces import JOIN, MARK_RUN, Draft, clean, code_block, literal, mono, unescape
+from wikka_port.markup.mediawiki_pieces import (
+    JOIN,
+    MARK_RUN,
+    Draft,
+    clean,
+    code_block,
+    literal,
+    mono,
+    note_place,
+    unescape,
+)
 from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_switches import CONTENTS
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
@@ -309,7 +319,10 @@ def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
     """Notes (in their place of ``before``, if they have one), other languages, categories."""
     blocks: list[_Block] = []
     if draft.notes:
-        notes = "\n".join(f"~1) {_note_text(draft, note.content, note.name)}" for note in draft.notes)
+        notes = "\n".join(
+            f"~1) {_note_text(draft, note.content, note.name)} {note_place(number, is_used=note.is_used)}".rstrip()
+            for number, note in enumerate(draft.notes, 1)
+        )
         place = ("paragraph", draft.notes_mark or "")
         if place in before:
             before[before.index(place)] = ("paragraph", notes)

@@ -37,7 +37,7 @@ _TOKEN: Final = re.compile(
       | (?P<mark>\x02[0-9]{{1,9}}\x03)
       | \[(?P<url>(?:(?:https?|ftps?|irc|news|gopher):)?//{_URL_CHARS}++|mailto:{_URL_CHARS}++)(?P<label>[^\[\]\n]*+)\]
       | (?P<bare>\b(?:https?|ftps?)://{_URL_CHARS}++)
-      | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>[^<>\x02\x03]*+)</(?P=small)\s*+>
+      | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>(?:(?!'')[^<>\x02\x03])*+)</(?P=small)\s*+>
       | <(?P<close>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<rest>(?:[\s/][^<>]*+)?)>
       | (?P<switch>{SWITCH})""",
     re.VERBOSE | re.IGNORECASE,
@@ -59,6 +59,8 @@ _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
 # What a browser begins a new line or cell with: the words on its two sides are not one.
 _APART_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
 _APART: Final = frozenset(_APART_TAGS.split())
+# Raised, lowered and small words with links or marks in them; a style of them is its tag.
+_AROUND: Final = frozenset(("sup", "sub", "small"))
 BREAK: Final = "---"
 _LEVELS: Final = 6  # of headings
 _SWITCH: Final = re.compile(SWITCH)
@@ -169,6 +171,10 @@ def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[in
     return behind_word if behind_word >= 0 else behind_blank
 
 
+def _opening(style: str) -> str:
+    return f'""{style}""' if style[0] == "<" else style
+
+
 class _Line:
     """A line in the making: pieces of text and of markup, and the emphasis that is open."""
 
@@ -190,7 +196,7 @@ class _Line:
             self._close(style)
         else:
             self._open.append(style)
-            self._markup(style)
+            self._markup(_opening(style))
 
     def _close(self, style: str) -> None:
         again: list[str] = []
@@ -200,14 +206,20 @@ class _Line:
         self._end(style)
         for other in reversed(again):
             self._open.append(other)
-            self._markup(other)
+            self._markup(_opening(other))
 
     def _end(self, style: str) -> None:
         """Close ``style``; a pair around nothing disappears, for its four characters would mean another thing."""
-        if self._parts and self._parts[-1] == (False, style):
-            self._parts.pop()
+        at = len(self._parts) - 1
+        while at >= 0 and self._is_nothing(*self._parts[at]):
+            at -= 1
+        if at >= 0 and self._parts[at] == (False, _opening(style)):
+            del self._parts[at]
         else:
-            self._markup(style)
+            self._markup(f'""</{style[1:]}""' if style[0] == "<" else style)
+
+    def _is_nothing(self, is_text: bool, string: str) -> bool:
+        return not is_text and string[0] == "\x02" and not self._draft.edges(string)[0]
 
     def token(self, match: re.Match[str]) -> None:
         if match["mark"]:
@@ -235,8 +247,10 @@ class _Line:
         style = _EMPHASIS.get(name)
         if style is not None:
             self._draft.converted["html"] += not closing
-            if (style in self._open) == closing and not match["rest"].endswith("/"):
-                self.toggle(style)
+            self._switch(style, match)
+        elif name in _AROUND:
+            self._draft.converted["html"] += not closing
+            self._switch(f"<{name}>", match)
         elif name == "br":
             self._draft.converted["html"] += 1
             self._markup(f" {BREAK} ")
@@ -251,18 +265,20 @@ class _Line:
         else:
             self.text(match[0])
 
+    def _switch(self, style: str, match: re.Match[str]) -> None:
+        if (style in self._open) == bool(match["close"]) and not match["rest"].endswith("/"):
+            self.toggle(style)
+
     def _small(self, content: str) -> str:
-        """Make HTML of the content of a tag that we embed as HTML: its addresses are links, its emphasis goes."""
+        """Make HTML of the content of a tag that we embed as HTML: its addresses are links."""
         out: list[str] = []
         end = 0
         for match in _TOKEN.finditer(content):
             url = match["url"] or match["bare"]
-            if url is None and match["quotes"] is None:
+            if url is None:
                 continue
             out.append(_as_html(content[end : match.start()]))
             end = match.end()
-            if url is None:
-                continue
             url = unescape(url)
             label = _as_html(plain_label(self._draft, match["label"] or "") or url)
             is_link = _LINKABLE.match(url) and len(url) <= URL_CHARS_MAX
@@ -325,7 +341,7 @@ class _Line:
         runs: list[_Run] = []
         waiting: list[str] = []  # marks of nothing behind what is no text
         for is_text, string in self._parts:
-            if not is_text and string[0] == "\x02" and not self._draft.edges(string)[0]:
+            if self._is_nothing(is_text, string):
                 if runs and runs[-1].is_text:
                     runs[-1].empty.append((len(runs[-1].text), string))
                 else:

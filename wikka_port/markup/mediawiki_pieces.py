@@ -66,6 +66,7 @@ class Piece:
 class Note:
     content: str | None = None  # None: used, not defined (yet)
     name: str = ""
+    is_used: bool = False  # a mark leads to it
 
 
 @dataclass(slots=True)
@@ -291,6 +292,20 @@ def apart(text: str) -> str:
 def cell_text(draft: Draft, text: str) -> str:
     """Guard ``text`` as the content of a cell: its begin is not read as attributes of the cell."""
     return draft.guarded(text) if draft.edges(text)[0][:1] in ("(", "{") else text
+
+
+# Places of a page (``embedded``): the first mark of a note and the note lead to each other.
+_PLACE: Final = "s-"
+
+
+def note_mark(number: int, *, is_first: bool) -> str:
+    place = f'id="use_{number}" ' if is_first else ""
+    return f'""<sup><a {place}href="#{_PLACE}note_{number}">[{number}]</a></sup>""'
+
+
+def note_place(number: int, *, is_used: bool) -> str:
+    """What stands behind the text of a note, and leads back."""
+    return f'""<a id="note_{number}" href="#{_PLACE}use_{number}">↩</a>""' if is_used else ""
 
 
 def code_block(text: str, language: str = "") -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, apart, collapse, entities, escape
+from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, apart, collapse, entities, escape, note_mark
 from wikka_port.markup.mediawiki_templates import Call, made_of, note_of
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
@@ -329,11 +329,12 @@ class _Scan:
         self._fold(depth)
         level = self._levels.pop()
         self._in_ref = False
-        mark = self._note(level.name, collapse("".join(_flat(level.parts))).strip())
+        content = collapse("".join(_flat(level.parts))).strip()
+        mark = self._note(level.name, content, is_use=not self._defining)
         if not self._defining:
             self._add(mark)
 
-    def _note(self, name: str, content: str | None) -> str:
+    def _note(self, name: str, content: str | None, *, is_use: bool = True) -> str:
         draft = self._draft
         draft.converted["reference"] += 1
         number = draft.note_numbers.get(name, 0) if name else 0
@@ -342,13 +343,15 @@ class _Scan:
             number = len(draft.notes)
             if name:
                 draft.note_numbers[name] = number
+        note = draft.notes[number - 1]
+        is_first = is_use and not note.is_used
+        note.is_used |= is_use
         if content:
-            note = draft.notes[number - 1]
             if note.content is None:
                 note.content = content
             elif note.content != content:
                 draft.unconverted["reference defined twice"] += 1
-        return draft.mark(Piece(f'""<sup>[{number}]</sup>""'))
+        return draft.mark(Piece(note_mark(number, is_first=is_first)))
 
     def _references(self, match: re.Match[str]) -> None:
         if match["list"].startswith("/"):

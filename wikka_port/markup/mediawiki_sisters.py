@@ -1,7 +1,7 @@
 """Addresses of other wikis that MediaWiki's links name by a prefix (pure): ``[[w:Page]]``, ``[[:fr:Page]]``.
 
-What a prefix means stands in a table of the site, which no dump has.  The prefixes here mean the same everywhere:
-those of Wikimedia's projects, and the few others that MediaWiki is delivered with.  A language leads to the same
+A site has a table of its prefixes, which no dump has.  The prefixes here mean the same everywhere: those of
+Wikimedia's projects, and the few others that MediaWiki is delivered with.  A language leads to the same
 project in that language, where the site is one of Wikimedia's.
 
 Knows nothing of how links are written.

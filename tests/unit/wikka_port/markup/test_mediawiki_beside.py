@@ -98,7 +98,7 @@ def test_captions_of_galleries_are_wikitext(caption: str, ours: str) -> None:
         ("see http://a.b/c.", 'see <a href="http://a.b/c." rel="nofollow noopener">http://a.b/c.</a>'),
         ("[http://a.b/'\"><b>x</b> y]", None),
         ("[javascript:alert(1) x]", "[javascript:alert(1) x]"),
-        ("''a'' \"b\" & c", 'a "b" &amp; c'),
+        ("''a'' \"b\" & c", "<em>a</em> &quot;b&quot; &amp; c"),
     ],
 )
 def test_addresses_in_small_letters_are_links(tag: str, content: str, html: str | None) -> None:
@@ -108,9 +108,35 @@ def test_addresses_in_small_letters_are_links(tag: str, content: str, html: str 
         assert f"<{tag}>{html}</{tag}>" in page
 
 
-def test_a_page_in_small_letters_is_linked_to() -> None:
-    made = convert("London,<sup>[[Bridge]]</sup>", namespaces=DIALECT, title="Page")
-    assert (made.links, "[[Bridge]]" in made.text) == (("Bridge",), True)
+@pytest.mark.parametrize("tag", ["sup", "sub", "small"])
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        ("[[Bridge]]", "{link}"),
+        ("see [[Bridge]], {{nowrap|x}}{{hidden}}", "see {link}, x"),
+        ("'''a''' [[Bridge]]", "<strong>a</strong> {link}"),
+        ("<nowiki>[[Bridge]]</nowiki> [[Bridge]]", "[[Bridge]] {link}"),
+        ('"[[Bridge]]"', '"{link}"'),
+    ],
+)
+def test_links_in_small_letters_are_links_and_the_letters_stay_small(tag: str, content: str, seen: str) -> None:
+    link = '<a href="/Bridge/edit" class="missing" rel="nofollow">Bridge</a>'
+    for place in ("London,{} x", "* {}", "== {} ==", "{{|\n| {}\n|}}", "''{}''"):
+        made = convert(place.format(f"<{tag}>{content}</{tag}>"), namespaces=DIALECT, title="Page")
+        page = render(parse(made.text, autolink=False), existing=set())
+        assert f"<{tag}>{seen.format(link=link)}</{tag}>" in page, page
+        assert made.links == ("Bridge",)
+
+
+@pytest.mark.parametrize("text_of_it", ["<sup>a [[Bridge]]", "<sup>a [[Bridge]] <sub>b", "</sup>a [[Bridge]]</sub>"])
+def test_small_letters_without_an_end_end_with_their_line(text_of_it: str) -> None:
+    page = shown(f"{text_of_it}\n\nbehind")
+    assert "<p>behind</p>" in page
+    assert all(page.count(f"<{tag}>") == page.count(f"</{tag}>") for tag in ("sup", "sub"))
+
+
+def test_small_letters_around_what_shows_nothing_are_nothing() -> None:
+    assert text("a<sup>{{hidden}}</sup><small></small><sub> </sub>b").partition("\n")[0] == "ab"
 
 
 def test_words_of_lists_in_html_are_no_one_word() -> None:
@@ -297,3 +323,21 @@ def test_the_page_in_other_languages_is_linked_to_at_the_end() -> None:
     assert made.partition("\n\n")[2] == (
         "[[https://de.wikipedia.org/wiki/Hund | de:Hund]] · [[https://fr.wikipedia.org/wiki/Chien | fr:Chien]]"
     )
+
+
+def test_a_note_and_its_first_mark_lead_to_each_other() -> None:
+    source = 'a<ref name="n">one</ref> b<ref>two "x"</ref> c<ref name="n" />\n\n<references />'
+    page = shown(source)
+    for number in (1, 2):
+        assert page.count(f'id="s-use_{number}"') == page.count(f'id="s-note_{number}"') == 1
+        assert page.count(f'href="#s-use_{number}"') == 1
+    assert (page.count('href="#s-note_1"'), page.count('href="#s-note_2"')) == (2, 1)
+    assert page.index('id="s-use_1"') < page.index('id="s-use_2"') < page.index('id="s-note_1"')
+
+
+def test_a_note_that_no_mark_leads_to_leads_nowhere() -> None:
+    page = shown('a<references><ref name="n">one</ref></references>')
+    assert "one" in page
+    assert "s-use_1" not in page
+    defined_there = shown('a<ref name="n" /> b<ref name="n" /><references><ref name="n">one</ref></references>')
+    assert (defined_there.count('id="s-use_1"'), defined_there.count('href="#s-use_1"')) == (1, 1)
