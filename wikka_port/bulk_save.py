@@ -1,8 +1,8 @@
 """Save many pages at once: groups of them in several threads, so that the store's group commit serves all.
 
-``BulkSaver.put`` hands a group over and waits only where ``IN_FLIGHT`` groups are on their way, or
-where the triggers lag, so that the change log does not grow without need.  Two groups in flight must
-not hold parts of the same page; ``drain`` between them.
+``BulkSaver.put`` hands a group over and waits only where ``IN_FLIGHT`` groups are on their way, where one of them
+has a page of this group (a dump may have a page twice), or where the triggers lag, so that the change log does not
+grow without need.
 
 What is stored already is found and left alone (``import_plan``): saving the same again changes nothing.  With
 ``merges``, revisions that belong between those that are there are put there (``history_merge``); without, a page that
@@ -21,7 +21,7 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import history, schema
-from wikka_port.history_merge import HistoryMerge, Merged, Staged, places
+from wikka_port.history_merge import HistoryMerge, Merged, Staged, places, remove_left
 from wikka_port.import_plan import MOVED_MS, ImportedRevision, Origin, PagePart, plan
 from wikka_port.limits import MERGED_LEFT
 from wikka_port.markup.formats import WIKKA
@@ -87,11 +87,11 @@ class BulkSaver:
         self._clock = clock
         self._looked = clock()
         self._watch_lag = wiki.indexes == "triggers" and wiki.store.is_columnar
-        self._pending: deque[tuple[int, Future[Stored]]] = deque()
+        self._pending: deque[tuple[int, Future[Stored], frozenset[str]]] = deque()  # mark, outcome, names of pages
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="bulk-save")
         self._merges = merges
         self._open: dict[str, HistoryMerge] = {}  # of pages of several parts, which come one after another
-        self._left: list[tuple[bytes, ...]] = []  # rows of chains of before, for when the triggers are there
+        self._left: list[tuple[bytes, tuple[bytes, ...]]] = []  # key of a page, and rows that its merges have left
         self._left_lock = threading.Lock()
 
     def __enter__(self) -> BulkSaver:
@@ -102,7 +102,10 @@ class BulkSaver:
 
     def put(self, group: Sequence[PagePart], mark: int) -> None:
         """Raises what an earlier group ran into."""
-        self._pending.append((mark, self._pool.submit(self._save_group, group)))
+        names = frozenset(part.name for part in group)
+        if any(names & busy for _, _, busy in self._pending):
+            self.drain()  # two threads at one page would each undo what the other has staged
+        self._pending.append((mark, self._pool.submit(self._save_group, group), names))
         self._collect(most=IN_FLIGHT)
         self._wait_for_triggers()
 
@@ -115,15 +118,15 @@ class BulkSaver:
         with self._left_lock:
             left, self._left = self._left, []
         if left and self._wiki.settle("", _SETTLE_S):
-            for rows in left:
-                self._wiki.remove_rows(rows)
+            for key, rows in left:
+                remove_left(self._wiki, key, rows)
         else:
             self._left += left
 
     def _collect(self, *, most: int) -> None:
         mark = None
         while self._pending and (len(self._pending) > most or self._pending[0][1].done()):
-            ended, future = self._pending[0]
+            ended, future, _ = self._pending[0]
             self.stored.add(future.result())
             self._pending.popleft()
             mark = ended
@@ -158,7 +161,7 @@ class BulkSaver:
         if newest.number:
             row, known = self._wiki.store.run(lambda c: _stored_before(c, key, row, part))
         planned = plan(part, newest.number, known.times)
-        is_other = planned.kept or not known.agrees(part)
+        is_other = planned.kept or not known.agrees(part) or not known.is_before(planned.new)
         if is_other or (planned.new and newest.number and planned.new[0][1].time_ms <= stamp_of(row) - MOVED_MS):
             if self._merges:
                 self._merge(part, key, stored)
@@ -222,7 +225,10 @@ class BulkSaver:
 
     def _end(self, merge: HistoryMerge, name: str, stored: Stored) -> None:
         """Raises Conflict."""
-        merged: Merged = merge.finish()
+        try:
+            merged: Merged = merge.finish()
+        finally:
+            self._note_left(merge)
         stored.revisions += merged.new
         stored.already += merged.already
         stored.too_big += merged.too_big
@@ -230,12 +236,15 @@ class BulkSaver:
             stored.covered.add(name)
         if merged.stays:
             stored.kept.add(name)
-        if merged.stale:
-            with self._left_lock:
-                self._left.append(merged.stale)
-                is_much = sum(map(len, self._left)) > MERGED_LEFT
-            if is_much:
-                self.clear()
+
+    def _note_left(self, merge: HistoryMerge) -> None:
+        if not merge.left:
+            return
+        with self._left_lock:
+            self._left.append((merge.key, merge.left))
+            is_much = sum(len(rows) for _, rows in self._left) > MERGED_LEFT
+        if is_much:
+            self.clear()
 
     def _commit(self, group: Sequence[PagePart], steps: list[list[_Step]], stored: Stored) -> None:
         """The first revision of each part that has one, then the second ones: a page's revisions follow each other."""
@@ -334,6 +343,13 @@ class _Known:
     times: dict[int, int]
     origins: dict[int, Origin | None]
 
+    def is_before(self, new: Sequence[tuple[int, ImportedRevision]]) -> bool:
+        """Whether the first of them comes behind what is there: ids order revisions of one moment."""
+        if not new:
+            return True
+        held, given = self.origins.get(new[0][0] - 1), new[0][1].origin
+        return held is None or given is None or held.is_before(given)
+
     def agrees(self, part: PagePart) -> bool:
         """Whether no revision that is there came from another one than that of its number."""
         for number, revision in enumerate(part.revisions, part.first):
@@ -349,7 +365,7 @@ def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePar
     if is_stale(row):
         row = {**row, **fresh_cells(connection, key, row)}
     first = max(part.first - 1, 1)
-    if newest.number == first and part.first > 1:
+    if newest.number == first and part.first > 1 and all(time_of(row) < one.time_ms for one in part.revisions[:1]):
         return row, _Known({first: time_of(row)}, {})
     known = _Known({}, {})
     found = history.chain(

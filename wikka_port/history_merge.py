@@ -9,9 +9,11 @@ the first new one are staged anew, with their texts, numbers, and tokens; what t
     3. commit: the page's row names the newest revision of the new chain, in one step of ``meta:versioncount``
     4. (when the triggers have seen it) remove the rows that are on no chain any more
 
-A crash before 3 leaves rows that are on no chain, one behind it those of the chain before: nobody sees either, and
-``wikka check --repair`` removes them.  The page's cells get a stamp above all that the row has had (``meta:stamp``),
-since the time of the newest revision may be older than that.  Numbers of hidden revisions follow their revisions.
+A merge that is given up stays staged until 4, too: an import beside it may have staged the same rows, and its chain
+stands on them.  A crash before 3 leaves rows that are on no chain, one behind it those of the chain before: nobody
+sees either, and ``wikka check --repair`` removes them.  The page's cells get a stamp above all that the row has had
+(``meta:stamp``), since the time of the newest revision may be older than that.  Numbers of hidden revisions follow
+their revisions.
 
 Memory: some 200 bytes for each revision of the page; texts in batches.
 """
@@ -33,6 +35,7 @@ from wikka_port.limits import MERGED_CHARS, MERGED_ROWS
 from wikka_port.next_revision import PageTooBig
 from wikka_port.page_rows import (
     Cells,
+    head_of,
     hidden_in,
     number_in,
     page_cells_of_revision,
@@ -99,7 +102,6 @@ class Merged:
     covers: bool  # a text that was written here has one of the dump above it now
     stays: bool  # the newest text was written here, and stays
     sequence: str  # for ``Wiki.settle``
-    stale: tuple[bytes, ...]  # rows of the chain before
 
 
 def places(connection: Connection, key: bytes, newest: Head) -> list[Place]:
@@ -121,19 +123,39 @@ def _place(head: Head, cells: Cells) -> Place:
     )
 
 
+def remove_left(wiki: Wiki, key: bytes, rows: Sequence[bytes]) -> None:
+    """Remove what merges of a page have left, but for the rows that are on its chain now.
+
+    All rows of a page that is away by now stay: its chain is what brings it back.
+    """
+
+    def on_chain(connection: Connection) -> set[bytes] | None:
+        newest = head_of(connection.table(schema.PAGES).row(key, columns=[schema.VERSIONCOUNT]))
+        if not newest.number:
+            return None
+        found = history.chain(connection, key, newest, newest.number, bodies=False)
+        return {schema.revision_row(key, head) for head, _ in found}
+
+    kept = wiki.store.run(on_chain)
+    if kept is not None:
+        wiki.remove_rows([row for row in rows if row not in kept])
+
+
 class HistoryMerge:
     """The merge of one page: ``add`` its revisions in the order of their times, then ``finish``.
 
     ``row`` is the page's row as it was read; ``draw`` makes the cells of a new revision from those of the one before.
+    ``left`` is what ``remove_left`` is for, behind ``finish``.
     """
 
     def __init__(self, wiki: Wiki, name: str, key: bytes, row: Cells, there: list[Place], draw: Draw) -> None:
         self._wiki = wiki
         self._name = name
-        self._key = key
         self._row = row
         self._there = there
         self._draw = draw
+        self.key = key
+        self.left: tuple[bytes, ...] = ()
         self._unmatched = _by_second(there)
         self._next = 0  # of ``there``: those before it are on the new chain
         self._changed_at: int | None = None  # of ``there``: the first that is staged anew
@@ -224,27 +246,27 @@ class HistoryMerge:
             self._stage()
 
     def _stage(self) -> None:
-        made = {one.row(self._key): one.cells for one in self._waiting}
+        made = {one.row(self.key): one.cells for one in self._waiting}
         self._staged += made
         if made:
             self._wiki.stage_rows(made)
         self._waiting, self._waiting_chars = [], 0
 
     def _cells_of(self, head: Head) -> Cells:
-        row = schema.revision_row(self._key, head)
+        row = schema.revision_row(self.key, head)
         return self._wiki.store.run(lambda c: dict(c.table(schema.REVISIONS).row(row)))
 
     # --- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> Merged:
-        """Raises Conflict: the page was changed meanwhile, and nothing of this is on its chain."""
+        """Raises Conflict: the page was changed meanwhile, and this is not its chain."""
         while self._next < len(self._there):
             self._pass_on()
-        sequence, stale = "", tuple[bytes, ...]()
+        sequence = ""
         if self._changed_at is not None and self._last is not None:
             self._stage()
             sequence = self._commit(self._last)
-            stale = tuple(schema.revision_row(self._key, place.head) for place in self._there[self._changed_at :])
+            self.left = tuple(schema.revision_row(self.key, place.head) for place in self._there[self._changed_at :])
         written_here = [place for place in self._there if not place.is_imported]
         newest_is_ours = bool(self._there) and not self._there[-1].is_imported
         return Merged(
@@ -254,16 +276,10 @@ class HistoryMerge:
             covers=bool(written_here) and newest_is_ours and self._ends_with_new,
             stays=newest_is_ours and not self._ends_with_new,
             sequence=sequence,
-            stale=stale,
         )
 
-    def give_up(self) -> None:
-        """Remove what was staged."""
-        if self._staged:
-            self._wiki.remove_rows(self._staged)
-
     def _commit(self, last: Staged) -> str:
-        row, key = self._row, self._key
+        row, key = self._row, self.key
         at_ms = min(max(time_of(last.cells), stamp_of(row) + 1), schema.TIME_MAX_MS)
         cells = dict(page_cells_of_revision(last.head, last.cells))
         cells[schema.NAME] = row.get(schema.NAME, cells[schema.NAME])  # a renamed page has another than its revisions
@@ -272,7 +288,7 @@ class HistoryMerge:
         hidden = self._hidden()
         put = self._wiki.store.run(lambda c: _commit(c, key, row, cells, hidden, at_ms, self._wiki.store.is_columnar))
         if put is None and self._wiki.head(self._name) != last.head:
-            self.give_up()
+            self.left = tuple(self._staged)
             raise Conflict(self._name, self._wiki.page(self._name))
         if self._wiki.indexes == "application":
             steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in cells.items())

@@ -116,6 +116,7 @@ class PartReader:
             capitalised=site.capitalised,
             pictures=self._pictures.rstrip("/") + "/" if self._pictures else there,
             shows_pictures=bool(self._pictures),
+            base=site.base,
             aliases=site.aliases,
             cases=site.cases,
         )

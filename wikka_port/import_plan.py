@@ -57,6 +57,12 @@ class Origin:
         """The same revision: another site, or an import there, gives it another id."""
         return self.time_ms == other.time_ms and self.sha1 == other.sha1
 
+    def is_before(self, other: Origin) -> bool:
+        """Whether ``other`` comes behind it.  Ids order what is of one moment, where both have one."""
+        if self.time_ms != other.time_ms or not self.revision_id or not other.revision_id:
+            return self.time_ms <= other.time_ms
+        return self.revision_id <= other.revision_id
+
 
 _ORIGIN: Final = re.compile(rb"([0-9]{1,15}) ([0-9]{1,19}) ([0-9a-f]{40})")
 

@@ -84,15 +84,15 @@ class Importer:
         return ImportSummary(self._parts.counts, saver.stored, self.begun_behind, saver.waited_s)
 
     def _groups(self) -> Iterator[list[PagePart]]:
-        """Parts to be saved together; a part of a longer page goes alone."""
+        """Parts to be saved together, of different pages; a part of a longer page goes alone."""
         group: list[PagePart] = []
         chars = 0
         for part in self._parts:
-            if part.first > 1 or not part.is_last:
+            if part.first > 1 or not part.is_last or any(part.name == other.name for other in group):
                 if group:
                     yield group
                     group, chars = [], 0
-                yield [part]
+                yield [part]  # a page that the dump has twice is in two groups
                 continue
             group.append(part)
             chars += sum(len(revision.body) for revision in part.revisions)

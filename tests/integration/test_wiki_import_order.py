@@ -360,3 +360,55 @@ def test_two_revisions_of_one_second_and_text_are_two(wiki: Wiki) -> None:
     stored = bring_in(wiki, dump(("Alike", again))).stored
     assert (stored.revisions, stored.already) == (0, 3)
     is_sound(wiki)
+
+
+@pytest.mark.parametrize("most", [1, 2, 64])
+def test_a_page_twice_in_a_dump_over_one_that_is_there_loses_nothing(
+    wiki: Wiki, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Both come at once, in parts: two merges of one page would each undo what the other has staged."""
+    monkeypatch.setattr("wikka_port.import_pages.PART_REVISIONS", most)
+    for number in range(ROUNDS):
+        name = f"Twice over {most} {number}"
+        bring_in(wiki, dump((name, [Given(3, 30, "c"), Given(5, 50, "e")])))
+        first = [Given(1, 1, "a"), Given(5, 50, "e")]
+        second = [Given(5, 50, "e"), Given(2, 2, "b"), Given(1, 1, "a"), Given(6, 60, "f")]
+        stored = bring_in(wiki, dump((name, first), ("Between", []), (name, second))).stored
+        assert (stored.revisions, stored.already, stored.busy) == (3, 3, set())
+        assert [row[2] for row in history(wiki, name)] == ["a", "b", "c", "e", "f"]
+    is_sound(wiki)
+
+
+def test_two_imports_at_once_leave_what_the_other_stands_on(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both stage the same rows; the one that is late gives its merge up and begins anew."""
+    late = [Given(5, 50, "late")]
+    both = [Given(1, 1, "early"), Given(2, 2, "second"), *late]
+    bring_in(wiki, dump(("At once", late)))
+    stage_rows, begun = wiki.stage_rows, []
+
+    def staged(rows: Any) -> None:
+        stage_rows(rows)
+        if not begun:
+            begun.append(True)
+            bring_in(wiki, dump(("At once", [*both, Given(7, 70, "latest")])))
+
+    monkeypatch.setattr(wiki, "stage_rows", staged)
+    stored = bring_in(wiki, dump(("At once", both)), restart=True).stored
+    assert (stored.revisions, stored.already, stored.busy) == (0, 3, set())
+    assert [row[2] for row in history(wiki, "At once")] == ["early", "second", "late", "latest"]
+    is_sound(wiki)
+
+
+@pytest.mark.parametrize("spooled", [1, 2, 64])
+def test_ids_order_revisions_of_one_second_whatever_brings_them(
+    wiki: Wiki, monkeypatch: pytest.MonkeyPatch, spooled: int
+) -> None:
+    """A later dump, or a later run of a page over the spool's bound, brings the one of the lower id."""
+    monkeypatch.setattr("wikka_port.import_pages.SPOOLED_REVISIONS", spooled)
+    given = [Given(1, 1, "a"), Given(4, 9, "d"), Given(3, 9, "c"), Given(2, 9, "b")]
+    bring_in(wiki, dump((f"Second {spooled}", given)))
+    assert [row[2] for row in history(wiki, f"Second {spooled}")] == ["a", "b", "c", "d"]
+    for one in (given[:2], given[2:3], given[3:], given):
+        bring_in(wiki, dump((f"Second again {spooled}", one)))
+    assert [row[2] for row in history(wiki, f"Second again {spooled}")] == ["a", "b", "c", "d"]
+    is_sound(wiki)

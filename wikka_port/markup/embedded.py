@@ -1,9 +1,11 @@
 """Embedded HTML (pure): what people write between pairs of double quotes, made safe.
 
 The sanitiser is nh3 (the ammonia library, a real HTML parser).  What is allowed is listed here and
-short: text-level elements, lists, tables, images.  No style, id, form, frame, media or script; links
-carry ``rel="nofollow noopener"``.  Classes get the prefix ``user-``, so that a page cannot dress up as
-the wiki's own controls.  Each piece is closed by itself: an element cannot begin in one and end in another.
+short: text-level elements, lists, tables, images.  No style, form, frame, media or script; links
+carry ``rel="nofollow noopener"``.  The id of a link is a place of the page, as those of headings:
+``[[#id]]`` leads there, and no script or style of the wiki's own knows it.  Classes get the prefix
+``user-``, so that a page cannot dress up as the wiki's own controls.  Each piece is closed by itself:
+an element cannot begin in one and end in another (but for ``html._HALVES``).
 
 HTML's parsing rules open unclosed formatting elements (b, font, ...) again in every block that follows.
 Without a bound, 100 KB of ``<p><b title=1><p><b title=2>..`` becomes 600 MB.  The rules keep at most three
@@ -19,7 +21,8 @@ from typing import Final
 import nh3
 
 from wikka_port.markup.fragments import escape
-from wikka_port.markup.targets import SCHEMES, safe_picture, safe_url
+from wikka_port.markup.leaves import Places
+from wikka_port.markup.targets import SCHEMES, place_id, safe_picture, safe_url
 
 _INLINE: Final = frozenset({
     "a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "dfn", "del", "em", "i", "img", "ins", "kbd",
@@ -32,7 +35,7 @@ _BLOCK: Final = frozenset({
 })  # fmt: skip
 _ATTRIBUTES: Final = {
     "*": {"class", "title", "lang", "dir"},
-    "a": {"href"},
+    "a": {"href", "id"},
     "img": {"src", "alt", "width", "height"},
     "ol": {"start", "type"},
     "td": {"colspan", "rowspan"},
@@ -42,6 +45,8 @@ _ATTRIBUTES: Final = {
     "data": {"value"},
 }
 _CLASS: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-]{0,39}")
+_PLACE: Final = "\x02"  # before an id until ``placed``; no text of a page has it
+_ID: Final = re.compile('id="\x02([^"\x02]*)"')
 MAX_TAGS: Final = 2_000  # of one piece; nesting costs the square of this, 25 ms at most
 _FORMATTING: Final = "(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)"
 _FORMATTING_WITH_ATTRIBUTES: Final = re.compile(rf"<{_FORMATTING}[\s/][^<>]*+>", re.IGNORECASE)
@@ -57,6 +62,8 @@ def user_classes(typed: str) -> str:
 def _filter(_tag: str, attribute: str, value: str) -> str | None:
     if attribute == "class":
         return user_classes(value) or None
+    if attribute == "id":
+        return _PLACE + place_id(value)
     if attribute == "href":
         return safe_url(value)
     if attribute == "src":
@@ -79,6 +86,11 @@ def _cleaner(tags: frozenset[str]) -> nh3.Cleaner:
 
 _ANYWHERE: Final = _cleaner(_INLINE | _BLOCK)
 _IN_LINE: Final = _cleaner(_INLINE)
+
+
+def placed(html: str, places: Places) -> str:
+    """``html`` of ``clean`` with ids that no other place of the page has."""
+    return _ID.sub(lambda found: f'id="{places.unique(found[1])}"', html) if _PLACE in html else html
 
 
 def clean(source: str, *, inline: bool = False) -> tuple[str, bool]:

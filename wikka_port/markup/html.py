@@ -62,6 +62,10 @@ from wikka_port.markup.tokens import (
 from wikka_port.texts import _
 
 TOP, PARAGRAPH, ITEM, HEADING, CELL = range(5)
+# Pieces of embedded HTML that are one tag: what stands between two of them is raised, lowered or small.
+_HALVES: Final = {
+    f"<{stroke}{tag}>": (Toggle(tag), not stroke) for tag in ("sup", "sub", "small") for stroke in ("", "/")
+}
 _FLOATS: Final = {side: Toggle("span", f"float-{side}") for side in ("left", "right")}
 
 
@@ -364,8 +368,14 @@ class Compiler:
             self._put(code_blocks.block_html(code, self._budget), block=True)
 
     def _embedded(self, source: Embedded) -> None:
+        half = _HALVES.get(source.source)
+        if half is not None:
+            if half[1] != (half[0] in self._toggles or half[0] in self._carried):
+                self._toggle(half[0])
+            return
         html, block = embedded.clean(source.source, inline=self._mode == HEADING)
         if html:
+            html = embedded.placed(html, self._places)
             self._put(html, block=block, plain="" if "<" in html else source.source)
 
     def _mind_map(self, source: MindMap) -> None:

@@ -24,8 +24,19 @@ from typing import Final
 
 from wikka_port.markup.mediawiki_inline import heading_of, inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, link_name
-from wikka_port.markup.mediawiki_pieces import JOIN, MARK_RUN, Draft, clean, code_block, literal, mono, unescape
+from wikka_port.markup.mediawiki_pieces import (
+    JOIN,
+    MARK_RUN,
+    Draft,
+    clean,
+    code_block,
+    literal,
+    mono,
+    note_place,
+    unescape,
+)
 from wikka_port.markup.mediawiki_scan import scan
+from wikka_port.markup.mediawiki_switches import CONTENTS
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
 from wikka_port.markup.mediawiki_templates import hidden_table
 from wikka_port.markup.mediawiki_titles import Dialect
@@ -45,7 +56,13 @@ _REDIRECT_WORDS: Final = (
 )
 _REDIRECT_KEYS: Final = frozenset(_REDIRECT_WORDS.split())
 _REDIRECT: Final = re.compile(r"\s*#([^\s:\[\]]{1,40})\s*+:?\s*+\[\[([^\[\]|\n]{1,600})(?:\|[^\[\]\n]{0,600})?\]\]")
-_TERM_END: Final = re.compile(r"\s:\s?|:\s")
+# What ends the term of a definition; a colon of a tag or an address is none.
+_TERM: Final = re.compile(
+    r"<[^<>]*+>|\[(?:[a-z]++:)?//[^\]]*+\]|\b(?:https?|ftps?|irc|news|mailto):(?:(?!:(?:\s|\Z))[^\s<>\[\]])++|(?P<end>\s*+:\s?)",
+    re.IGNORECASE,
+)
+_RULE_TAG: Final = re.compile(r"<hr\s*+/?>", re.IGNORECASE)
+_BEGINS_BLOCK: Final = ("=", "*", "#", ":", ";", "----", "{|")
 _LIKE_A_MARKER: Final = re.compile(r"-|&|[0-9A-Za-z]{1,9}\)")
 _LANGUAGES: Final = {"Scribunto": "lua", "css": "css", "sanitized-css": "css", "javascript": "javascript"}
 
@@ -205,7 +222,10 @@ def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
 
 
 def _without_nothing(draft: Draft, line: str) -> str:
-    """A line whose table begins behind marks of nothing, without these."""
+    """A line whose block begins behind calls of templates that show nothing, without their marks."""
+    lead = draft.lead(line)
+    if lead and line.startswith(_BEGINS_BLOCK, lead):
+        return line[lead:]
     if not line.startswith("\x02") or "{|" not in line:
         return line
     rest = MARK_RUN.sub("", line, count=1)
@@ -227,9 +247,12 @@ def _line_block(draft: Draft, line: str, *, is_indented: bool) -> list[_Block] |
         rest = inline(draft, line.lstrip("-"))
         draft.converted["rule"] += 1
         return [("line", "----"), ("paragraph", rest)]
+    if _RULE_TAG.fullmatch(line):
+        draft.converted["rule"] += 1
+        return [("line", "----")]
     if line[0] in "*#:;":
         return [("list", item) for item in _item(draft, line)]
-    if line == "__TOC__":
+    if CONTENTS.fullmatch(line):
         draft.converted["table of contents"] += 1
         return [("line", "{{toc}}")]
     return None
@@ -261,7 +284,7 @@ def _item(draft: Draft, line: str) -> list[str]:
     depth = min(len(prefix), DEPTH_MAX)
     draft.converted["list item"] += 1
     if prefix[-1] == ";":
-        end = _TERM_END.search(body)
+        end = next((found for found in _TERM.finditer(body) if found["end"]), None)
         term, rest = (body[: end.start()], body[end.end() :]) if end else (body, "")
         shown = inline(draft, term)
         marker = "~" * (depth - 1)
@@ -296,7 +319,10 @@ def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
     """Notes (in their place of ``before``, if they have one), other languages, categories."""
     blocks: list[_Block] = []
     if draft.notes:
-        notes = "\n".join(f"~1) {_note_text(draft, note.content, note.name)}" for note in draft.notes)
+        notes = "\n".join(
+            f"~1) {_note_text(draft, note.content, note.name)} {note_place(number, is_used=note.is_used)}".rstrip()
+            for number, note in enumerate(draft.notes, 1)
+        )
         place = ("paragraph", draft.notes_mark or "")
         if place in before:
             before[before.index(place)] = ("paragraph", notes)
@@ -304,8 +330,11 @@ def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
             blocks += [("line", "----"), ("list", notes)]
     if draft.hidden:
         blocks.append(("paragraph", hidden_table(draft.hidden)))
-    if draft.languages:
-        blocks.append(("paragraph", mono("; ".join(draft.languages))))
+    unlinked = [name for name, link in draft.languages.items() if not link]
+    if unlinked:
+        blocks.append(("paragraph", mono("; ".join(unlinked))))
+    if linked := [link for link in draft.languages.values() if link]:
+        blocks.append(("paragraph", " · ".join(linked)))
     if draft.categories:
         links = " · ".join(forced_link(draft, page, label) for page, label in draft.categories.items())
         blocks += [("line", "----"), ("paragraph", links)]

@@ -28,6 +28,7 @@ from wikka_port.markup.mediawiki_pieces import (
     may_reach,
     unescape,
 )
+from wikka_port.markup.mediawiki_switches import SWITCH
 
 _URL_CHARS: Final = "(?:(?!'')[^\\s\\[\\]<>\"{}|\x02\x03])"  # emphasis is read before addresses are
 # Every repetition is possessive: what failed once is not tried again in pieces.
@@ -36,9 +37,9 @@ _TOKEN: Final = re.compile(
       | (?P<mark>\x02[0-9]{{1,9}}\x03)
       | \[(?P<url>(?:(?:https?|ftps?|irc|news|gopher):)?//{_URL_CHARS}++|mailto:{_URL_CHARS}++)(?P<label>[^\[\]\n]*+)\]
       | (?P<bare>\b(?:https?|ftps?)://{_URL_CHARS}++)
-      | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>[^<>\x02\x03]*+)</(?P=small)\s*+>
+      | <(?P<small>sub|sup|small|big)(?:\s[^<>]*+)?>(?P<content>(?:(?!'')[^<>\x02\x03])*+)</(?P=small)\s*+>
       | <(?P<close>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<rest>(?:[\s/][^<>]*+)?)>
-      | (?P<switch>__(?-i:[^\W\d_a-z]{{3,40}})__)""",
+      | (?P<switch>{SWITCH})""",
     re.VERBOSE | re.IGNORECASE,
 )
 _EMPHASIS: Final = {
@@ -58,9 +59,11 @@ _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
 # What a browser begins a new line or cell with: the words on its two sides are not one.
 _APART_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
 _APART: Final = frozenset(_APART_TAGS.split())
+# Raised, lowered and small words with links or marks in them; a style of them is its tag.
+_AROUND: Final = frozenset(("sup", "sub", "small"))
 BREAK: Final = "---"
 _LEVELS: Final = 6  # of headings
-_SWITCH: Final = re.compile(r"__[^\W\d_a-z]{3,40}__")
+_SWITCH: Final = re.compile(SWITCH)
 URL_CHARS_MAX: Final = 2000  # what browsers take, and our links
 _LINKABLE: Final = re.compile(r"(?:https?|ftp)://[^\s/]|mailto:.", re.IGNORECASE)
 _URL_DANGER: Final = re.compile(r"""[\s|\[\]"\\]""")
@@ -74,7 +77,7 @@ def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
     if not matches:
         return collapse(escape(unescape(text), cell=cell)).strip(" ")
     line = _Line(draft, cell=cell)
-    runs = _quote_runs([match["quotes"] for match in matches if match["quotes"]])
+    runs = _quote_runs(text, [match for match in matches if match["quotes"]])
     end = 0
     for match in matches:
         line.text(text[end : match.start()])
@@ -100,7 +103,7 @@ def heading_of(draft: Draft, line: str) -> tuple[int, str] | None:
     if "=" not in line:
         return None
     bare, switches = _SWITCH.subn("", line) if "__" in line else (line, 0)
-    bare = bare.rstrip(" \t")
+    bare = draft.without_trail(bare)
     opening, closing = len(bare) - len(bare.lstrip("=")), len(bare) - len(bare.rstrip("="))
     if opening == len(bare):
         level = min((opening - 1) // 2, _LEVELS)
@@ -134,20 +137,42 @@ def _label_token(match: re.Match[str]) -> str:
     return match[0] if match["mark"] or match["bare"] else ""
 
 
-def _quote_runs(found: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """For each run of apostrophes: how many are shown, and which emphasis it toggles.
 
     Where both bold and italics come out odd, one run of three was meant as an apostrophe
     before italics (l'''amour''), as MediaWiki has it.
     """
-    lengths = [min(len(run), 5) if len(run) != 4 else 3 for run in found]
-    shown = [len(run) - length for run, length in zip(found, lengths, strict=True)]
+    lengths = [min(len(run[0]), 5) if len(run[0]) != 4 else 3 for run in found]
+    shown = [len(run[0]) - length for run, length in zip(found, lengths, strict=True)]
     bold = sum(length in (3, 5) for length in lengths)
     italic = sum(length in (2, 5) for length in lengths)
     if bold % 2 and italic % 2 and 3 in lengths:
-        first = lengths.index(3)
-        lengths[first], shown[first] = 2, shown[first] + 1
+        meant = _meant_as_apostrophe(text, found, lengths)
+        lengths[meant], shown[meant] = 2, shown[meant] + 1
     return iter([(extra, _STYLE_OF_RUN[length]) for extra, length in zip(shown, lengths, strict=True)])
+
+
+def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[int]) -> int:
+    """The first run of three behind a word of one letter, else behind another word, else behind a blank."""
+    behind_word = behind_blank = -1
+    end = 0
+    for at, (run, length) in enumerate(zip(found, lengths, strict=True)):
+        before = text[max(run.start() - 2, end) : run.start()]
+        end = run.end()
+        if length != 3:
+            continue
+        if before[-1:] == " ":
+            behind_blank = at if behind_blank < 0 else behind_blank
+        elif before[:1] == " ":
+            return at
+        elif behind_word < 0:
+            behind_word = at
+    return behind_word if behind_word >= 0 else behind_blank
+
+
+def _opening(style: str) -> str:
+    return f'""{style}""' if style[0] == "<" else style
 
 
 class _Line:
@@ -171,7 +196,7 @@ class _Line:
             self._close(style)
         else:
             self._open.append(style)
-            self._markup(style)
+            self._markup(_opening(style))
 
     def _close(self, style: str) -> None:
         again: list[str] = []
@@ -181,14 +206,20 @@ class _Line:
         self._end(style)
         for other in reversed(again):
             self._open.append(other)
-            self._markup(other)
+            self._markup(_opening(other))
 
     def _end(self, style: str) -> None:
         """Close ``style``; a pair around nothing disappears, for its four characters would mean another thing."""
-        if self._parts and self._parts[-1] == (False, style):
-            self._parts.pop()
+        at = len(self._parts) - 1
+        while at >= 0 and self._is_nothing(*self._parts[at]):
+            at -= 1
+        if at >= 0 and self._parts[at] == (False, _opening(style)):
+            del self._parts[at]
         else:
-            self._markup(style)
+            self._markup(f'""</{style[1:]}""' if style[0] == "<" else style)
+
+    def _is_nothing(self, is_text: bool, string: str) -> bool:
+        return not is_text and string[0] == "\x02" and not self._draft.edges(string)[0]
 
     def token(self, match: re.Match[str]) -> None:
         if match["mark"]:
@@ -216,8 +247,10 @@ class _Line:
         style = _EMPHASIS.get(name)
         if style is not None:
             self._draft.converted["html"] += not closing
-            if (style in self._open) == closing and not match["rest"].endswith("/"):
-                self.toggle(style)
+            self._switch(style, match)
+        elif name in _AROUND:
+            self._draft.converted["html"] += not closing
+            self._switch(f"<{name}>", match)
         elif name == "br":
             self._draft.converted["html"] += 1
             self._markup(f" {BREAK} ")
@@ -232,18 +265,20 @@ class _Line:
         else:
             self.text(match[0])
 
+    def _switch(self, style: str, match: re.Match[str]) -> None:
+        if (style in self._open) == bool(match["close"]) and not match["rest"].endswith("/"):
+            self.toggle(style)
+
     def _small(self, content: str) -> str:
-        """Make HTML of the content of a tag that we embed as HTML: its addresses are links, its emphasis goes."""
+        """Make HTML of the content of a tag that we embed as HTML: its addresses are links."""
         out: list[str] = []
         end = 0
         for match in _TOKEN.finditer(content):
             url = match["url"] or match["bare"]
-            if url is None and match["quotes"] is None:
+            if url is None:
                 continue
             out.append(_as_html(content[end : match.start()]))
             end = match.end()
-            if url is None:
-                continue
             url = unescape(url)
             label = _as_html(plain_label(self._draft, match["label"] or "") or url)
             is_link = _LINKABLE.match(url) and len(url) <= URL_CHARS_MAX
@@ -306,7 +341,7 @@ class _Line:
         runs: list[_Run] = []
         waiting: list[str] = []  # marks of nothing behind what is no text
         for is_text, string in self._parts:
-            if not is_text and string[0] == "\x02" and not self._draft.edges(string)[0]:
+            if self._is_nothing(is_text, string):
                 if runs and runs[-1].is_text:
                     runs[-1].empty.append((len(runs[-1].text), string))
                 else:

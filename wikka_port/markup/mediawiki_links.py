@@ -9,8 +9,9 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from wikka_port.markup.mediawiki_inline import inline, plain_label
+from wikka_port.markup.mediawiki_inline import URL_CHARS_MAX, inline, plain_label
 from wikka_port.markup.mediawiki_pieces import Draft, Piece, apart, collapse, escape, mono, unescape
+from wikka_port.markup.mediawiki_sisters import address
 from wikka_port.markup.mediawiki_titles import Dialect, Target
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
@@ -45,8 +46,10 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
         draft.converted["category"] += 1
         return Piece(trail, trail, block=trail)
     if target.kind == "language":
-        draft.languages.setdefault(f"{target.prefix}:{target.title}")
-        draft.unconverted["interlanguage link"] += 1
+        name = f"{target.prefix}:{target.title}"
+        if name not in draft.languages:
+            draft.languages[name] = _elsewhere(draft, target, name)
+        draft.unconverted["interlanguage link"] += not draft.languages[name]
         return Piece(trail, trail, block=trail)
     return _labelled(draft, target, head, label, trail)
 
@@ -84,8 +87,21 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
         draft.converted["link within the page"] += 1
         section = _NAME_DANGER.sub(_reference, target.section)
         return Piece(f"{before}[[#{section} | {_LABEL_DANGER.sub(_reference, shown)}]]{after}", shown)
+    there = _elsewhere(draft, target, shown) if target.kind == "interwiki" else ""
+    if there:
+        return Piece(f"{before}{there}{after}", shown)
     draft.unconverted[f"{target.kind} link"] += 1
     return Piece(f"{before}{apart(escape(shown, cell=True))}{after}", shown)
+
+
+def _elsewhere(draft: Draft, target: Target, label: str) -> str:
+    """Our link to a page of another wiki; "": nobody knows its address."""
+    url = address(target.prefix, target.title, target.section, draft.dialect.base)
+    if not url or len(url) > URL_CHARS_MAX:
+        return ""
+    draft.converted[f"{target.kind} link"] += 1
+    label = _LABEL_DANGER.sub(_reference, label)
+    return f"[[{url} | {label}]]" if label else f"[[{url}]]"
 
 
 def _pipe_trick(head: str) -> str:

@@ -66,6 +66,7 @@ class Piece:
 class Note:
     content: str | None = None  # None: used, not defined (yet)
     name: str = ""
+    is_used: bool = False  # a mark leads to it
 
 
 @dataclass(slots=True)
@@ -78,11 +79,12 @@ class Draft:
     ends: list[tuple[str, str]] = field(default_factory=list)  # of the pieces: first and last EDGE_CHARS
     links: dict[str, None] = field(default_factory=dict)  # a set that keeps its order; full after ``expand``
     categories: dict[str, str] = field(default_factory=dict)  # page -> label
-    languages: dict[str, None] = field(default_factory=dict)
+    languages: dict[str, str] = field(default_factory=dict)  # page of another language -> our link; "": none is known
     notes: list[Note] = field(default_factory=list)
     note_numbers: dict[str, int] = field(default_factory=dict)
     notes_mark: str | None = None  # where the author wants them
     hidden: list[str] = field(default_factory=list)  # calls of templates that show nowhere, as ours
+    expands_to_nothing: set[str] = field(default_factory=set)  # their marks: MediaWiki reads lines without them
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
@@ -112,6 +114,20 @@ class Draft:
         if not text:
             return text
         return JOIN + text if text[0] == "\x02" else literal(text[0]) + text[1:]
+
+    def lead(self, line: str) -> int:
+        """How many characters of ``line`` are marks of calls that stand before all that is read of it."""
+        end = 0
+        while (found := MARK.match(line, end)) and found[0] in self.expands_to_nothing:
+            end = found.end()
+        return end
+
+    def without_trail(self, line: str) -> str:
+        """``line`` without blanks and marks of such calls at its end."""
+        line = line.rstrip(" \t")
+        while line.endswith("\x03") and line[line.rindex("\x02") :] in self.expands_to_nothing:
+            line = line[: line.rindex("\x02")].rstrip(" \t")
+        return line
 
     def blocks_of(self, line: str) -> list[str] | None:
         """The blocks of a line that holds nothing but marks of pieces that can stand alone."""
@@ -276,6 +292,20 @@ def apart(text: str) -> str:
 def cell_text(draft: Draft, text: str) -> str:
     """Guard ``text`` as the content of a cell: its begin is not read as attributes of the cell."""
     return draft.guarded(text) if draft.edges(text)[0][:1] in ("(", "{") else text
+
+
+# Places of a page (``embedded``): the first mark of a note and the note lead to each other.
+_PLACE: Final = "s-"
+
+
+def note_mark(number: int, *, is_first: bool) -> str:
+    place = f'id="use_{number}" ' if is_first else ""
+    return f'""<sup><a {place}href="#{_PLACE}note_{number}">[{number}]</a></sup>""'
+
+
+def note_place(number: int, *, is_used: bool) -> str:
+    """What stands behind the text of a note, and leads back."""
+    return f'""<a id="note_{number}" href="#{_PLACE}use_{number}">↩</a>""' if is_used else ""
 
 
 def code_block(text: str, language: str = "") -> str:

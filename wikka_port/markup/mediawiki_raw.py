@@ -24,6 +24,7 @@ from wikka_port.markup.mediawiki_pieces import (
     preformatted,
     unescape,
 )
+from wikka_port.markup.mediawiki_titles import FILE
 
 _LISTINGS: Final = ("source", "syntaxhighlight")
 _FORMULAS: Final = ("math", "chem", "ce")
@@ -84,10 +85,17 @@ def _gallery(draft: Draft, content: str, read: Read) -> Piece:
     for line in content.split("\n"):
         name, _, caption = line.strip().partition("|")
         if name.strip():
-            shown = picture(draft.dialect, unescape(name.partition(":")[2].strip() or name.strip()))
+            shown = picture(draft.dialect, _file(draft, unescape(name).strip()))
             items.append(f"{shown} {inline(draft, read(_captions(caption)), cell=True)}".strip())
     block = "\n".join(f"~- {item}" for item in items)
     return Piece(apart(" --- ".join(items)), "", block=block)
+
+
+def _file(draft: Draft, name: str) -> str:
+    """Without the namespace, which may be missing."""
+    prefix, colon, rest = name.partition(":")
+    is_file = colon and draft.dialect.numbers.get(prefix.strip().lower()) == FILE
+    return rest.strip() if is_file and rest.strip() else name
 
 
 def _captions(text: str) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, apart, collapse, entities, escape
+from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, apart, collapse, entities, escape, note_mark
 from wikka_port.markup.mediawiki_templates import Call, made_of, note_of
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
@@ -27,6 +27,8 @@ _TOKEN: Final = re.compile(
       | <(?P<raw>{_RAW})(?P<attributes>(?:[\s/][^<>]*+)?)>
       | <ref(?P<ref>(?:[\s/][^<>]*+)?)>
       | (?P<unref></ref\s*+>)
+      | (?P<included><includeonly\s*+>)
+      | (?P<poem><poem(?:\s[^<>]*+)?>)
       | </?(?P<only>noinclude|includeonly|onlyinclude)\s*+/?>
       | <(?P<list>/?references)(?P<rest>(?:[\s/][^<>]*+)?)>
       | (?P<open>\{{{{++) | (?P<shut>\}}}}++)
@@ -37,7 +39,10 @@ _TOKEN: Final = re.compile(
 _TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
 _NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
 _NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
+_TAG_TEMPLATES: Final = frozenset({"anchor", "anchors", "anker", "ancre", "ancla", "visible anchor", "якорь"})
 _OWN_NAME: Final = frozenset({"PAGENAME", "FULLPAGENAME"})
+_BLANKS: Final = re.compile(r"[ \t]*+")
+_LEADING: Final = re.compile(r"\A +")
 _MARK_OR_TEXT: Final = re.compile("(\x02[0-9]{1,9}\x03)")
 
 Rope = list["str | Rope"]
@@ -75,12 +80,14 @@ class _Scan:
         self._text = text
         self._levels = [_Level("root", "")]
         self._next: dict[str, re.Match[str] | None] = {}  # the nearest closing of a kind; None: there is no more
+        self._text_begin = 0  # of the text before the token that is being read
         self._defining = False  # inside <references>
         self._in_ref = False
 
     def run(self) -> str:
         position, text = 0, self._text
         while match := _TOKEN.search(text, position):
+            self._text_begin = position
             if match.start() > position:
                 self._add(text[position : match.start()])
             position = self._token(match)
@@ -97,6 +104,10 @@ class _Scan:
             return self._comment(match)
         if match["raw"]:
             return self._raw(match)
+        if match["included"]:
+            return self._included(match)
+        if match["poem"]:
+            return self._poem(match)
         if match["open"]:
             self._open_braces(match["open"])
         elif match["shut"]:
@@ -124,12 +135,48 @@ class _Scan:
         return found
 
     def _comment(self, match: re.Match[str]) -> int:
-        closing = self._closing("-->", match.end())
-        self._draft.converted["comment"] += 1
-        end = closing.end() if closing else len(self._text)  # MediaWiki too: to the end
-        # A line that holds but a comment is no empty line, which would end a paragraph.
-        alone = match.start() > 0 and self._text[match.start() - 1] == "\n" and self._text.startswith("\n", end)
-        return end + alone
+        """Comments that follow each other; a line that holds nothing else goes with them, as in MediaWiki."""
+        text = self._text
+        begin, end, blanks = match.start(), match.start(), ""
+        while begin and text[begin - 1] in " \t":
+            begin -= 1
+        while text.startswith("<!--", end):
+            self._draft.converted["comment"] += 1
+            closing = self._closing("-->", end + len("<!--"))
+            if closing is None:
+                return len(text)  # MediaWiki too: to the end
+            end = closing.end()
+            behind = _BLANKS.match(text, end)
+            blanks += behind[0] if behind else ""
+            end = behind.end() if behind else end
+        if begin and text[begin - 1] == "\n" and text.startswith("\n", end):
+            if begin < match.start():
+                self._levels[-1].parts.pop()
+                self._add(text[self._text_begin : begin])
+            return end + 1
+        self._add(blanks)
+        return end
+
+    def _included(self, match: re.Match[str]) -> int:
+        """What is for other pages only, those that include this one: its source stands with the calls of templates."""
+        closing = self._closing(r"</includeonly\s*+>", match.end())
+        if closing is None:
+            self._draft.unconverted["html <includeonly>"] += 1
+            return match.end()
+        self._add(self._hidden(self._text[match.start() : closing.end()], "html <includeonly>"))
+        return closing.end()
+
+    def _poem(self, match: re.Match[str]) -> int:
+        """Its lines stay lines; it cannot hold another one."""
+        closing = self._closing(r"</poem\s*+>", match.end())
+        if closing is None:
+            return match.end()
+        self._draft.converted["poem"] += 1
+        lines = scan(self._draft, self._text[match.end() : closing.start()].strip("\n")).split("\n")
+        indented = [_LEADING.sub(lambda found: "&nbsp;" * len(found[0]), line) for line in lines]
+        self._add("\n" + "<br>\n".join(indented) + "\n")
+        behind = _BLANKS.match(self._text, closing.end())
+        return behind.end() if behind else closing.end()
 
     def _raw(self, match: re.Match[str]) -> int:
         name = match["raw"].lower()
@@ -215,16 +262,22 @@ class _Scan:
             return self._note(note[0], collapse(note[1]))
         made = made_of(draft, call)
         if made is None:
-            return self._hidden(source, "template")
+            return self._hidden(source, "template", is_tag=call.name in _TAG_TEMPLATES)
         draft.converted[made[0]] += 1
         return draft.mark(made[1])
 
-    def _hidden(self, source: str, kind: str) -> str:
-        """In the letters of code, with its links and notes alive; never an action of ours."""
+    def _hidden(self, source: str, kind: str, *, is_tag: bool = False) -> str:
+        """In the letters of code, with its links and notes alive; never an action of ours.
+
+        ``is_tag``: it makes a tag, which shows nothing, but stands in its line.
+        """
         draft = self._draft
         draft.unconverted[kind] += 1
         draft.hidden.append(" ".join(_shown(line.strip()) for line in source.split("\n") if line.strip()))
-        return draft.mark(Piece("", block=""))
+        mark = draft.mark(Piece("", block=""))
+        if kind != "parameter" and not is_tag:
+            draft.expands_to_nothing.add(mark)
+        return mark
 
     # -- links ----------------------------------------------------------------------
 
@@ -276,11 +329,12 @@ class _Scan:
         self._fold(depth)
         level = self._levels.pop()
         self._in_ref = False
-        mark = self._note(level.name, collapse("".join(_flat(level.parts))).strip())
+        content = collapse("".join(_flat(level.parts))).strip()
+        mark = self._note(level.name, content, is_use=not self._defining)
         if not self._defining:
             self._add(mark)
 
-    def _note(self, name: str, content: str | None) -> str:
+    def _note(self, name: str, content: str | None, *, is_use: bool = True) -> str:
         draft = self._draft
         draft.converted["reference"] += 1
         number = draft.note_numbers.get(name, 0) if name else 0
@@ -289,13 +343,15 @@ class _Scan:
             number = len(draft.notes)
             if name:
                 draft.note_numbers[name] = number
+        note = draft.notes[number - 1]
+        is_first = is_use and not note.is_used
+        note.is_used |= is_use
         if content:
-            note = draft.notes[number - 1]
             if note.content is None:
                 note.content = content
             elif note.content != content:
                 draft.unconverted["reference defined twice"] += 1
-        return draft.mark(Piece(f'""<sup>[{number}]</sup>""'))
+        return draft.mark(Piece(note_mark(number, is_first=is_first)))
 
     def _references(self, match: re.Match[str]) -> None:
         if match["list"].startswith("/"):

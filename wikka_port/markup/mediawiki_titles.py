@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import unquote
 
+from wikka_port.markup.mediawiki_sisters import LANGUAGE, PREFIXES
+
 FILE: Final = 6
 CATEGORY: Final = 14
 SPECIAL: Final = -1
@@ -40,13 +42,6 @@ CANONICAL: Final[Mapping[str, int]] = {
     "Category talk": 15,
 }
 _WITH_SUBPAGES: Final = frozenset({2, 4, 8, 10, 12})  # and all pages of talk; $wgNamespacesWithSubpages
-_SISTER_WIKIS: Final = (
-    "w wikipedia wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage "
-    "c commons m meta mw mediawikiwiki d wikidata species wikispecies foundation phab bugzilla doi iarchive "
-    "google imdbname imdbtitle rfc"
-)
-_SISTERS: Final = frozenset(_SISTER_WIKIS.split())
-_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,10}){0,2}|simple")
 _FORBIDDEN: Final = re.compile(r"[\[\]{}|<>\n\x02\x03\ufffd]")
 _SPACES: Final = re.compile(r"[ _\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 TITLE_CHARS_MAX: Final = 255  # MediaWiki: bytes; more than enough here
@@ -72,6 +67,7 @@ class Dialect:
     cases: Mapping[int, bool]  # ``capitalised`` of namespaces of their own case
     pictures: str = ""  # address that the name of a file is put behind; "": nobody knows where they are
     shows_pictures: bool = False  # the address is of pictures to be shown; else a link leads there
+    base: str = ""  # address of the site's first page
 
     @classmethod
     def of(
@@ -81,6 +77,7 @@ class Dialect:
         capitalised: bool = True,
         pictures: str = "",
         shows_pictures: bool = False,
+        base: str = "",
         aliases: Mapping[str, int] = MappingProxyType({}),
         cases: Mapping[int, bool] = MappingProxyType({}),
     ) -> Dialect:
@@ -90,11 +87,11 @@ class Dialect:
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
         names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
         names.update({number: name for name, number in namespaces.items()})
-        return cls(numbers, names, capitalised, cases, pictures, shows_pictures)
+        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base)
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Whether ``prefix:`` is a namespace here and no other wiki's name elsewhere."""
-        return prefix.lower() in self.numbers and prefix.lower() not in _SISTERS | {"mediawiki", "wikka"}
+        return prefix.lower() in self.numbers and prefix.lower() not in PREFIXES | {"mediawiki", "wikka"}
 
     def has_subpages(self, title: str) -> bool:
         """Whether a page of that title may have pages below it, as MediaWiki is delivered."""
@@ -141,9 +138,9 @@ class Dialect:
         number = self.numbers.get(prefix.strip().lower()) if colon else None
         if colon and number is None:
             key = prefix.strip().lower()
-            if key in _SISTERS:
+            if key in PREFIXES:
                 return Target("interwiki", rest, key, section)
-            if _LANGUAGE.fullmatch(key) and key == prefix.strip():
+            if LANGUAGE.fullmatch(key) and key == prefix.strip():
                 return Target("interwiki" if shown else "language", rest, key, section)
         title = self.title(name)
         if not title or len(title) > TITLE_CHARS_MAX:

@@ -439,3 +439,30 @@ def test_a_document_is_a_value() -> None:
     assert isinstance(first, Document)
     assert first == second
     assert hash(first) == hash(second)
+
+
+@pytest.mark.parametrize("tag", ["sup", "sub", "small"])
+def test_halves_of_a_pair_of_html(tag: str) -> None:
+    one, other = f'""<{tag}>""', f'""</{tag}>""'
+    link = '<a href="/B/edit" class="missing" rel="nofollow">B</a>'
+    assert html(f"a{one}[[B]] **c**{other} d") == f"<p>a<{tag}>{link} <strong>c</strong></{tag}> d</p>"
+    assert html(f"a **b{one}c** d{other} e") == (f"<p>a <strong>b<{tag}>c</{tag}></strong><{tag}> d</{tag}> e</p>")
+    assert html(f"a {one}b\n\nc") == f"<p>a <{tag}>b</{tag}></p>\n<p>c</p>"
+    assert html(f"a {other}b{other}") == "<p>a b</p>"
+    assert html(f"{one}a{one}b{other}c{other}") == f"<p><{tag}>ab</{tag}>c</p>"
+    assert flat(f"||{one}a||b{other}||") == flat("||A||b||").replace("A", f"<{tag}>a</{tag}>")
+    assert f"a<{tag}>b</{tag}" in html(f"=====a{one}b{other}=====")
+    for broken in (f"~- {one}a\n~- b", f"{one}a\n=====b=====", f"{one}**a{other}b**", f"||{one}a||\nb{other}"):
+        check(html(broken))
+
+
+def test_a_place_in_html_is_one_of_the_page() -> None:
+    text = '=====Here=====\n""<a id="Here">a</a><a id="x y" href="#s-x-y">b</a>"" ""<a id="x y"></a>"" [[#x y | there]]'
+    page = html(text)
+    assert re.findall(r'id="([^"]*)"', page) == ["s-here", "s-here-2", "s-x-y", "s-x-y-2"]
+    assert '<a href="#s-x-y">there</a>' in page
+    assert 'id="' not in html('""<b id="x">a</b><p id="toc" name="y">b</p><a name="z">c</a>""')
+    assert re.findall(r'id="([^"]*)"', html("""\"\"<a id="toc">a</a><a id='&quot; onclick=&quot;x'>b</a>\"\"""")) == [
+        "s-toc", "s-onclick-x",
+    ]  # fmt: skip
+    assert re.findall(r' id="([^"]*)"', html('""<a title="&#2;x" id="&#2;y">id="&#2;z"</a>""')) == ["s-y"]

@@ -153,8 +153,8 @@ def test_emphasis(theirs: str, ours: str) -> None:
         ("[[template:x]]", "[[Taiss:X | template:x]]"),
         ("[[Caf%C3%A9|c]]", "[[Café | c]]"),
         ("[[A &amp; B]]", "[[A & B]]"),
-        ("[[wikt:dog|dog]]", "dog"),
-        ("[[Wikipedia:Dog|d]]", "d"),
+        ("[[wikt:dog|dog]]", "[[https://en.wiktionary.org/wiki/dog | dog]]"),
+        ("[[Wikipedia:Dog|d]]", "[[https://en.wikipedia.org/wiki/Dog | d]]"),
         ("[[AA:bb]]", "[[AA&#58;bb | AA:bb]]"),
         ("[[Talk:/x]]", "[[Talk:/x]]"),
         ("[[a]b]]", '""[[""a]b""]]""'),
@@ -264,20 +264,29 @@ def test_templates_that_nobody_knows_are_behind_one_note_and_are_no_actions() ->
     assert text("{{PAGENAME}}") == "Page"
 
 
+def note_mark(number: int, *, is_first: bool = True) -> str:
+    place = f'id="use_{number}" ' if is_first else ""
+    return f'""<sup><a {place}href="#s-note_{number}">[{number}]</a></sup>""'
+
+
+def note_end(number: int) -> str:
+    return f'""<a id="note_{number}" href="#s-use_{number}">↩</a>""'
+
+
 def test_references_become_notes() -> None:
     result = made('a<ref>one</ref> b<ref name="n">two [[x]]</ref> c<ref name=n />\n\n[[Category:C]]')
     assert result.text == (
-        'a""<sup>[1]</sup>"" b""<sup>[2]</sup>"" c""<sup>[2]</sup>""\n\n'
-        "----\n~1) one\n~1) two [[X | x]]\n\n----\n[[Kategoreja:C | C]]"
+        f"a{note_mark(1)} b{note_mark(2)} c{note_mark(2, is_first=False)}\n\n"
+        f"----\n~1) one {note_end(1)}\n~1) two [[X | x]] {note_end(2)}\n\n----\n[[Kategoreja:C | C]]"
     )
     assert result.converted["reference"] == 3
 
 
 def test_notes_stand_where_the_author_wants_them() -> None:
-    assert text("a<ref>one</ref>\n<references />\nb") == 'a""<sup>[1]</sup>""\n\n~1) one\n\nb'
-    assert text("a<ref>one</ref>\n{{reflist|2}}\nb") == 'a""<sup>[1]</sup>""\n\n~1) one\n\nb'
+    assert text("a<ref>one</ref>\n<references />\nb") == f"a{note_mark(1)}\n\n~1) one {note_end(1)}\n\nb"
+    assert text("a<ref>one</ref>\n{{reflist|2}}\nb") == f"a{note_mark(1)}\n\n~1) one {note_end(1)}\n\nb"
     assert text('a<ref name=x />\n<references><ref name="x">one</ref></references>') == (
-        'a""<sup>[1]</sup>""\n\n~1) one'
+        f"a{note_mark(1)}\n\n~1) one {note_end(1)}"
     )
     assert made("a<ref name=x />").unconverted["reference without text"] == 1
 
@@ -298,7 +307,7 @@ def test_categories_and_languages_come_last() -> None:
 
 
 def test_html() -> None:
-    assert text("H<sub>2</sub>O <small>a < b</small>") == 'H""<sub>2</sub>""O a < b'
+    assert text("H<sub>2</sub>O <small>a < b</small>") == 'H""<sub>2</sub>""O ""<small>""a < b""</small>""'
     assert text("<span style='x'>a</span> <script>alert(1)</script>") == "a <script>alert(1)</script>"
     assert text('<sup onclick="x">""</sup>') == '""<sup>&quot;&quot;</sup>""'
     assert text("a<!-- x -->b") == "ab"

@@ -98,7 +98,7 @@ def test_captions_of_galleries_are_wikitext(caption: str, ours: str) -> None:
         ("see http://a.b/c.", 'see <a href="http://a.b/c." rel="nofollow noopener">http://a.b/c.</a>'),
         ("[http://a.b/'\"><b>x</b> y]", None),
         ("[javascript:alert(1) x]", "[javascript:alert(1) x]"),
-        ("''a'' \"b\" & c", 'a "b" &amp; c'),
+        ("''a'' \"b\" & c", "<em>a</em> &quot;b&quot; &amp; c"),
     ],
 )
 def test_addresses_in_small_letters_are_links(tag: str, content: str, html: str | None) -> None:
@@ -108,9 +108,35 @@ def test_addresses_in_small_letters_are_links(tag: str, content: str, html: str 
         assert f"<{tag}>{html}</{tag}>" in page
 
 
-def test_a_page_in_small_letters_is_linked_to() -> None:
-    made = convert("London,<sup>[[Bridge]]</sup>", namespaces=DIALECT, title="Page")
-    assert (made.links, "[[Bridge]]" in made.text) == (("Bridge",), True)
+@pytest.mark.parametrize("tag", ["sup", "sub", "small"])
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        ("[[Bridge]]", "{link}"),
+        ("see [[Bridge]], {{nowrap|x}}{{hidden}}", "see {link}, x"),
+        ("'''a''' [[Bridge]]", "<strong>a</strong> {link}"),
+        ("<nowiki>[[Bridge]]</nowiki> [[Bridge]]", "[[Bridge]] {link}"),
+        ('"[[Bridge]]"', '"{link}"'),
+    ],
+)
+def test_links_in_small_letters_are_links_and_the_letters_stay_small(tag: str, content: str, seen: str) -> None:
+    link = '<a href="/Bridge/edit" class="missing" rel="nofollow">Bridge</a>'
+    for place in ("London,{} x", "* {}", "== {} ==", "{{|\n| {}\n|}}", "''{}''"):
+        made = convert(place.format(f"<{tag}>{content}</{tag}>"), namespaces=DIALECT, title="Page")
+        page = render(parse(made.text, autolink=False), existing=set())
+        assert f"<{tag}>{seen.format(link=link)}</{tag}>" in page, page
+        assert made.links == ("Bridge",)
+
+
+@pytest.mark.parametrize("text_of_it", ["<sup>a [[Bridge]]", "<sup>a [[Bridge]] <sub>b", "</sup>a [[Bridge]]</sub>"])
+def test_small_letters_without_an_end_end_with_their_line(text_of_it: str) -> None:
+    page = shown(f"{text_of_it}\n\nbehind")
+    assert "<p>behind</p>" in page
+    assert all(page.count(f"<{tag}>") == page.count(f"</{tag}>") for tag in ("sup", "sub"))
+
+
+def test_small_letters_around_what_shows_nothing_are_nothing() -> None:
+    assert text("a<sup>{{hidden}}</sup><small></small><sub> </sub>b").partition("\n")[0] == "ab"
 
 
 def test_words_of_lists_in_html_are_no_one_word() -> None:
@@ -129,3 +155,189 @@ def test_words_of_lists_in_html_are_no_one_word() -> None:
 )
 def test_pages_below_a_page(title: str, link: str, ours: str) -> None:
     assert text(link, title) == ours
+
+
+@pytest.mark.parametrize(
+    "call", ["{{hidden}}", "{{a}}{{b|c=d}}", "{{DEFAULTSORT:Key}}", "<includeonly>x</includeonly>"]
+)
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("== H ==", "=====H====="),
+        ("* a", "~- a"),
+        ("# a", "~1) a"),
+        (":a", "~a"),
+        ("; a", "**a**"),
+        ("----", "----"),
+        ("{|\n| a\n|}", "||a||"),
+        ("words", "words"),
+        ("=x", "=x"),
+    ],
+)
+def test_a_block_behind_a_call_that_shows_nothing_begins_its_line(call: str, line: str, ours: str) -> None:
+    """MediaWiki reads lines when calls are expanded."""
+    assert text(f"{call}{line}").partition("\n")[0] == ours
+
+
+@pytest.mark.parametrize("behind", ["{{hidden}}", " {{hidden}} ", "{{a}} {{b}}", "<!-- c -->{{a}}", "{{a}} <!-- c -->"])
+def test_a_heading_before_a_call_that_shows_nothing_is_one(behind: str) -> None:
+    assert text(f"== H =={behind}").partition("\n")[0] == "=====H====="
+
+
+@pytest.mark.parametrize("thing", ["{{{1}}}", "[[Category:C]]", "<nowiki/>", "{{anchor|x}}", "<ref>n</ref>"])
+def test_what_stands_in_its_line_when_lines_are_read_begins_no_block_behind_it(thing: str) -> None:
+    for line, seen in (("== H ==", "== H =="), ("* a", "* a")):
+        page = html.unescape(re.sub("<[^>]+>", "", shown(f"{thing}{line}")))
+        assert page.removeprefix("[1]").startswith(seen), page
+    assert "<h" not in shown(f"== H =={thing}").partition("<hr")[0]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["__FILE__", "__LINE__", "__INIT__", "__MAIN__", "__ABC__", "__index__", "__END__", "__NOTOCX__", "__NO TOC__"],
+)
+def test_a_word_between_underscores_that_mediawiki_does_not_know_is_text(word: str) -> None:
+    for place in ("{}", "a {} b", "* {}", "== a {} ==", "{{|\n| {}\n|}}", "[[Page|{}]]", "'''{}'''"):
+        assert word in html.unescape(re.sub("<[^>]+>", "", shown(place.format(word)))), place
+    assert text(f"{word}== a ==").startswith('""__""')
+
+
+@pytest.mark.parametrize(
+    "word", ["__NOTOC__", "__notoc__", "__NoEditSection__", "__INDEX__", "__HIDDENCAT__", "__KEIN_INHALTSVERZEICHNIS__"]
+)
+def test_behaviour_switches_in_any_place_are_gone(word: str) -> None:
+    assert text(f"a {word} b") == "a b"
+    assert text(f"{word}== a =={word}") == "=====a====="
+    assert text(f"[[Page|x {word}]]") == "[[Page | x]]"
+
+
+def test_what_is_for_other_pages_only_stands_with_the_calls() -> None:
+    made = convert("a<includeonly>''b'' [[Category:C]]</includeonly>c", namespaces=DIALECT, title="Page")
+    assert made.text.partition("\n")[0] == "ac"
+    assert "''b'' [[Category:C]]" in made.text
+    assert (made.categories, made.unconverted["html <includeonly>"]) == ((), 1)
+    assert text("a<includeonly>b") == "ab"
+
+
+@pytest.mark.parametrize(
+    ("source", "ours"),
+    [
+        ("a\n<!-- c -->\nb", "a b"),
+        ("a\n \t<!-- c --> \nb", "a b"),
+        ("a\n<!-- c --> <!-- d -->\nb", "a b"),
+        ("a\n<!-- c -->\n<!-- d -->\nb", "a b"),
+        ("a <!-- c -->\nb", "a b"),
+        ("a<!-- c --> <!-- d -->b", "a b"),
+        ("* a\n<!-- c -->\n* b", "~- a\n~- b"),
+        ("a\n\n<!-- c -->\nb", "a\n\nb"),
+        ("a <!-- c", "a"),
+    ],
+)
+def test_lines_of_comments_are_no_lines(source: str, ours: str) -> None:
+    assert text(source) == ours
+
+
+@pytest.mark.parametrize(
+    ("source", "ours"),
+    [
+        (";t:d", "**t**\n~d"),
+        ("; t : d", "**t**\n~d"),
+        (";t: d", "**t**\n~d"),
+        ("; http://a.b/c : d", "**[[http://a.b/c]]**\n~d"),
+        (";http://a.b/c: d", "**[[http://a.b/c]]**\n~d"),
+        (";[http://a.b c:d]:e", "**[[http://a.b | c:d]]**\n~e"),
+        ('; <span style="a:b">t</span>:d', "**t**\n~d"),
+        ("; [[Talk:A]]: d", "**[[Talk:A]]**\n~d"),
+        (";t", "**t**"),
+    ],
+)
+def test_the_first_colon_of_the_text_ends_a_term(source: str, ours: str) -> None:
+    assert text(source) == ours
+
+
+def test_lines_of_poems_stay_lines() -> None:
+    assert text("<poem>\nRoses [[are]]\n  red\n</poem>") == "Roses [[Are | are]] --- \xa0\xa0red"
+    assert text("a <poem>b\nc</poem> d") == "a b --- c d"
+    assert text("<poem>a\nb") == "a b"
+    assert text("{{quote|<poem>a\nb</poem>}}").startswith("a --- b")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("File:A.jpg", "A.jpg"), ("Image: A.jpg", "A.jpg"), ("A: b.jpg", "A: b.jpg"), ("A.jpg", "A.jpg"), (":A", ":A")],
+)
+def test_names_of_a_gallery_may_lack_the_namespace(line: str, name: str) -> None:
+    assert f"[image: {name}]" in text(f"<gallery>\n{line}|c\n</gallery>")
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("l'''amour'' c '''d'''", "l'//amour// c **d**"),
+        ("ab'''cd'''e l'''f''", "ab**cd**e l'//f//"),
+        ("ab '''cd'''ef '''gh''", "ab **cd'//ef //**//gh//"),
+    ],
+)
+def test_which_bold_was_an_apostrophe(line: str, ours: str) -> None:
+    """Behind a word of one letter, else behind another word, else behind a blank: ``Parser::doQuotes``."""
+    assert text(line) == ours
+
+
+def test_a_tag_of_a_rule_is_one() -> None:
+    assert text("a\n<hr />\nb") == "a\n\n----\nb"
+
+
+@pytest.mark.parametrize(
+    ("base", "link", "url", "label"),
+    [
+        ("", "[[w:Foo bar]]", "https://en.wikipedia.org/wiki/Foo_bar", "w:Foo bar"),
+        ("http://s.example/wiki/X", "[[w:Foo|x]]", "https://en.wikipedia.org/wiki/Foo", "x"),
+        ("https://de.wikipedia.org/wiki/X", "[[wikt:Foo|x]]", "https://de.wiktionary.org/wiki/Foo", "x"),
+        ("https://de.wikipedia.org/wiki/X", "[[w:fr:Foo#Bar baz|x]]", "https://fr.wikipedia.org/wiki/Foo#Bar_baz", "x"),
+        ("https://de.wikipedia.org/wiki/X", "[[:fr:Page|fr]]", "https://fr.wikipedia.org/wiki/Page", "fr"),
+        ("https://en.wiktionary.org/wiki/X", "[[:fr:Page]]", "https://fr.wiktionary.org/wiki/Page", "fr:Page"),
+        ("", "[[commons:Category:A]]", "https://commons.wikimedia.org/wiki/Category:A", "commons:Category:A"),
+        ("", "[[doi:10.1/2(3)]]", "https://doi.org/10.1/2(3)", "doi:10.1/2(3)"),
+        ("", "[[d:Q1|''x'']]", "https://www.wikidata.org/wiki/Q1", "x"),
+        ("", '[[w:Ä & "b"|x]]', "https://en.wikipedia.org/wiki/%C3%84_%26_%22b%22", "x"),
+    ],
+)
+def test_prefixes_of_other_wikis_lead_there(base: str, link: str, url: str, label: str) -> None:
+    for place in ("{}", "* {}", "{{|\n| {} || y\n|}}", "<ref>{}</ref>", "'''{}'''"):
+        made = convert(place.format(link), namespaces=Dialect.of({"": 0}, base=base), title="Page")
+        page = render(parse(made.text, autolink=False), existing=set())
+        assert f'<a href="{html.escape(url)}" class="external"' in page, page
+        assert label in html.unescape(re.sub("<[^>]+>", "", page))
+        assert (made.links, made.converted["interwiki link"]) == ((), 1)
+
+
+def test_a_prefix_that_nobody_knows_is_its_words() -> None:
+    made = convert("[[:fr:Page|words]] [[fr:Page]]", namespaces=Dialect.of({"": 0}, base="http://s/wiki/X"), title="P")
+    assert made.text == 'words \n\n##""fr:Page""##'
+    assert (made.unconverted["interwiki link"], made.unconverted["interlanguage link"]) == (1, 1)
+
+
+def test_the_page_in_other_languages_is_linked_to_at_the_end() -> None:
+    dialect = Dialect.of({"": 0}, base="https://en.wikipedia.org/wiki/Main_Page")
+    made = convert("a [[de:Hund]][[fr:Chien]] [[de:Hund]]", namespaces=dialect, title="Dog").text
+    assert made.partition("\n\n")[2] == (
+        "[[https://de.wikipedia.org/wiki/Hund | de:Hund]] · [[https://fr.wikipedia.org/wiki/Chien | fr:Chien]]"
+    )
+
+
+def test_a_note_and_its_first_mark_lead_to_each_other() -> None:
+    source = 'a<ref name="n">one</ref> b<ref>two "x"</ref> c<ref name="n" />\n\n<references />'
+    page = shown(source)
+    for number in (1, 2):
+        assert page.count(f'id="s-use_{number}"') == page.count(f'id="s-note_{number}"') == 1
+        assert page.count(f'href="#s-use_{number}"') == 1
+    assert (page.count('href="#s-note_1"'), page.count('href="#s-note_2"')) == (2, 1)
+    assert page.index('id="s-use_1"') < page.index('id="s-use_2"') < page.index('id="s-note_1"')
+
+
+def test_a_note_that_no_mark_leads_to_leads_nowhere() -> None:
+    page = shown('a<references><ref name="n">one</ref></references>')
+    assert "one" in page
+    assert "s-use_1" not in page
+    defined_there = shown('a<ref name="n" /> b<ref name="n" /><references><ref name="n">one</ref></references>')
+    assert (defined_there.count('id="s-use_1"'), defined_there.count('href="#s-use_1"')) == (1, 1)

@@ -107,6 +107,7 @@ PLACES: Final = {
     "header": "{{|\n! {}\n|}}",
     "caption": "{{|\n|+ {}\n|-\n| a\n|}}",
     "bold": "'''{}'''",
+    "raised": "<sup>{}</sup>",
     "footnote": "x<ref>{}</ref>",
     "words": "{{{{small|{}}}}}",
     "box": "{{{{Infobox|\n a = {}\n| b = c\n}}}}",
