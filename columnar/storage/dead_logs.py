@@ -177,11 +177,13 @@ class DeadLog:
         self._identity = b""
         self._found: dict[str, list[tuple[bytes, Record]]] | None = None
         self._extent: list[tuple[str, int]] = []
+        self._reached = (0, 0)  # the run and the number of the last record that was read
 
     def _regions(self) -> dict[str, list[tuple[bytes, Record]]]:
         if self._found is None:
             found: dict[str, list[tuple[bytes, Record]]] = {}
             self._extent = []
+            self._reached = (0, 0)
             if self.sealed.segments:
                 last = identity_of(self.folder) or (b"", 0)
                 self._identity = last[0]
@@ -214,7 +216,11 @@ class DeadLog:
         log, run = log_and_run(era)
         if log != last[0] or run > last[1]:
             raise DamagedData(f"{path} is of another log than {RUN} beside it says; {remedy(self.folder)}")
+        if records and (run, records[0].number) <= self._reached:
+            text = f"{path} does not follow the segment before: its batches begin with {records[0].number}"
+            raise DamagedData(f"{text}; {remedy(self.folder)}")
         for record in records:
+            self._reached = (run, record.number)
             found.setdefault(record.region, []).append((mark(era, record.number), record))
 
     @property
