@@ -87,12 +87,17 @@ def remedy(folder: str) -> str:
     above, _ = os.path.split(os.path.abspath(folder))
     servers, incarnation = os.path.split(above)
     if os.path.basename(servers) == SERVERS and incarnation:
-        data = quote(os.path.dirname(servers))
-        return (
-            f"put it back from a copy, or stop the store and run 'columnar repair --data {data}': it brings in what is "
-            "readable, and says what is lost"
-        )
+        return remedy_of(os.path.dirname(servers))
     return f"{ASIDE}; 'columnar repair --data {quote(above)}' does so, and brings in what is readable"
+
+
+def remedy_of(data: str) -> str:
+    """``remedy`` for the logs of servers, or what the catalogue says of them, in the data folder."""
+    command = f"columnar repair --data {quote(os.path.abspath(data))}"
+    return (
+        f"put it back from a copy, or stop the store and run '{command}': it brings in what is readable, and says what "
+        "is lost"
+    )
 
 
 def _check_place(folder: str) -> None:

@@ -40,10 +40,13 @@ from columnar.storage.dead_logs import (
     remedy,
     sealed_at,
     sealed_by_older,
+    segment_name,
+    segment_number,
 )
 from columnar.storage.durable_files import sync_file, sync_folder, sync_folder_if_any, write_durably
 from columnar.storage.folders import make_all_lasting
 from columnar.storage.rocks_errors import refused
+from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.synced_bound import SYNCED
 
 _GONE: Final = ".deleted"
@@ -164,11 +167,25 @@ def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) 
         if is_spent(data, incarnation):
             return DeadLog(folder, Sealed()).load()
     if seal is not None and not seal.is_of_files:
+        _check_seal(folder, seal)
         log = DeadLog(folder, sealed_at(seal.lengths)).load()
         if log.extent != seal.lengths:  # as if its writer lived
             raise DamagedData(f"{folder} has not all segments that it had at the end; {remedy(folder)}")
         return log
     return DeadLog(folder, measure(folder) if seal is None else sealed_by_older(folder, seal.lengths)).load()
+
+
+def _check_seal(folder: str, seal: Seal) -> None:
+    """HostError; DamagedData: the log had more, on disk, than the seal says that it had at the end."""
+    lengths = {segment_number(name): length for name, length in seal.lengths}
+    try:
+        bounds = SegmentBounds(folder).read()
+    except OSError as error:
+        raise refused(error, f"cannot read the server's log {folder}") from error
+    for number, bound in bounds.items():
+        if lengths.get(number, 0) < bound:
+            text = f"its seal in the catalogue ends at byte {lengths.get(number, 0)}, and {bound} were synced"
+            raise DamagedData(f"{folder}/{segment_name(number)}: {text}; {remedy(folder)}")
 
 
 def sync_extent(log: DeadLog) -> None:

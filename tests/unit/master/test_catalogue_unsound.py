@@ -137,7 +137,8 @@ def test_a_server_that_was_to_be_stopped_is_not_left_drained() -> None:
         cluster.cluster.event("unsound", FULL)
         cluster.cluster.run(cluster.now_ms() + 31_000)
         assert cluster.control.look().servers[0].notes[:2] == (
-            "it is to stop, 2 regions left on it", "it is being stopped or restarted"
+            "it is to stop, 2 regions left on it",
+            "it is being stopped or restarted",
         )
         await turns()  # it waits no longer
         with pytest.raises(NotAllowed, match="s1 is not stopped: 2 regions left on it"):

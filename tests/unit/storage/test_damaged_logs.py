@@ -149,6 +149,13 @@ def test_a_log_whose_segments_changed_places_is_salvaged_in_its_order(data: Path
     assert numbers(salvaged(str(folder(data)), ()), "r") == [1, 3, 5]
 
 
+@pytest.mark.parametrize("lengths", [(), (("00000001.segment", 30),), (("00000002.segment", 10_000),)])
+def test_a_seal_that_ends_before_what_was_synced_is_damage(data: Path, lengths: tuple[tuple[str, int], ...]) -> None:
+    """The rest of the log was passed over."""
+    with pytest.raises(DamagedData, match=r"its seal in the catalogue ends at byte .* were synced; .*columnar repair"):
+        read(data, Seal(lengths))
+
+
 def test_what_is_said_of_a_log_is_believed_only_with_its_checksum(data: Path) -> None:
     """Folders of older programs have an empty file; one that was damaged says nothing about the log beside it."""
     logged = data / "servers" / SERVER / LOGGED
