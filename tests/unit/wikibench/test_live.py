@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_a_pipe_that_nobody_reads_takes_no_line_and_holds_nothing_up(monkeypatch
         line.tick(injector)
         assert os.read(reading, 4_096).startswith(b"replay  ")
         os.set_blocking(writing, False)
-        with pytest.raises(BlockingIOError):
+        with suppress(BlockingIOError):
             while True:
                 os.write(writing, b"." * 4_096)
         os.set_blocking(writing, True)
