@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from columnar.errors import DamagedData
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.region_changes import RegionChanges
@@ -33,7 +34,7 @@ from columnar.operations.region_rows import rows_of
 from columnar.regions.opening import opened, opened_again
 from columnar.regions.region import Region
 from columnar.regions.region_copy import forget_log_at
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS, VIEWS_SINCE
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, BACK, META, OF_ONE_PROCESS, REGIONS, VIEWS_SINCE
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.server_folders import has_incarnations
 
@@ -60,7 +61,7 @@ class Leading:
 
     async def _read(self, meta: MetaRegion) -> int:
         clock = self._stores.clock
-        self.catalogue = Catalogue(meta.read_all(), meta.write)
+        self.catalogue = self._catalogue(meta)
         meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         if not self._has_servers and (self.catalogue.owners or has_incarnations(self._stores.folder.path)):
@@ -68,6 +69,19 @@ class Leading:
 
             await to_one_process(self.catalogue, self._stores)
         return await self.catalogue.raise_epoch()
+
+    def _catalogue(self, meta: MetaRegion) -> Catalogue:
+        """DamagedData with a command: not all of it can be read, or it contradicts the logs of servers."""
+        data = self._stores.folder.path
+        try:
+            catalogue = Catalogue(meta.read_all(), meta.write)
+        except DamagedData as damage:
+            raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {BACK}") from damage
+        if catalogue.unread or (catalogue.owners and has_incarnations(data)):
+            from columnar.master.dead_servers import check_owners  # most folders were never served by servers
+
+            check_owners(catalogue, data)
+        return catalogue
 
     def _opened(self, path: str) -> Region:
         stores, info = self._stores, RegionInfo(META_SCHEMA.name, META_REGION_ID)

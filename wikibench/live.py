@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import sys
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -43,7 +45,8 @@ class LiveLine:
             self._live.update(self._line(injector), refresh=True)
         elif injector.now_s() - self._last_s >= QUIET_S:
             self._last_s = injector.now_s()
-            self._console.print(self._line(injector))
+            if takes_a_line(sys.stderr):  # a pipe that nobody reads would hold up the load
+                self._console.print(self._line(injector))
 
     def _line(self, injector: Injector) -> Text:
         recorder, now_s = injector.recorder, injector.now_s()
@@ -60,6 +63,17 @@ class LiveLine:
         if now_s < injector.load.warm_up_s:
             line.append("  warming up")
         return line
+
+
+def takes_a_line(stream: TextIO) -> bool:
+    """Whether a write of less than a page returns at once.  A stream without a descriptor always takes it."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))
 
 
 def print_summary(console: Console, summary: Json) -> None:

@@ -11,9 +11,10 @@ from typing import Final
 from columnar.checking.findings import Report, Severity
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import Past, pasts_in
+from columnar.master.dead_servers import Past, contradictions, pasts_in
 from columnar.model.owner import Incarnation
 from columnar.storage.data_folder import SERVERS
+from columnar.storage.dead_logs import remedy_of
 from columnar.storage.server_folders import have_logs, log_of
 
 NAMED: Final = 3  # regions in one finding
@@ -23,6 +24,8 @@ _LEFT: Final = "servers of this folder were killed, and their logs may hold writ
 def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
     try:
         pasts = pasts_in(catalogue, data)
+        for text in contradictions(catalogue, data):
+            report.add(Severity.ERROR, "catalogue", text, remedy_of(data))
     except ColumnarError as error:
         report.add(Severity.ERROR, SERVERS, error.text)
         return

@@ -18,7 +18,7 @@ from contextlib import suppress
 from columnar.clock import ClockFile
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import Past, owned_by, pasts_in
+from columnar.master.dead_servers import Past, contradictions, owned_by, pasts_in
 from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
@@ -115,9 +115,11 @@ class ServerLogs:
 
     async def end(self, done: Say, left: Say) -> None:
         """Every region has what it can get: the catalogue forgets owners and logs, and the logs go."""
-        if not self._pasts and not self._catalogue.owners:
+        if not (self._pasts or self._catalogue.owners or self._catalogue.unread):
             return
         self._say_lost(left)
+        for text in contradictions(self._catalogue, self._data):
+            left(f"{text}; the region may lack acknowledged writes; compare with a backup")
         newest_ms = server_folders.newest_clock(self._data)
         await self._catalogue.forget_servers()
         clock = ClockFile.opened(self._data)

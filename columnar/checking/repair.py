@@ -89,7 +89,7 @@ class _Repair:
             self._logs.read()
             self._bring_in_logs({one.info for one in damaged})
             for one in damaged:
-                if one.is_missing:
+                if one.lost:
                     self._empty(one)
                 else:
                     await self._salvage(one)
@@ -110,10 +110,10 @@ class _Repair:
                     self._logs.bring_in(info, self._folders.path(info.encoded), self._result.left.append)
 
     def _empty(self, damaged: Damaged) -> None:
-        self._logs.lack(damaged.info, "its folder is missing", self._result.left.append)
+        self._logs.lack(damaged.info, damaged.lost, self._result.left.append)
         region = f"{damaged.table} {damaged.info.encoded}"
         self._folders.make([damaged.info.encoded])
-        self._result.done.append(f"{region}: an empty region, for its folder is missing")
+        self._result.done.append(f"{region}: an empty region, for {damaged.lost}")
         self._result.left.append(f"{region}: all that was written to it is lost; restore the table from a snapshot")
 
     async def _salvage(self, damaged: Damaged) -> None:

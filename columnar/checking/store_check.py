@@ -38,7 +38,7 @@ class Damaged(NamedTuple):
     table: str
     info: RegionInfo
     can_be_opened: bool
-    is_missing: bool = False  # its folder
+    lost: str = ""  # what is the matter where nothing is left to be saved: "its folder is missing"
 
 
 class StoreCheck:
@@ -119,6 +119,9 @@ class StoreCheck:
         if not os.path.isdir(path):
             self._without_folder(table, info, place)
             return
+        if self._engine.is_emptied(path):
+            self._lost(table, info, place, "its folder is empty, though a store was in it")
+            return
         if self._engine.is_untouched(path):
             if not table.is_system:  # most stores have no triggers and no dead letters
                 self.report.add(Severity.NOTE, place, "nothing was ever read from it or written to it")
@@ -144,13 +147,14 @@ class StoreCheck:
         self._progress(self.report.looked.value_bytes - before)
 
     def _without_folder(self, table: Table, info: RegionInfo, place: str) -> None:
-        if not self._has_all_folders:
-            return  # the next start makes it
-        text = "its folder is missing, with all that was written to it"
-        self.report.add(
-            Severity.ERROR, place, text, "put it back from a copy; 'columnar repair' puts an empty one there"
-        )
-        self.damaged.append(Damaged(table.name, info, can_be_opened=False, is_missing=True))
+        if self._has_all_folders:  # else the next start makes it
+            self._lost(table, info, place, "its folder is missing")
+
+    def _lost(self, table: Table, info: RegionInfo, place: str, how: str) -> None:
+        text = f"{how}, with all that was written to it"
+        advice = "put it back from a copy; 'columnar repair' puts an empty one there"
+        self.report.add(Severity.ERROR, place, text, advice)
+        self.damaged.append(Damaged(table.name, info, can_be_opened=False, lost=how))
 
 
 def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:

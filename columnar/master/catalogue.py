@@ -29,6 +29,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from columnar.errors import DamagedData, shown
 from columnar.master import catalogue_rows, owner_rows, trigger_rows, view_rows
 from columnar.master.catalogue_rows import (
     INFO,
@@ -61,6 +62,7 @@ META_TABLE: Final = "columnar:meta"
 META_REGION_ID: Final = 1  # the only region that is in no catalogue
 META_SCHEMA: Final = make_table(META_TABLE, [Family("info")])
 _FIRST_REGION_ID: Final = 2
+_NONE: Final = "which is none of ours"
 BUILT_IN_NAMESPACES: Final = frozenset({DEFAULT_NAMESPACE, SYSTEM_NAMESPACE})
 
 Rows = Iterable[tuple[bytes, dict[bytes, bytes]]]  # row, column -> value
@@ -84,6 +86,7 @@ class Catalogue:
         self.owners: dict[int, Owner] = {}  # by region id; a region without an entry has had no owner
         self.sealed: dict[Incarnation, Segments] = {}
         self._sealed_by_older: set[Incarnation] = set()  # programs, at lengths of files
+        self.unread: dict[bytes, str] = {}  # rows whose owner or seal does not decode: a repair can do without
         self.wishes = Wishes()
         self.triggers = Triggers()
         self.views = ViewSet()
@@ -98,38 +101,72 @@ class Catalogue:
         regions: list[RegionInfo] = []
         triggers: list[tuple[bytes, dict[bytes, bytes]]] = []
         for row, cells in rows:
-            if row.startswith(b"t/"):
-                table = schema.from_json(cells[b"info:schema"])
-                self.tables[table.name] = TableEntry(table, cells[b"info:state"] == b"enabled")
-            elif row.startswith(b"r/"):
-                regions.append(region_info.from_json(cells[b"info:region"]))
-                if b"info:owner" in cells:
-                    self.owners[regions[-1].region_id] = owner.from_json(cells[b"info:owner"])
-            elif row.startswith(b"d/"):
-                self.dropped.append(region_info.from_json(cells[b"info:region"]))
-            elif row.startswith(b"ns/"):
-                name = row[3:].decode()
-                self.namespaces.add(name)
-                if b"info:configuration" in cells:
-                    self.configurations[name] = json.loads(cells[b"info:configuration"])
-            elif row.startswith(trigger_rows.PREFIX):
-                triggers.append((row, cells))
-            elif row.startswith((view_rows.PREFIX, view_rows.ALIAS)):
-                self._view_rows[row] = cells
-            elif row.startswith(owner_rows.SEALED):
-                self.sealed[owner_rows.sealed_server(row)] = owner_rows.sealed_from_json(cells[b"info:sealed"])
-                if b"info:whole" not in cells:
-                    self._sealed_by_older.add(owner_rows.sealed_server(row))
-            elif row == owner_rows.WISHES_ROW:
-                self.wishes = owner_rows.wishes_from_json(cells[b"info:wishes"])
-            elif row == b"e":
-                self.epoch = int.from_bytes(cells[b"info:epoch"], "big")
-            elif row == b"n":
-                self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
+            try:
+                self._take(row, cells, regions, triggers)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise DamagedData(f"row {shown(row)} of the catalogue is none of ours: {error!r}") from error
         for info in sorted(regions, key=_start):
+            if info.table not in self.tables:
+                raise DamagedData(f"row {shown(region_row(info))} of the catalogue names a region of no table")
             self.tables[info.table].regions.append(info)
         self.triggers = trigger_rows.triggers_from(triggers, self.tables)
         self.views = view_rows.views_from(sorted(self._view_rows.items()), self.tables)
+
+    def _take(
+        self,
+        row: bytes,
+        cells: dict[bytes, bytes],
+        regions: list[RegionInfo],
+        triggers: list[tuple[bytes, dict[bytes, bytes]]],
+    ) -> None:
+        """Raise what decoders raise: the row is none of ours."""
+        if row.startswith(b"t/"):
+            table = schema.from_json(cells[b"info:schema"])
+            self.tables[table.name] = TableEntry(table, cells[b"info:state"] == b"enabled")
+        elif row.startswith(b"r/"):
+            regions.append(region_info.from_json(cells[b"info:region"]))
+            if region_row(regions[-1]) != row:
+                raise ValueError("it holds another region")
+            self._take_owner(regions[-1], cells)
+        elif row.startswith(b"d/"):
+            self.dropped.append(region_info.from_json(cells[b"info:region"]))
+        elif row.startswith(b"ns/"):
+            name = row[3:].decode()
+            self.namespaces.add(name)
+            if b"info:configuration" in cells:
+                self.configurations[name] = json.loads(cells[b"info:configuration"])
+        elif row.startswith(trigger_rows.PREFIX):
+            triggers.append((row, cells))
+        elif row.startswith((view_rows.PREFIX, view_rows.ALIAS)):
+            self._view_rows[row] = cells
+        elif row.startswith(owner_rows.SEALED):
+            self._take_seal(owner_rows.sealed_server(row), cells)
+        elif row == owner_rows.WISHES_ROW:
+            self.wishes = owner_rows.wishes_from_json(cells[b"info:wishes"])
+        elif row == b"e":
+            self.epoch = int.from_bytes(cells[b"info:epoch"], "big")
+        elif row == b"n":
+            self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
+
+    def _take_owner(self, info: RegionInfo, cells: Mapping[bytes, bytes]) -> None:
+        if b"info:owner" not in cells:
+            return
+        try:
+            self.owners[info.region_id] = owner.from_json(cells[b"info:owner"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self.unread[region_row(info)] = (
+                f"the catalogue has an owner of region {info.encoded} of {info.table}, {_NONE}: {error!r}"
+            )
+
+    def _take_seal(self, server: Incarnation, cells: Mapping[bytes, bytes]) -> None:
+        try:
+            self.sealed[server] = owner_rows.sealed_from_json(cells[b"info:sealed"])
+        except (ValueError, KeyError, TypeError) as error:
+            self.unread[owner_rows.sealed_row(server)] = (
+                f"the catalogue has a seal of the log of {server}, {_NONE}: {error!r}"
+            )
+        if b"info:whole" not in cells:
+            self._sealed_by_older.add(server)
 
     async def raise_epoch(self) -> int:
         """Begin an epoch that no earlier owner had; it is on disk when this returns.
@@ -150,10 +187,11 @@ class Catalogue:
         tables = self.tables.values()
         owned = [info for entry in tables for info in entry.regions if info.region_id in self.owners]
         epoch = max([self.epoch, *(row.epoch + 1 for row in self.owners.values())])
-        mutations = [RowMutation(region_row(info), (Delete(INFO, b"owner"),)) for info in owned]
+        mutations = [_without_owner(region_row(info)) for info in owned]
         mutations += [erase(owner_rows.sealed_row(server)) for server in self.sealed]
+        mutations += [_without_owner(row) if row.startswith(b"r/") else erase(row) for row in self.unread]
         await self._write([*mutations, put(b"e", epoch=u64(epoch))])
-        self.owners, self.sealed, self.epoch = {}, {}, epoch
+        self.owners, self.sealed, self.unread, self.epoch = {}, {}, {}, epoch
 
     async def write_owners(self, write: Write) -> None:
         """Write the rows of a master's plan in one batch; rows of regions that no table has any more are left out."""
@@ -422,6 +460,10 @@ def _namespace_cells(configuration: Mapping[str, str]) -> dict[bytes, bytes]:
     if configuration:
         cells[b"info:configuration"] = json.dumps(dict(configuration), sort_keys=True).encode()
     return cells
+
+
+def _without_owner(row: bytes) -> RowMutation:
+    return RowMutation(row, (Delete(INFO, b"owner"),))
 
 
 def _start(info: RegionInfo) -> bytes:

@@ -9,18 +9,23 @@ Functions that read logs block.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from columnar.errors import DamagedData
-from columnar.model.owner import Incarnation, incarnation_of
+from columnar.errors import DamagedData, HostError
+from columnar.model.owner import Incarnation, Owner, Tenure, incarnation_of
+from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
-from columnar.storage.dead_logs import DeadLog
+from columnar.storage.dead_logs import DeadLog, remedy_of
 from columnar.storage.server_folders import Seal
 
 if TYPE_CHECKING:
     from columnar.master.catalogue import Catalogue
+
+_log = logging.getLogger(__name__)
 
 Owned: TypeAlias = frozenset[tuple[str, int]]  # encoded regions and epochs
 
@@ -47,9 +52,8 @@ def past_of(data: str, server: Incarnation, seal: Seal | None, owned: Owned) -> 
 
 def pasts_in(catalogue: Catalogue, data: str) -> dict[Incarnation, Past]:
     """Every incarnation of earlier starts.  HostError."""
-    return {
-        one: past_of(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named_in(catalogue, data)
-    }
+    named = named_in(catalogue, data)
+    return {one: past_of(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named}
 
 
 def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
@@ -67,10 +71,50 @@ def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
 
 def owned_by(catalogue: Catalogue, server: Incarnation) -> Owned:
     found = []
+    for info, row in _rows_in(catalogue):
+        if row is not None:
+            tenures = [row.tenure, *row.behind, *([row.source] if row.source is not None else [])]
+            found += [(info.encoded, tenure.epoch) for tenure in tenures if tenure.server == server]
+    return frozenset(found)
+
+
+def _rows_in(catalogue: Catalogue) -> Iterator[tuple[RegionInfo, Owner | None]]:
     for entry in catalogue.tables.values():
         for info in entry.regions:
-            row = catalogue.owners.get(info.region_id)
-            if row is not None:
-                tenures = [row.tenure, *row.behind, *([row.source] if row.source is not None else [])]
-                found += [(info.encoded, tenure.epoch) for tenure in tenures if tenure.server == server]
-    return frozenset(found)
+            yield info, catalogue.owners.get(info.region_id)
+
+
+def contradictions(catalogue: Catalogue, data: str) -> list[str]:
+    """Sentences about owners in the catalogue that cannot be: a log has writes of the region by another server.
+
+    A server writes when its row is on disk, and a later owner's row has a later epoch.  Without any row the folder was
+    taken over by one process.  A damaged log says nothing.  HostError.
+    """
+    found = [*catalogue.unread.values()]
+    if not catalogue.owners or not server_folders.have_logs(data):
+        return found
+    rows = {info.encoded: row for info, row in _rows_in(catalogue)}
+    for server, past in sorted(pasts_in(catalogue, data).items()):
+        for region, epoch in sorted(past.named) if past.log is not None else ():
+            if region in rows and (wrong := _is_wrong(rows[region], Tenure(server, epoch))):
+                found.append(f"the log of server {server} has writes of region {region} at epoch {epoch}, and {wrong}")
+    return found
+
+
+def _is_wrong(row: Owner | None, tenure: Tenure) -> str:
+    if row is None:
+        return "the catalogue has no owner of the region"
+    if row.epoch < tenure.epoch or (row.epoch == tenure.epoch and row.server != tenure.server):
+        return f"the catalogue has {row.server} at epoch {row.epoch} as its owner"
+    return ""
+
+
+def check_owners(catalogue: Catalogue, data: str) -> None:
+    """DamagedData: a region would be served without what a dead server's log has of it."""
+    try:
+        found = contradictions(catalogue, data)
+    except HostError as error:
+        _log.warning("nobody can tell whether owners in the catalogue are those of the logs: %s", error.text)
+        found = [*catalogue.unread.values()]
+    if found:
+        raise DamagedData(f"{found[0]}; {remedy_of(data)}")

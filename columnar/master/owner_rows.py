@@ -37,7 +37,11 @@ def sealed_to_json(segments: Segments) -> bytes:
 
 
 def sealed_from_json(data: bytes) -> Segments:
-    return tuple((name, length) for name, length in json.loads(data))
+    """ValueError, TypeError: it is none."""
+    held = tuple((name, length) for name, length in json.loads(data))
+    if not all(isinstance(name, str) and isinstance(length, int) for name, length in held):
+        raise ValueError("names and lengths of segments are wanted")
+    return held
 
 
 def wishes_to_json(wishes: Wishes) -> bytes:

@@ -168,6 +168,8 @@ def from_json(data: bytes) -> Owner:
     source = held["from"]
     behind = tuple(_tenure(pair) for pair in held["behind"])
     server = incarnation_of(held["server"])
+    if not all(isinstance(held[name], int) for name in ("epoch", "generation")):
+        raise ValueError("an owner's epoch and generation are numbers")
     return Owner(server, held["epoch"], held["generation"], None if source is None else _tenure(source), behind)
 
 

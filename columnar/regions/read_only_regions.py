@@ -16,6 +16,7 @@ Owned by the loop.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +36,9 @@ from columnar.storage.read_only import open_read_only
 _log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+
+
+_NUMBERS: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,9 @@ class ReadOnlyRegions:
         region = region_of(store, info, table, self._committer, self._clock)
         store.is_opening = False
         region.refuse_writes(cause)
-        if self._said.get(info.region_id) != cause.text:
-            self._said[info.region_id] = cause.text
+        kind = _NUMBERS.sub("", cause.text)  # each try has a file of another number
+        if self._said.get(info.region_id) != kind:
+            self._said[info.region_id] = kind
             _log.error("region %s of %s is read-only: %s", info.encoded, info.table, cause.text)
         return region
 

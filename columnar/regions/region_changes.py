@@ -13,7 +13,8 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
@@ -26,12 +27,22 @@ from columnar.regions.replacing import Replacement
 from columnar.regions.server import RegionServer
 from columnar.regions.splitting import Splitting, clean_up
 from columnar.regions.tables import ServedTable
+from columnar.storage.api import StoreClosed
 
 TRIES: Final = 5  # to make the new ones within a pause; between two of them requests are served
 
 
 def _nothing(_step: str) -> None:
     pass
+
+
+@contextmanager
+def _closed_is_elsewhere(info: RegionInfo) -> Iterator[None]:
+    """A store that somebody closes amid the work, as a disable does, is told as its region's end here."""
+    try:
+        yield
+    except StoreClosed as closed:
+        raise NotServingRegion(f"region {info.encoded} was closed meanwhile; try again") from closed
 
 
 def _nobody(_change: RegionChange) -> None:
@@ -55,7 +66,7 @@ class ChangingRegions:
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
-        with region.kept_up():
+        with region.kept_up(), _closed_is_elsewhere(info):
             await region.aside(region.store.flush)  # the engine tells of files only
             return await middle_row(region)
 
@@ -68,10 +79,12 @@ class ChangingRegions:
             raise NotServingRegion(f"region {change.gone[0].encoded} is not owned at epoch {change.epoch}; ask again")
         kind = Splitting if len(change.gone) == 1 else Merging
         work = kind(self._server, self._served(change.gone[0].table), change)
-        await work.begin()
+        with _closed_is_elsewhere(change.gone[0]):
+            await work.begin()
         self._under_way[change] = work
         try:
-            await work.prepare()
+            with _closed_is_elsewhere(change.gone[0]):
+                await work.prepare()
         except BaseException:
             self.call_off(change)
             raise
@@ -81,7 +94,8 @@ class ChangingRegions:
         work = self._under_way[change]
         try:
             async with self._server.listener.changing():
-                await self._make(work)
+                with _closed_is_elsewhere(change.gone[0]):
+                    await self._make(work)
                 self.at("made")
                 await self._committed(change, work)
                 work.succeed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
@@ -21,7 +21,7 @@ from columnar.shell.connecting import Misused, Refused, told
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, bytes_text
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, REGIONS, DataFolder
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT, META, REGIONS, DataFolder, lost_format
 from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import recover
@@ -79,8 +79,8 @@ def repair_(data: str, as_json: bool) -> None:
       columnar repair --data /srv/columnar
     """
     output = Output(as_json)
-    with locked(data) as folder:
-        result, engine = Repaired(), RocksEngine()
+    result, engine = Repaired(), RocksEngine()
+    with locked(data, mends=result.done.append) as folder:
         logs = engine.dead_logs = _server_log_brought_in(folder, engine, result)
         found, before = _checked_folder(folder, [])
         catalogue = Ownership(META, 0, logs.behind(META), is_sole=True)
@@ -117,14 +117,20 @@ def _server_log_brought_in(folder: DataFolder, engine: RocksEngine, result: Repa
 
 
 @contextmanager
-def locked(data: str) -> Iterator[DataFolder]:
-    """The data folder, ours; Misused where it is none, or is served."""
-    if not os.path.exists(os.path.join(data, "FORMAT")):
+def locked(data: str, mends: Callable[[str], None] | None = None) -> Iterator[DataFolder]:
+    """The data folder, ours; Misused where it is none, or is served.
+
+    ``mends``: its ``FORMAT`` is written anew where it is lost, which is said so.
+    """
+    if not os.path.exists(os.path.join(data, FORMAT)) and not os.path.isdir(os.path.join(data, REGIONS)):
         raise Misused(f"{data} is no data folder: it has no FORMAT")
     try:
-        folder = DataFolder.locked(data)
+        lost = lost_format(data) if mends is not None else ""
+        folder = DataFolder.locked(data, mends_format=bool(lost))
     except ColumnarError as error:
         raise Misused(error.text) from None
+    if mends is not None and lost:
+        mends(f"{FORMAT}: written anew, as {lost}")
     try:
         yield folder
     except ColumnarError as error:

@@ -224,6 +224,9 @@ class Engine(Protocol):
     def is_untouched(self, path: str) -> bool:
         """The folder is there, and empty: no store was ever opened in it."""
 
+    def is_emptied(self, path: str) -> bool:
+        """The folder is there, and empty, though a store was opened in it: ``open`` is a DamagedData."""
+
     def destroy(self, path: str) -> None:
         """Store and folder, if there are any."""
 

@@ -8,6 +8,7 @@ cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
 regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each how much of it was synced
                     (``SYNCED``, ``columnar.storage.synced_bound``)
+opened/             the regions in whose folders a store stood (``columnar.storage.opened_folders``)
 server-log/         what several regions wrote under one fsync (``columnar.storage.server_log``)
 servers/NAME.NUMBER a start of a server of ``--servers N``: its log, its clock (``columnar.storage.server_folders``)
 snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
@@ -20,11 +21,12 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
+from shlex import quote
 from time import monotonic, sleep
 from typing import IO, Final
 
 from columnar.errors import FolderInUse, HostError
-from columnar.storage.durable_files import write_durably
+from columnar.storage.durable_files import HALF, write_durably
 from columnar.storage.folders import make_lasting, make_private
 
 FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8)  # append only; one line each in docs/formats/folder.md
@@ -33,10 +35,12 @@ SERVERS_SINCE: Final = 7  # several servers wrote to it: a program that does not
 VIEWS_SINCE: Final = 8  # it has had a view: a program that does not know views would let one go stale
 SERVER_LOG_SINCE: Final = 5  # in the format that is written now
 ALL_FOLDERS_SINCE: Final = 3  # every region that the catalogue names has its folder
+FORMAT: Final = "FORMAT"
 _FORMAT_WORD: Final = "columnar-data"
 REGIONS: Final = "regions"
 SERVER_LOG: Final = "server-log"
 SERVERS: Final = "servers"
+OPENED: Final = "opened"
 BACK: Final = "put it back, or restore the store from a backup into a new folder ('columnar restore-backup')"
 LOG_ENDS: Final = (".log", ".segment")  # of a region's log, and of the server's
 META: Final = "meta"  # in ``regions``: the catalogue's
@@ -44,6 +48,8 @@ SNAPSHOTS: Final = "snapshots"
 STAGING: Final = "staging"
 LOST_AND_FOUND: Final = "lost+found"
 ENDING_S: Final = 10.0  # servers end with their supervisor, and on a busy machine so long after it
+_OF_A_START: Final = ("LOCK", f"{FORMAT}{HALF}")  # what one that was cut off before FORMAT may have left
+_OURS: Final = frozenset((REGIONS, OPENED, SERVER_LOG, SERVERS, SNAPSHOTS, STAGING, "cluster-id", "clock"))
 _LOOK_S: Final = 0.01
 _OWNER: Final = "process "
 
@@ -59,15 +65,22 @@ class DataFolder:
         self._lock = lock
 
     @classmethod
-    def locked(cls, path: str) -> DataFolder:
-        """Lock the folder, which is made where it is missing, and read its format.  HostError: it is not locked."""
+    def locked(cls, path: str, *, mends_format: bool = False) -> DataFolder:
+        """Lock the folder, which is made where it is missing, and read its format.  HostError: it is not locked.
+
+        ``mends_format``: a store's ``FORMAT`` that is missing or says nothing of ours is written anew.
+        """
         try:
             make_private(path)
+            if not mends_format:
+                _check_new(path)
             lock = _take_lock(path)
         except OSError as error:
             raise _unusable(path, error) from error
         try:
-            if not os.path.exists(os.path.join(path, "FORMAT")):
+            if mends_format and lost_format(path):
+                write_durably(os.path.join(path, FORMAT), f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}\n".encode())
+            if not os.path.exists(os.path.join(path, FORMAT)):
                 make_lasting(os.path.join(path, REGIONS))  # first: where the one is the other was
             number = _known_format(path)
             _check_regions(path)
@@ -153,13 +166,74 @@ def _is_zombie(pid: int) -> bool:
 
 def _known_format(path: str) -> int:
     """The number in FORMAT, which is written where it is missing.  HostError: this version does not know it."""
-    text = _read_or_write(path, "FORMAT", f"{_FORMAT_WORD} {OF_ONE_PROCESS}")
-    word, _, number = text.partition(" ")
-    if word != _FORMAT_WORD or not number.isdigit():
-        raise HostError(f"{path} is no data folder of ours: its FORMAT says '{text[:40]}'")
+    text = _read_or_write(path, FORMAT, f"{_FORMAT_WORD} {OF_ONE_PROCESS}")
+    number = _number_in(text)
+    if number is None and _has_store(path):
+        raise HostError(
+            f"{path}/{FORMAT} says '{text[:40]}', and not which format the store beside it has; {_mend(path)}"
+        )
+    if number is None:
+        raise HostError(f"{path} is no data folder of ours: its FORMAT says '{text[:40]}'; choose another with --data")
     if int(number) not in FORMAT_VERSIONS:
         raise HostError(f"{path} has format {number}; this version knows up to {FORMAT_VERSIONS[-1]}: upgrade")
     return int(number)
+
+
+def _number_in(text: str) -> str | None:
+    """None: it is none of ours."""
+    word, _, number = text.partition(" ")
+    return number if word == _FORMAT_WORD and number.isascii() and number.isdigit() else None
+
+
+def lost_format(path: str) -> str:
+    """How the folder of a store, which ``regions/meta`` tells, lost its ``FORMAT``; empty: it did not.  OSError."""
+    if not _has_store(path):
+        return ""
+    try:
+        with open(os.path.join(path, FORMAT), encoding="utf-8", errors="replace") as held:
+            text = held.read().strip()
+    except FileNotFoundError:
+        return "it was missing"
+    return "" if _number_in(text) is not None else f"it said '{text[:40]}'"
+
+
+def _has_store(path: str) -> bool:
+    return os.path.exists(os.path.join(path, REGIONS, META, "CURRENT"))
+
+
+def _mend(path: str) -> str:
+    return f"put the file back from a copy, or run 'columnar repair --data {quote(path)}', which writes it anew"
+
+
+def _check_new(path: str) -> None:
+    """HostError: the folder has no FORMAT, and holds something that no start of ours left; OSError.
+
+    A file system of its own has a ``lost+found``, and a start that was cut off left an empty ``regions``.
+    """
+    if os.path.exists(os.path.join(path, FORMAT)):
+        return
+    found = sorted(name for name in os.listdir(path) if name not in _OF_A_START and not _is_hollow(path, name))
+    if not found:
+        return
+    if _has_store(path):
+        raise HostError(f"{path}/{FORMAT} is missing, and a store is beside it; {_mend(path)}")
+    if not _OURS.isdisjoint(found):
+        raise HostError(f"{path}/{FORMAT} is missing, and of the store beside it the catalogue; {BACK}")
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    raise HostError(
+        f"{path} is no data folder of ours, and not empty: it holds {found[0]}{more}; choose an empty or a new folder "
+        "with --data"
+    )
+
+
+def _is_hollow(path: str, name: str) -> bool:
+    """Whether it is a folder that a file system, or a start that was cut off, made, and that nothing is in."""
+    if name not in (REGIONS, LOST_AND_FOUND):
+        return False
+    try:
+        return not os.listdir(os.path.join(path, name))
+    except PermissionError:  # a file system's ``lost+found`` is its root's
+        return name == LOST_AND_FOUND
 
 
 def _check_regions(path: str) -> None:

@@ -87,12 +87,17 @@ def remedy(folder: str) -> str:
     above, _ = os.path.split(os.path.abspath(folder))
     servers, incarnation = os.path.split(above)
     if os.path.basename(servers) == SERVERS and incarnation:
-        data = quote(os.path.dirname(servers))
-        return (
-            f"put it back from a copy, or stop the store and run 'columnar repair --data {data}': it brings in what is "
-            "readable, and says what is lost"
-        )
+        return remedy_of(os.path.dirname(servers))
     return f"{ASIDE}; 'columnar repair --data {quote(above)}' does so, and brings in what is readable"
+
+
+def remedy_of(data: str) -> str:
+    """``remedy`` for the logs of servers, or what the catalogue says of them, in the data folder."""
+    command = f"columnar repair --data {quote(os.path.abspath(data))}"
+    return (
+        f"put it back from a copy, or stop the store and run '{command}': it brings in what is readable, and says what "
+        "is lost"
+    )
 
 
 def _check_place(folder: str) -> None:
@@ -177,11 +182,13 @@ class DeadLog:
         self._identity = b""
         self._found: dict[str, list[tuple[bytes, Record]]] | None = None
         self._extent: list[tuple[str, int]] = []
+        self._reached = (0, 0)  # the run and the number of the last record that was read
 
     def _regions(self) -> dict[str, list[tuple[bytes, Record]]]:
         if self._found is None:
             found: dict[str, list[tuple[bytes, Record]]] = {}
             self._extent = []
+            self._reached = (0, 0)
             if self.sealed.segments:
                 last = identity_of(self.folder) or (b"", 0)
                 self._identity = last[0]
@@ -214,7 +221,11 @@ class DeadLog:
         log, run = log_and_run(era)
         if log != last[0] or run > last[1]:
             raise DamagedData(f"{path} is of another log than {RUN} beside it says; {remedy(self.folder)}")
+        if records and (run, records[0].number) <= self._reached:
+            text = f"{path} does not follow the segment before: its batches begin with {records[0].number}"
+            raise DamagedData(f"{text}; {remedy(self.folder)}")
         for record in records:
+            self._reached = (run, record.number)
             found.setdefault(record.region, []).append((mark(era, record.number), record))
 
     @property

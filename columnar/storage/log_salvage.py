@@ -54,6 +54,8 @@ class SalvagedLog(DeadLog):
             self._identity, run = self._name()
             for segment in self.sealed.segments:
                 self._salvage(segment, era(self._identity, run) if self._identity else b"")
+            for region, records in self._found.items():  # of segments that change places, or stand there twice
+                self._found[region] = sorted(dict(records).items())
         return self._found
 
     def _name(self) -> tuple[bytes, int]:

@@ -288,6 +288,9 @@ class MemoryEngine:
     def is_untouched(self, path: str) -> bool:
         return path not in self.disks
 
+    def is_emptied(self, path: str) -> bool:
+        return False
+
     def exists(self, path: str) -> bool:
         return path in self.disks
 

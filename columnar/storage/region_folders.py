@@ -18,6 +18,7 @@ from columnar.storage.api import Engine
 from columnar.storage.data_folder import BACK, META
 from columnar.storage.durable_files import HALF, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT
+from columnar.storage.opened_folders import is_noted
 
 _ENDS: Final = (".deleted", HALF, HALF_CHECKPOINT)
 
@@ -58,14 +59,16 @@ class RegionFolders:
     def catalogue(self) -> str:
         """The path of the catalogue's store.
 
-        DamagedData where it is missing or empty beside others, to which it came first: a new one would name none.
+        DamagedData where it is missing or empty though it was there: it came before all others, and a new one would
+        name none.
         """
-        entries = os.listdir(self.root)
+        path, entries = self.path(META), os.listdir(self.root)
         others = len(entries) - (META in entries)
-        if others and (META not in entries or self._engine.is_untouched(self.path(META))):
+        is_lost = META not in entries or self._engine.is_untouched(path) or self._engine.is_emptied(path)
+        if is_lost and (others or is_noted(path)):
             how = "is empty" if META in entries else "is missing"
-            raise DamagedData(f"{self.path(META)}, the catalogue of the {others} regions beside it, {how}; {BACK}")
-        return self.path(META)
+            raise DamagedData(f"{path}, the catalogue of the {others} regions beside it, {how}; {BACK}")
+        return path
 
     def unnamed(self, named: Iterable[str]) -> list[str]:
         """Names, without their ends, of folders that are neither the catalogue's nor in ``named``."""

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import rocksdict
 
-from columnar.errors import ColumnarError, HostError
+from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.limits import MIB
+from columnar.storage import opened_folders
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.capture import Capture
 from columnar.storage.dead_logs import DeadLogs
@@ -25,7 +26,7 @@ from columnar.storage.folders import make_all_lasting, make_lasting
 from columnar.storage.ownership import META_SPACE, Ownership
 from columnar.storage.recovery import bring_in, is_behind, make_prefix
 from columnar.storage.rocks_beginning import remove_begun
-from columnar.storage.rocks_errors import refused, translated
+from columnar.storage.rocks_errors import emptied, refused, translated
 from columnar.storage.rocks_opening import begin_opening, end_opening
 from columnar.storage.rocks_options import Caches, space_options
 from columnar.storage.rocks_sorted_file import RocksSortedFile
@@ -119,6 +120,8 @@ class RocksEngine:
     ) -> RocksStore:
         try:
             make_lasting(path)
+            if self.is_emptied(path):
+                raise DamagedData(emptied(path))
             remove_begun(path)
             if ownership is not None and ownership.behind:
                 spaces |= {META_SPACE}
@@ -133,6 +136,7 @@ class RocksEngine:
             except ColumnarError:
                 store.close()
                 raise
+        opened_folders.note(path)
         return store
 
     def _make_owned(self, store: RocksStore, ownership: Ownership) -> None:
@@ -180,6 +184,8 @@ class RocksEngine:
     def make_folders(self, paths: Sequence[str]) -> None:
         try:
             make_all_lasting(paths)
+            for path in paths:
+                opened_folders.forget(path)
         except OSError as error:
             raise refused(error, f"cannot make the folder {error.filename or paths[0]}") from error
 
@@ -193,10 +199,10 @@ class RocksEngine:
         return True
 
     def is_untouched(self, path: str) -> bool:
-        try:
-            return not os.listdir(path)
-        except OSError:
-            return False  # whoever opens it hears why
+        return _is_empty(path) and not opened_folders.is_noted(path)
+
+    def is_emptied(self, path: str) -> bool:
+        return _is_empty(path) and opened_folders.is_noted(path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(os.path.join(path, "CURRENT"))
@@ -212,6 +218,14 @@ class RocksEngine:
             if os.path.exists(path):
                 os.rename(path, doomed)
                 remove_tree(doomed)
+            opened_folders.forget(path)
             sync_folder_if_any(os.path.dirname(path))  # else a power cut brings it back, when nobody knows it any more
         except OSError as error:
             raise refused(error, f"cannot remove the folder {path}") from error
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return not os.listdir(path)
+    except OSError:
+        return False  # whoever opens it hears why

@@ -35,6 +35,15 @@ def mend(path: str) -> str:
     return f"run 'columnar check'; stop the store, and '{command}' saves what is readable, the rest comes from a backup"
 
 
+def emptied(path: str) -> str:
+    """Say what is the matter with the folder of a region, at ``path``, whose files are gone."""
+    command = f"columnar repair --data {quote(data_of(path) or 'DIR')}"
+    return (
+        f"{path}: the folder of this region is empty, and a store was in it: all that was written to it is missing; "
+        f"put its files back from a copy; or stop the store, and '{command}' puts an empty region there"
+    )
+
+
 def data_of(path: str) -> str:
     """The data folder that a region's folder, or a copy of it, stands in; empty: none that we know."""
     for folder in (STAGING, REGIONS):

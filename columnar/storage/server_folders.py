@@ -1,7 +1,7 @@
 """The folders of incarnations: where each keeps its log and its clock.
 
     servers/NAME.NUMBER/log      what its regions wrote under shared fsyncs
-    servers/NAME.NUMBER/logged   the log was begun: from then on it must be there (empty)
+    servers/NAME.NUMBER/logged   the log was begun: from then on it must be there
     servers/NAME.NUMBER/spent    no region lacks anything of the log, whatever a seal says (empty)
     servers/NAME.NUMBER/clock    the highest timestamp that it gave
     servers/NAME.NUMBER/openings the regions that it opened last (``opening_notes``)
@@ -10,9 +10,13 @@
 An incarnation is text here, as ``s2.17``.  A folder goes when no row of the catalogue names its incarnation any more,
 and a process of the store has observed its clock.  Functions that touch the disk block.
 
-A server is given regions when its folder is on disk.  So the folder of an incarnation that a row names must be there
-(``dead_log``); the log within only if ``logged`` says so.  A backup leaves the folders out, as its regions have all
-that is in them: a restore makes them (``make_spent``), with a file ``spent`` instead of a log.
+    logged := NAME.NUMBER " " log " " crc32 "\n"     in hex: the log's own name, and the checksum of all before it.  An
+                                                     empty one, of an older program, says only that there is a log
+
+A server is given regions when its folder is on disk, with files in it.  So the folder of an incarnation that a row
+names must be there, and not empty (``dead_log``); the log within only if ``logged`` says so.  A backup leaves the
+folders out, as its regions have all that is in them: a restore makes them (``make_spent``), with a file ``spent``
+instead of a log.
 """
 
 from __future__ import annotations
@@ -21,19 +25,34 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
+from zlib import crc32
 
 from columnar import clock
 from columnar.errors import DamagedData
 from columnar.storage.data_folder import SERVER_LOG, SERVERS, check_place
-from columnar.storage.dead_logs import RUN, SUFFIX, DeadLog, Sealed, measure, remedy, sealed_at, sealed_by_older
+from columnar.storage.dead_logs import (
+    RUN,
+    SUFFIX,
+    DeadLog,
+    Sealed,
+    identity_of,
+    measure,
+    remedy,
+    sealed_at,
+    sealed_by_older,
+    segment_name,
+    segment_number,
+)
 from columnar.storage.durable_files import sync_file, sync_folder, sync_folder_if_any, write_durably
 from columnar.storage.folders import make_all_lasting
 from columnar.storage.rocks_errors import refused
+from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.synced_bound import SYNCED
 
 _GONE: Final = ".deleted"
 LOG: Final = "log"
 LOGGED: Final = "logged"
+_LOGGED_BYTES: Final = 1_024
 SPENT: Final = "spent"
 STANDALONE: Final = "standalone"  # the name of the incarnations that a standalone's log belongs to
 
@@ -93,8 +112,26 @@ def have_logs(data: str) -> bool:
 
 def note_log(data: str, incarnation: str) -> None:
     """The incarnation's log is begun: its folder has ``run`` and ``SYNCED``.  OSError."""
-    sync_folder(log_of(data, incarnation))  # their names, before it is said that they must be there
-    write_durably(os.path.join(folder_of(data, incarnation), LOGGED), b"")
+    folder = log_of(data, incarnation)
+    sync_folder(folder)  # their names, before it is said that they must be there
+    identity = identity_of(folder)
+    assert identity is not None, "its run has begun"
+    write_durably(os.path.join(folder_of(data, incarnation), LOGGED), _logged(f"{incarnation} {identity[0].hex()}"))
+
+
+def _logged(said: str) -> bytes:
+    return f"{said} {crc32(said.encode()):08x}\n".encode()
+
+
+def _said_by(path: str) -> tuple[str, str] | None:
+    """The incarnation and the log that a file ``logged`` names; None: it names none.  OSError."""
+    with open(path, "rb") as held:
+        data = held.read(_LOGGED_BYTES)
+    said, _, _ = data.decode(errors="replace").rpartition(" ")
+    if not said or _logged(said) != data:
+        return None
+    incarnation, _, log = said.partition(" ")
+    return incarnation, log
 
 
 def make_spent(data: str, incarnations: list[str]) -> None:
@@ -130,11 +167,25 @@ def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) 
         if is_spent(data, incarnation):
             return DeadLog(folder, Sealed()).load()
     if seal is not None and not seal.is_of_files:
+        _check_seal(folder, seal)
         log = DeadLog(folder, sealed_at(seal.lengths)).load()
         if log.extent != seal.lengths:  # as if its writer lived
             raise DamagedData(f"{folder} has not all segments that it had at the end; {remedy(folder)}")
         return log
     return DeadLog(folder, measure(folder) if seal is None else sealed_by_older(folder, seal.lengths)).load()
+
+
+def _check_seal(folder: str, seal: Seal) -> None:
+    """HostError; DamagedData: the log had more, on disk, than the seal says that it had at the end."""
+    lengths = {segment_number(name): length for name, length in seal.lengths}
+    try:
+        bounds = SegmentBounds(folder).read()
+    except OSError as error:
+        raise refused(error, f"cannot read the server's log {folder}") from error
+    for number, bound in bounds.items():
+        if lengths.get(number, 0) < bound:
+            text = f"its seal in the catalogue ends at byte {lengths.get(number, 0)}, and {bound} were synced"
+            raise DamagedData(f"{folder}/{segment_name(number)}: {text}; {remedy(folder)}")
 
 
 def sync_extent(log: DeadLog) -> None:
@@ -155,13 +206,27 @@ def _check_folder(data: str, incarnation: str, *, is_named: bool) -> None:
         if is_named and not _is_there(path):
             check_place(data)
             raise DamagedData(f"{path}, with the log of the server, is missing; {remedy(folder)}")
+        if is_named and not os.listdir(path):
+            raise DamagedData(f"{path} is empty, and the log of the server was in it; {remedy(folder)}")
         if _is_there(os.path.join(path, LOGGED)):
             for one in (folder, os.path.join(folder, RUN), os.path.join(folder, SYNCED)):
                 if not _is_there(one):
                     check_place(data)
                     raise DamagedData(f"{one} is missing; {remedy(folder)}")
+            _check_identity(incarnation, folder, _said_by(os.path.join(path, LOGGED)))
     except OSError as error:
         raise refused(error, f"cannot read {path}") from error
+
+
+def _check_identity(incarnation: str, folder: str, said: tuple[str, str] | None) -> None:
+    """HostError, DamagedData."""
+    if said is None:
+        return
+    if said[0] != incarnation:
+        raise DamagedData(f"{folder} is that of server {said[0]}, and not of {incarnation}; {remedy(folder)}")
+    identity = identity_of(folder)
+    if identity is not None and identity[0].hex() != said[1]:
+        raise DamagedData(f"{folder} is not the log of server {incarnation}, but another one; {remedy(folder)}")
 
 
 def _is_there(path: str) -> bool:

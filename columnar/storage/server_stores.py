@@ -10,10 +10,12 @@ import os
 from columnar.errors import HostError
 from columnar.storage.data_folder import check_place
 from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed, sealed_at
+from columnar.storage.durable_files import sync_folder
 from columnar.storage.folders import make_lasting
 from columnar.storage.opening_notes import OpeningNotes
 from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_errors import refused
 from columnar.storage.server_folders import LOG, clock_of, folder_of, is_spent, log_of, newest_clock, note_log
 from columnar.storage.server_log_files import ServerLog, begin_run
 
@@ -39,9 +41,17 @@ class ServerStores(StoresOfProcess):
         self.opening_notes = OpeningNotes.begun(self._folder)
         try:
             super().open()
+            self._sync_folder()
         except BaseException:
             self.opening_notes.close()
             raise
+
+    def _sync_folder(self) -> None:
+        """From now on the folder holds something, after a power cut too: an empty one has lost it.  HostError."""
+        try:
+            sync_folder(self._folder)
+        except OSError as error:
+            raise refused(error, f"cannot sync the server's folder {self._folder}") from error
 
     def close(self) -> None:
         super().close()

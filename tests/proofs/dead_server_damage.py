@@ -45,7 +45,7 @@ PARTS: Final = [b"%x" % number for number in range(12)]  # first bytes of rows, 
 WRITERS: Final = 8
 SETTLED_S: Final = 30.0
 LOOK_S: Final = 0.05
-FOLDERS: Final = ("folder lost", "log lost", "log empty")
+FOLDERS: Final = ("folder lost", "folder empty", "log lost", "log empty", "another's log", "a segment twice")
 _COMMAND: Final = re.compile(r"'columnar (repair --data [^']+)'")
 
 
@@ -134,6 +134,17 @@ def damage(folder: Path, rng: Random) -> str:
     how = rng.choice((*HOW, *FOLDERS))
     if how == "folder lost":
         shutil.rmtree(server)
+    elif how == "folder empty":
+        shutil.rmtree(server)
+        server.mkdir()
+    elif how == "another's log":
+        other = rng.choice([one for one in used if one != server] or used)
+        if other != server:
+            shutil.rmtree(server / "log")
+            shutil.copytree(other / "log", server / "log")
+    elif how == "a segment twice":
+        for segment in sorted((server / "log").glob("*.segment"))[:1]:
+            shutil.copy(segment, server / "log" / "00000090.segment")
     elif how == "log lost":
         shutil.rmtree(server / "log")
     elif how == "log empty":

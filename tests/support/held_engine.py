@@ -87,6 +87,9 @@ class HeldEngine:
     def is_untouched(self, path: str) -> bool:
         return self._engine.is_untouched(path)
 
+    def is_emptied(self, path: str) -> bool:
+        return self._engine.is_emptied(path)
+
     def destroy(self, path: str) -> None:
         self._engine.destroy(path)
 

@@ -130,6 +130,20 @@ def test_readers_are_served_and_writers_when_there_is_room(
     run(check)
 
 
+def test_a_cause_that_names_another_file_at_each_try_is_said_once(
+    run: Callable[[Check], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk had a line of each region for each try, as the engine names the file that it could not write."""
+
+    async def check(house: House, engine: FullEngine) -> None:
+        for number in range(11, 15):
+            engine.refusal = HostError(f"the disk is full (regions/ab/{number:06d}.sst)")
+            await tried(engine, house, 1)
+        assert said(caplog, "is read-only: the disk is full") == 1
+
+    run(check)
+
+
 def test_one_that_has_changes_to_deliver_is_opened_again_unasked(run: Callable[[Check], None]) -> None:
     async def check(house: House, engine: FullEngine) -> None:
         house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))

@@ -23,6 +23,7 @@ from columnar.model.region_messages import Commit, Loads, RegionChange
 from columnar.model.trigger_registration import Registration
 from columnar.regions import carrying, replacing
 from columnar.regions.ingestion import obstacles_of
+from columnar.storage.api import StoreClosed
 from columnar.triggers import consumer
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
 from columnar.triggers.system_tables import SystemTables
@@ -464,3 +465,21 @@ async def test_an_epoch_is_never_given_twice(house: House) -> None:
     again = await house.restarted()
     assert again.catalogue.epoch == again.server.hosting.state.epoch == first + 1
     await again.close()
+
+
+@housed()
+async def test_a_store_that_is_closed_amid_a_split_is_a_region_that_is_not_served(house: House) -> None:
+    """A disable beside a split: the client heard of the store's path, and that it has no space."""
+    await house.put(b"10", b"90")
+    changing = house.owner.changing
+
+    def at(step: str) -> None:
+        if step == "held":
+            raise StoreClosed("the store /data/regions/ab is closed, or has no space log")
+
+    changing.at = at
+    with pytest.raises(NotServingRegion, match=r"region [0-9a-f]+ was closed meanwhile; try again"):
+        await house.regions.split(house.infos[0], b"50")
+    changing.at = lambda _step: None
+    await house.regions.split(house.infos[0], b"50")
+    assert house.rows_held() == [b"10", b"90"]

@@ -35,6 +35,7 @@ def begun(data: Path) -> ServerLog:
     """As a server's own, in a folder of its own."""
     (data / "regions").mkdir()
     (data / "servers" / SERVER).mkdir(parents=True)
+    (data / "servers" / SERVER / "clock").touch()
     log, _ = begin_run(log_of(str(data), SERVER), has_begun=lambda: note_log(str(data), SERVER))
     return log
 
@@ -73,6 +74,30 @@ def flip(path: Path, at: int) -> None:
     path.write_bytes(held)
 
 
+def emptied(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def swap_segments(data: Path) -> None:
+    one, other = segment(data), segment(data, 2)
+    one.rename(data / "aside")
+    other.rename(one)
+    (data / "aside").rename(other)
+
+
+def another_server(data: Path, what: str) -> None:
+    """The folder, or the log within, is that of another server."""
+    (data / "servers" / "s2.6").mkdir()
+    log, _ = begin_run(log_of(str(data), "s2.6"), has_begun=lambda: note_log(str(data), "s2.6"))
+    log.prepare()
+    log.append([put("r", 1), put("s", 2)])
+    log.append([put("r", 3, 1)])
+    folders = [data / "servers" / name / ("log" if what == "log" else "") for name in (SERVER, "s2.6")]
+    shutil.rmtree(folders[0])
+    folders[1].rename(folders[0])
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "the server's folder": lambda data: shutil.rmtree(data / "servers" / SERVER),
     "all servers' folders": lambda data: shutil.rmtree(data / "servers"),
@@ -89,6 +114,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a bit": lambda data: flip(segment(data), 100),
     "a bit of the head": lambda data: flip(segment(data), 25),
     "the first bit": lambda data: flip(segment(data), 0),
+    "all files of the server": lambda data: emptied(data / "servers" / SERVER),
+    "the order of the segments": swap_segments,
+    "its place to another server's": lambda data: another_server(data, "servers"),
+    "its log's place to another server's": lambda data: another_server(data, "log"),
 }
 
 
@@ -103,6 +132,37 @@ def test_a_log_that_lost_something_is_damage_that_a_command_ends(data: Path, wha
     assert f"'columnar repair --data {data}'" in damage.value.text
     assert str(data / "servers") in damage.value.text
     salvaged(str(folder(data)), seal.lengths if seal is not None else ())
+
+
+def test_a_segment_that_stands_there_twice_is_damage_and_its_batches_count_once(data: Path) -> None:
+    """Its values were brought in again, over later ones."""
+    seal = Seal(read(data).extent)
+    shutil.copy(segment(data), segment(data, 3))
+    with pytest.raises(DamagedData, match=r"00000003.segment does not follow .* begin with 1; .*columnar repair"):
+        read(data)
+    assert numbers(salvaged(str(folder(data)), ()), "r") == [1, 3, 5]
+    assert numbers(read(data, seal), "r") == [1, 3, 5], "the seal does not list it"
+
+
+def test_a_log_whose_segments_changed_places_is_salvaged_in_its_order(data: Path) -> None:
+    swap_segments(data)
+    assert numbers(salvaged(str(folder(data)), ()), "r") == [1, 3, 5]
+
+
+@pytest.mark.parametrize("lengths", [(), (("00000001.segment", 30),), (("00000002.segment", 10_000),)])
+def test_a_seal_that_ends_before_what_was_synced_is_damage(data: Path, lengths: tuple[tuple[str, int], ...]) -> None:
+    """The rest of the log was passed over."""
+    with pytest.raises(DamagedData, match=r"its seal in the catalogue ends at byte .* were synced; .*columnar repair"):
+        read(data, Seal(lengths))
+
+
+def test_what_is_said_of_a_log_is_believed_only_with_its_checksum(data: Path) -> None:
+    """Folders of older programs have an empty file; one that was damaged says nothing about the log beside it."""
+    logged = data / "servers" / SERVER / LOGGED
+    whole = logged.read_bytes()
+    for said in (b"", whole[:-1], whole[:10], whole.replace(b"s1", b"s2")):
+        logged.write_bytes(said)
+        assert numbers(read(data), "r") == [1, 3, 5]
 
 
 @pytest.mark.parametrize("when", ["before the seal", "after it"])
@@ -172,6 +232,7 @@ def test_bytes_of_older_frames_in_a_value_are_no_frames_that_follow(tmp_path: Pa
 
 def test_a_server_that_never_shared_an_fsync_has_no_log(tmp_path: Path) -> None:
     (tmp_path / "servers" / SERVER).mkdir(parents=True)
+    (tmp_path / "servers" / SERVER / "clock").touch()
     assert read(tmp_path).extent == ()
 
 

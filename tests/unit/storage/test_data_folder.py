@@ -174,3 +174,65 @@ def test_a_new_folder_is_its_users_alone(tmp_path: Path) -> None:
     made.chmod(0o750)  # by its operator
     DataFolder.locked(str(made)).close()
     assert made.stat().st_mode & 0o777 == 0o750
+
+
+# --- folders that are no store's, or lost what says that they are -----------------------------------------
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(HostError) as refused:
+        DataFolder.locked(str(folder))
+    assert lock_of(folder) not in open_files()
+    return refused.value.text
+
+
+def test_a_folder_of_somebody_else_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
+    """A store was begun between the files of another program."""
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "not empty: it holds notes.txt; choose an empty or a new folder with --data" in refusal(tmp_path)
+    assert os.listdir(tmp_path) == ["notes.txt"]
+    (tmp_path / "more").mkdir()
+    assert "it holds more and 1 more;" in refusal(tmp_path)
+
+
+def test_a_new_file_system_and_a_start_that_was_cut_off_are_no_strangers(tmp_path: Path) -> None:
+    for name in ("lost+found", REGIONS):
+        (tmp_path / name).mkdir()
+    for name in ("LOCK", "FORMAT.new"):
+        (tmp_path / name).touch()
+    DataFolder.locked(str(tmp_path)).close()
+    assert (tmp_path / "FORMAT").read_text() == "columnar-data 6\n"
+    other = tmp_path / "other"
+    (other / "lost+found" / "#12").mkdir(parents=True)
+    assert "it holds lost+found;" in refusal(other)
+
+
+@pytest.mark.parametrize("said", [None, "", "something else", "columnar-data", "columnar-data six"])
+def test_a_format_that_a_store_lost_is_named_and_written_by_the_repair_alone(tmp_path: Path, said: str | None) -> None:
+    """A folder of any format, without the file, was taken for one of the present format."""
+    DataFolder.locked(str(tmp_path)).close()
+    (tmp_path / REGIONS / "meta").mkdir()
+    (tmp_path / REGIONS / "meta" / "CURRENT").touch()
+    (tmp_path / "FORMAT").unlink()
+    if said is not None:
+        (tmp_path / "FORMAT").write_text(said)
+    assert f"'columnar repair --data {tmp_path}', which writes it anew" in refusal(tmp_path)
+    assert data_folder.lost_format(str(tmp_path)) == ("it was missing" if said is None else f"it said '{said}'")
+    DataFolder.locked(str(tmp_path), mends_format=True).close()
+    assert (tmp_path / "FORMAT").read_text() == f"columnar-data {data_folder.FORMAT_VERSIONS[-1]}\n"
+    assert data_folder.lost_format(str(tmp_path)) == ""
+
+
+def test_a_newer_format_is_no_lost_one(tmp_path: Path) -> None:
+    (tmp_path / REGIONS / "meta").mkdir(parents=True)
+    (tmp_path / REGIONS / "meta" / "CURRENT").touch()
+    (tmp_path / "FORMAT").write_text("columnar-data 9")
+    assert data_folder.lost_format(str(tmp_path)) == ""
+    with pytest.raises(HostError, match="upgrade"):
+        DataFolder.locked(str(tmp_path), mends_format=True)
+
+
+@pytest.mark.parametrize("left", ["cluster-id", "servers", "opened", "regions/13ab"])
+def test_a_store_that_lost_format_and_catalogue_is_no_new_one(tmp_path: Path, left: str) -> None:
+    (tmp_path / left).mkdir(parents=True)
+    assert "FORMAT is missing, and of the store beside it the catalogue; put it back, or restore" in refusal(tmp_path)

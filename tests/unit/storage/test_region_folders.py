@@ -59,3 +59,65 @@ def test_a_catalogue_that_is_lost_beside_regions_is_not_begun_anew(tmp_path: Pat
     (tmp_path / "meta").mkdir(exist_ok=True)
     (tmp_path / "meta" / "CURRENT").touch()
     assert folders.catalogue() == str(tmp_path / "meta")
+
+
+@pytest.fixture
+def regions(tmp_path: Path) -> RegionFolders:
+    """A store's: the catalogue and a region were opened, another region was not."""
+    folders = RegionFolders(str(tmp_path / "regions"), RocksEngine(cache_bytes=1 << 20))
+    folders.make(["meta"])
+    folders._engine.open(folders.catalogue(), frozenset()).close()
+    folders.make(["used", "new"])
+    folders._engine.open(folders.path("used"), frozenset()).close()
+    return folders
+
+
+def emptied(folder: str) -> None:
+    for name in os.listdir(folder):
+        os.unlink(os.path.join(folder, name))
+
+
+def test_a_region_that_was_opened_and_is_empty_is_damage_until_its_folder_is_made_anew(regions: RegionFolders) -> None:
+    """It was opened as a region without rows."""
+    path = regions.path("used")
+    assert not regions._engine.is_emptied(path)
+    emptied(path)
+    assert not regions.is_untouched("used")
+    assert regions._engine.is_emptied(path)
+    with pytest.raises(DamagedData, match=r"is empty, and a store was in it: .*'columnar repair --data ") as damage:
+        regions._engine.open(path, frozenset())
+    assert os.listdir(path) == [], damage
+    assert regions.is_untouched("new")
+    regions._engine.open(regions.path("new"), frozenset()).close()
+    regions.make(["used"])  # by a person's word
+    assert regions.is_untouched("used")
+    regions._engine.open(path, frozenset()).close()
+
+
+@pytest.mark.parametrize("how", ["missing", "empty"])
+def test_a_catalogue_that_was_there_is_not_begun_anew(regions: RegionFolders, how: str) -> None:
+    """Also where no other region is left to tell of it."""
+    emptied(regions.path("meta"))
+    if how == "missing":
+        os.rmdir(regions.path("meta"))
+    for name in ("used", "new"):
+        regions.destroy(name)
+    with pytest.raises(DamagedData, match=f"the catalogue .* is {how}; put it back"):
+        regions.catalogue()
+
+
+def test_a_note_goes_with_its_region_and_a_disk_that_takes_none_is_no_fault(
+    regions: RegionFolders, tmp_path: Path
+) -> None:
+    opened = tmp_path / "opened"
+    assert sorted(os.listdir(opened)) == ["meta", "used"]
+    regions.destroy("used")
+    assert os.listdir(opened) == ["meta"]
+    regions.make(["used"])
+    assert regions.is_untouched("used"), "a region of the same name, after a crash"
+    (opened / "meta").unlink()
+    opened.rmdir()
+    opened.touch()  # no folder can be made
+    regions._engine.open(regions.path("used"), frozenset()).close()
+    emptied(regions.path("used"))
+    assert regions.is_untouched("used"), "nobody knows better"
