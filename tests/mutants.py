@@ -4,16 +4,18 @@
 
 A seed chooses lines of the modules and for each one way to break it: a comparison that is another, ``and`` for ``or``,
 ``continue`` for ``break``, a condition that is negated, a number that is off by one, a statement that is left out.
-Each mutant runs in a copy of the tree against the tests of its package and those nearest to its module, by how many
-imports lie between, until one fails or the time is over.  Those that were not noticed are printed with the line: each
-is a hole, or the same code in other words, which a person decides.
+
+First the whole code runs once against the tests of its packages and those nearest to its modules, by how many imports
+lie between; each line tells which of them reach it.  Then each mutant runs, in a copy of the tree, against the tests
+that reach its line, until one fails or the time is over: those of one process first, and if none notices it those that
+start processes.  Those that were not noticed are printed with the line: each is a hole, or the same code in other
+words, which a person decides.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import os
 import random
 import re
 import shutil
@@ -23,14 +25,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from tests.support import reached_lines
+from tests.support.bounded_run import OVER, TOO_MANY, bounded_run
+
 ROOT: Final = Path(__file__).parent.parent
-OVER: Final = "TIME OVER"  # it hangs, or the tests take longer than that anyhow
-KINDS: Final = ("tests/unit", "tests/model", "tests/contracts", "tests/golden", "tests/integration", "tests/simulation")
+UNREACHED: Final = "NO TEST REACHES IT"
+UNNOTICED: Final = ("", OVER, TOO_MANY, UNREACHED)  # OVER: the tests that reach it take longer
+QUICK: Final = ("tests/unit", "tests/model", "tests/contracts", "tests/golden")
+SLOW: Final = ("tests/integration", "tests/simulation")
+REACHED: Final = "reached-lines.txt"
+HANGING_SECONDS: Final = 60  # for a single test; one that takes longer on the whole code as well is left out
+MOST_PROCESSES: Final = 150  # of one run at once; a broken line may start them without end
 OTHERS: Final[dict[type[ast.AST], Callable[[], ast.cmpop]]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -135,10 +144,12 @@ def _logs(node: ast.AST) -> bool:
 
 
 def imports_of(path: Path) -> set[str]:
-    """Modules of the tree that it names in imports, as dotted names."""
+    """Dotted names in its imports, and texts, some of which name a module that it runs as a process."""
     found = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value, f"{node.value}.__main__"}
+        elif isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} | {f"{node.module}.{one.name}" for one in node.names}
@@ -162,19 +173,17 @@ class Nearest:
                 if (target := self._by_name.get(name)) is not None:
                     self._importing.setdefault(target, set()).add(path)
 
-    def tests(self, module: Path, most: int) -> list[str]:
+    def tests(self, module: Path, kinds: tuple[str, ...], most: int) -> list[str]:
         distance, edge = {module: 0}, [module]
         while edge:
             following = [one for path in edge for one in sorted(self._importing.get(path, ()))]
             edge = list(dict.fromkeys(one for one in following if one not in distance))
-            distance |= {one: distance[module] + 1 + max(distance.values()) for one in edge}
-        found = [one for one in distance if one.name.startswith("test_") and str(one).startswith(KINDS)]
-        kinds = {kind: at for at, kind in enumerate(KINDS)}
+            distance |= {one: 1 + max(distance.values()) for one in edge}
+        found = [one for one in distance if one.name.startswith("test_") and str(one).startswith(kinds)]
 
         def cost(path: Path) -> tuple[int, int]:
-            kind = next(at for name, at in kinds.items() if str(path).startswith(name))
-            is_own = module.parent.name in path.parts
-            return (0 if is_own and kind < 4 else distance[path] + kind // 4), kind
+            kind = next(at for at, name in enumerate(kinds) if str(path).startswith(name))
+            return 0 if module.parent.name in path.parts else distance[path], kind
 
         return [str(one) for one in sorted(found, key=cost)[:most]]
 
@@ -191,20 +200,40 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+def pytest_run(tree: Path, options: list[str], tests: list[str], seconds: float) -> tuple[int | str, str]:
+    """Its status, or OVER or TOO_MANY, and its output."""
+    asked = tree / "asked-tests.txt"
+    asked.write_text("\n".join(tests))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={HANGING_SECONDS}", *options]
+    environment = reached_lines.environment(tree, tree / REACHED) | {"COLUMNAR_COMPILED": "no"}
+    return bounded_run([*command, f"@{asked}"], tree, environment, seconds=seconds, processes=MOST_PROCESSES)
+
+
 def failed(tree: Path, tests: list[str], seconds: float) -> str:
-    """The test that failed, OVER, or how the run ended else; empty: none failed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "COLUMNAR_COMPILED": "no", "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            command, cwd=tree, env=environment, check=False, capture_output=True, text=True, timeout=seconds
-        )
-    except subprocess.TimeoutExpired:
-        return OVER
-    if done.returncode == 0:
+    """The test that failed, OVER, TOO_MANY, or how the run ended else; empty: none failed."""
+    status, output = pytest_run(tree, ["-x"], tests, seconds)
+    if status in (OVER, TOO_MANY):
+        return str(status)
+    if status == 0:
         return ""
-    found = re.findall(r"^(?:FAILED|ERROR) (tests/\S+\.py(?:::[^\n]*?)?)(?: - .*)?$", done.stdout, re.MULTILINE)
-    return found[0] if found else f"status {done.returncode}"
+    found = re.findall(r"^(?:FAILED|ERROR) (tests/\S+\.py(?:::[^\n]*?)?)(?: - .*)?$", output, re.MULTILINE)
+    return found[0] if found else f"status {status}"
+
+
+def reaching(tree: Path, mutants: list[Mutant], tests: list[str], asked: argparse.Namespace) -> dict[str, list[str]]:
+    """By ``path:line`` of the mutants, those of the tests that reach it on the whole code, nearest first."""
+    wholes = {one.module: (tree / one.module).read_text() for one in mutants}
+    (tree / REACHED).unlink(missing_ok=True)
+    for module, whole in wholes.items():
+        lines = {one.line for one in mutants if one.module == module}
+        (tree / module).write_text(reached_lines.telling(module, whole, lines))
+    status, output = pytest_run(tree, [f"-n{asked.workers}", "--dist=loadfile"], tests, asked.reach_seconds)
+    for module, whole in wholes.items():
+        (tree / module).write_text(whole)
+    print(f"{len(tests)} files of tests, status {status}: {output.splitlines()[-10:]}", flush=True)
+    if status == TOO_MANY:
+        raise SystemExit("the whole code starts too many processes")
+    return reached_lines.reached(tree / REACHED)
 
 
 def run(tree: Path, mutant: Mutant, tests: list[str], seconds: float) -> str:
@@ -220,34 +249,54 @@ def run(tree: Path, mutant: Mutant, tests: list[str], seconds: float) -> str:
             path.write_text(whole)
         if "::" not in by or not failed(tree, [by], seconds):
             return by
-        left = left[left.index(by.partition("::")[0]) + 1 :]
+        left = left[left.index(by.partition("[")[0]) + 1 :]
     return ""
 
 
-def main() -> None:
+def asked_of(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="+", type=Path)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--lines", type=int, default=60)
-    parser.add_argument("--tests", type=int, default=40, help="so many test files for a module")
-    parser.add_argument("--seconds", type=float, default=120, help="for one mutant")
-    asked = parser.parse_args()
+    parser.add_argument("--tests", type=int, default=40, help="so many test files of each kind for a module")
+    parser.add_argument("--seconds", type=float, default=240, help="for one mutant")
+    parser.add_argument("--reach-seconds", type=float, default=1800, help="for the run that asks which tests reach it")
+    parser.add_argument("--workers", type=int, default=2, help="of that run")
+    parser.add_argument("--quick", action="store_true", help="without the tests that start processes")
+    return parser.parse_args(arguments)
+
+
+def judged(tree: Path, mutants: list[Mutant], kinds: tuple[str, ...], asked: argparse.Namespace) -> list[Mutant]:
+    """Print what became of each against tests of these kinds; those that were not noticed."""
+    nearest = Nearest(tree)
+    by_module = {one.module: nearest.tests(one.module, kinds, asked.tests) for one in mutants}
+    every = list(dict.fromkeys(test for tests in by_module.values() for test in tests))
+    by_line = reaching(tree, mutants, every, asked) if every else {}
+    order = {file: at for at, file in enumerate(every)}
+    left: list[Mutant] = []
+    for mutant in mutants:
+        own = {file: at - len(every) for at, file in enumerate(by_module[mutant.module])}  # before all others
+        files = order | own
+        found = by_line.get(f"{mutant.module}:{mutant.line}", [])
+        tests = sorted(found, key=lambda test: files[test.partition("::")[0]])
+        by = run(tree, mutant, tests, asked.seconds) if tests else UNREACHED
+        left += [mutant] if by in UNNOTICED else []
+        said = f"{by or 'NOT NOTICED'}, {len(tests)} tests"
+        print(f"{mutant.module}:{mutant.line}: {mutant.text}\n    {mutant.broken}\n    {said}", flush=True)
+    return left
+
+
+def main() -> None:
+    asked = asked_of()
     print(f"--seed {asked.seed}")
-    rng, noticed, left = random.Random(asked.seed), 0, list[Mutant]()
     paths = [one for path in asked.modules for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
-    chosen = chosen_of(paths, asked.lines, rng)
+    chosen = chosen_of(paths, asked.lines, random.Random(asked.seed))
+    left = chosen
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder))
-        tests = partial(Nearest(tree).tests, most=asked.tests)
-        for mutant in chosen:
-            by = run(tree, mutant, tests(mutant.module), asked.seconds)
-            noticed += by not in ("", OVER)
-            left += [mutant] if by in ("", OVER) else []
-            print(
-                f"{mutant.module}:{mutant.line}: {mutant.text}\n    {mutant.broken}\n    {by or 'NOT NOTICED'}",
-                flush=True,
-            )
-    print(f"{noticed} of {len(chosen)} were noticed; not noticed:")
+        for kinds in (QUICK,) if asked.quick else (QUICK, SLOW):
+            left = judged(tree, left, kinds, asked)
+    print(f"{len(chosen) - len(left)} of {len(chosen)} were noticed; not noticed:")
     for one in left:
         print(f"  {one.module}:{one.line}: {one.text}  ->  {one.broken}")
 

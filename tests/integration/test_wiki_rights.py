@@ -26,7 +26,7 @@ from wikka_port.pages import Conflict, Wiki
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.rights.rules import PREFIXES_MAX, RULES_ROW, PageRights, Privilege
+from wikka_port.rights.rules import PREFIX_CHARS_MAX, PREFIXES_MAX, RULES_ROW, PageRights, Privilege
 from wikka_port.rights.stored import RightsChanged, StoredRights
 from wikka_port.visitors import NOBODY, Visitor
 
@@ -214,6 +214,14 @@ def test_rules_are_changed_one_after_the_other_and_are_bounded(wiki: Wiki) -> No
         wiki.rights.change_rules("p1", {READ: "!"}, rules)
     assert len(wiki.rights.rules().prefixes()) == PREFIXES_MAX
     assert consistency.check(wiki).differences == ()
+
+
+def test_a_prefix_has_so_many_characters_at_most(wiki: Wiki) -> None:
+    longest = "p" * PREFIX_CHARS_MAX
+    rules = wiki.rights.change_rules(longest, {READ: "+"}, wiki.rights.rules())
+    assert rules.prefixes() == [longest]
+    with pytest.raises(BadList, match=f"{PREFIX_CHARS_MAX + 1} characters"):
+        wiki.rights.change_rules(longest + "p", {READ: "+"}, rules)
 
 
 class Counted:

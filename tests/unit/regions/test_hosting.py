@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -118,6 +119,22 @@ def test_a_region_that_was_given_up_is_refused_until_a_later_epoch() -> None:
         assert not state.own(info.region_id, state.epoch)
         assert state.own(info.region_id, state.epoch + 1)
         house.region()
+
+    run(check)
+
+
+def test_nothing_is_logged_of_a_refusal_for_which_nobody_waits_any_more() -> None:
+    """asyncio logs an exception of a future that nobody looked at."""
+
+    async def check(house: House) -> None:
+        (info,) = house.served.regions
+        house.server.evict(house.region())
+        told: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+        house.server.hosting.gate(info.region_id)
+        house.server.hosting._refuse(info.region_id, "given up")
+        gc.collect()
+        assert told == []
 
     run(check)
 

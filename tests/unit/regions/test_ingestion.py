@@ -35,12 +35,13 @@ def house_at(tmp_path: Path) -> House:
     return House(TABLE, (b"m",), engine=RocksEngine(), folder=str(tmp_path / "regions"))
 
 
-def incoming(tmp_path: Path, *rows: bytes) -> IncomingRows:
+def incoming(tmp_path: Path, *rows: bytes, single_ms: int = 5) -> IncomingRows:
+    """``single_ms``: of the cells in the family that keeps one version."""
     folder = tmp_path / f"files{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
     files = SortedFiles(RocksEngine(), str(folder), TABLE)
     for row in rows:
-        for family, timestamp in ((b"a", FUTURE_MS), (b"a", 5), (b"b", 5)):
+        for family, timestamp in ((b"a", FUTURE_MS), (b"a", 5), (b"b", single_ms)):
             files.add(ExportedCell(row, family, b"q", timestamp, None, row + b" %d" % timestamp))
     files.finish()
     assert files.first_row is not None
@@ -55,6 +56,19 @@ def test_rows_come_in_and_later_writes_are_compared_with_them(tmp_path: Path) ->
         await house.put(b"b", Put(b"a", b"q", b"by the clock"))
         assert house.row(b"b")[0][2] == FUTURE_MS, "a cell in the future still wins"
         assert house.region(b"b").mark(INGESTING) is None
+        await house.close()
+
+    in_loop(work)
+
+
+def test_a_cell_in_the_future_that_came_in_stays_though_its_family_keeps_one_version(tmp_path: Path) -> None:
+    async def work() -> None:
+        house = house_at(tmp_path)
+        region = house.region(b"b")
+        assert await ingest(region, incoming(tmp_path, b"b", b"c", single_ms=FUTURE_MS))
+        await house.put(b"b", Put(b"b", b"q", b"by the clock"))
+        assert house.row(b"b")[1] == (b"b:q", b"b %d" % FUTURE_MS, FUTURE_MS)
+        assert not region.can_delete_at_once(house.clock.now_ms)
         await house.close()
 
     in_loop(work)

@@ -27,6 +27,7 @@ from columnar.storage.api import StoreClosed
 from columnar.triggers import consumer
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
 from columnar.triggers.system_tables import SystemTables
+from tests.crash.test_region_kills import ALL
 from tests.support.memory_house import House, housed
 from tests.support.openings import opened_at_once
 
@@ -129,6 +130,15 @@ async def test_when_the_catalogue_is_mended_the_old_ones_serve_again(house: Hous
     assert house.infos == [low, high]
     await house.drain()
     assert {row for row, _ in house.told} == {b"10", b"20", b"90"}
+
+
+@housed()
+async def test_a_change_passes_every_step_that_kills_are_tried_at(house: House) -> None:
+    await house.put(b"10", b"90")
+    steps: list[str] = []
+    house.regions.at = steps.append
+    await house.regions.split(house.infos[0], b"50")
+    assert tuple(steps) == ALL
 
 
 @housed()

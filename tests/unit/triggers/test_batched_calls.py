@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from columnar.model.mutation import Put
-from columnar.triggers.frames import BATCH_BYTES, STEP_BYTES
+from columnar.triggers import call_changes
+from columnar.triggers.frames import BATCH_BYTES, STEP_BYTES, size_of
 from tests.support.fake_links import FakeLink, runs
 from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -69,6 +72,22 @@ async def test_changes_of_many_steps_make_a_batch_large(bench: Bench) -> None:
             sizes.append(len(rows))
             did(bench, number)
     assert sizes == [2, 1]
+
+
+def test_a_batch_is_over_with_the_change_that_fills_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t", batch=4, within_ms=60_000)
+        await bench.put(*ROWS)
+        (call,) = runs(*bench.main.sent)
+        (size_bytes,) = {size_of(change) for change in call[4]}
+        monkeypatch.setattr(call_changes, "BATCH_BYTES", 2 * size_bytes)
+        bench.main.sent.clear()
+        did(bench, call[0])
+        await bench.put(*ROWS)
+        assert [rows for _, rows in batches(bench.main)] == [ROWS[:2], ROWS[2:]]
+
+    run()
 
 
 @on_bench()

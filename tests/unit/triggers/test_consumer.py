@@ -62,6 +62,26 @@ def test_the_lag_of_what_an_earlier_run_left_counts_from_the_opening(monkeypatch
     run()
 
 
+def test_a_lag_with_many_marks_begins_at_the_oldest_change_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks of changes that are delivered take no place of those that are not, though nobody asks for the lag."""
+    clock = types.SimpleNamespace(now_s=100.0)
+    monkeypatch.setattr(follower, "time", types.SimpleNamespace(monotonic=lambda: clock.now_s))
+    monkeypatch.setattr(follower, "LAG_MARKS", 4)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t")
+        await bench.put(b"a")
+        assert await deliver(bench, "t") == [b"a"]
+        await bench.triggers.pause("t")
+        for row in (b"b", b"c", b"d", b"e"):
+            clock.now_s += 1.0
+            await bench.put(row)
+        assert bench.keeper.summaries()[0].lag_seconds == 3.0
+
+    run()
+
+
 # --- namesakes ---------------------------------------------------------------------------------
 
 

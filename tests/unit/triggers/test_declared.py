@@ -11,7 +11,7 @@ import pytest
 
 from columnar.errors import IllegalArgument
 from columnar.model.trigger_registration import Registration
-from columnar.triggers.api import Change, Effect, Looked, on
+from columnar.triggers.api import Change, Effect, Later, Looked, on
 from columnar.triggers.declared import declared_in, marks_of
 from columnar.triggers.slices import change_from
 
@@ -180,3 +180,14 @@ def test_a_look_goes_on_where_what_came_along_ends() -> None:
 def test_a_look_at_a_table_that_is_gone_says_so() -> None:
     with pytest.raises(LookupError, match="no table"):
         list(Looked(b"t", b"r", {}, problem="no table"))
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, Later.LONGEST_S])
+def test_a_change_may_be_put_off_by_any_time_up_to_the_longest(seconds: float) -> None:
+    assert Later(seconds).seconds == seconds
+
+
+@pytest.mark.parametrize("seconds", [-0.5, Later.LONGEST_S + 1, float("nan")])
+def test_a_change_is_put_off_by_no_other_time(seconds: float) -> None:
+    with pytest.raises(ValueError, match="put off by 0 to"):
+        Later(seconds)

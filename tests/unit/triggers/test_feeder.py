@@ -328,6 +328,27 @@ async def test_nothing_is_derived_from_what_a_crash_can_take_back(bench: Bench) 
 
 
 @on_bench()
+async def test_a_call_that_waited_for_the_disk_while_its_worker_died_is_sent_once(bench: Bench) -> None:
+    await bench.add("t")
+    region = bench.region(b"a")
+    gate = threading.Event()
+    sync = region.store.sync
+    await bench.triggers.pause("t")
+    await bench.put(b"a")
+    region.store.sync = lambda: (gate.wait(10), sync())[1]  # type: ignore[method-assign]
+    written = region.apply(RowMutation(b"a", (Put(b"f", b"a", b"2"),))).durable
+    await bench.triggers.resume("t")
+    assert len(bench.feeder.common.main.calls) == 1, "it waits for the row as it is now"
+    bench.main.die("ended with status 3")
+    bench.main.start()
+    gate.set()
+    assert written is not None
+    await written
+    await asyncio.sleep(0)
+    assert len(bench.main.take() + bench.ward.take()) == 1
+
+
+@on_bench()
 async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench) -> None:
     await bench.add("t", attempts=1)
     bury, tries = bench.feeder.outcomes.bury, []

@@ -245,6 +245,16 @@ def test_a_batch_that_fails_is_written_unless_it_is_a_transaction() -> None:
         table.batch(batch_size=0)
 
 
+def test_a_batch_of_a_size_is_written_whenever_it_has_as_many_mutations() -> None:
+    tables = ModelTables(lambda: 5)
+    batch = ModelClient(tables, tables.apply, lambda: None).table("t").batch(batch_size=2)
+    seen = []
+    for row in (b"a", b"b", b"c"):
+        batch.put(row, {b"c:x": b"1"})
+        seen.append(sorted(tables.shown().get(b"t", {})))
+    assert seen == [[], [b"a", b"b"], [b"a", b"b"]]
+
+
 @on("pages", columns=["m:tags"], before=True, batch=10)
 def last_of_each_row(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
     for change in {one.row: one for one in changes}.values():

@@ -179,6 +179,13 @@ def test_what_is_undelivered_is_of_all_owners(caplog: pytest.LogCaptureFixture) 
     assert "is not known: gone" in second
 
 
+@on_bench()
+async def test_no_owner_is_asked_about_a_dropped_table_without_triggers(bench: Bench) -> None:
+    fake = beside(bench)
+    await bench.triggers.say_undelivered("t", bench.triggers.watchers("t"))
+    assert fake.asked == []
+
+
 @on_bench(regions=2)
 async def test_an_owner_marks_its_own_regions(bench: Bench) -> None:
     """The others raise RegionElsewhere out of their opening."""

@@ -160,6 +160,12 @@ def test_functions_are_checked(start: Callable[[], Store], function: str, proble
     assert found is None if problem is None else problem in found
 
 
+def test_a_call_whose_function_cannot_be_imported_is_blocked(start: Callable[[], Store]) -> None:
+    outcome = start().call(1, "absent")
+    assert outcome[:3] == [1, "blocked", []]
+    assert "its function allowed_triggers:absent cannot be imported: AttributeError: " in outcome[3]
+
+
 PUT_ONE = [1, b"out", b"r", {b"f:a": b"1"}]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from columnar.errors import NotAllowed, RegionTooBusy
 from columnar.flows import applier
 from columnar.flows.delivery_state import unpack_cursor
+from columnar.flows.effects import Write
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
-from columnar.views import here, piece_reader
+from columnar.views import here, piece_reader, share_writes
 from columnar.views.follower import ROOM_S, UNDER_WAY, ViewFollower
 from columnar.views.keeper import follower_name
 from columnar.views.share_writes import BATCH_RECORDS
@@ -358,6 +360,31 @@ async def test_a_view_that_cannot_be_written_has_a_bounded_number_of_open_change
     target.refuses_writes = False
     await house.settled("by_a")
     assert sum(one["count"] for one in (await house.totals("by_a")).values()) == count
+
+
+def test_a_batch_that_is_full_is_written_while_changes_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_writes, "BATCH_RECORDS", 3)
+
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await house.make_source()
+        await house.add(by_a())
+        await house.settled("by_a")
+        shares: list[int] = []
+        write = house.keeper.applier.apply
+
+        def noted(writes: list[Write], *more: Any, **named: Any) -> applier.Job:
+            shares.append(sum(len(mutation.operations) for _, mutation in writes))
+            return write(writes, *more, **named)
+
+        monkeypatch.setattr(house.keeper.applier, "apply", noted)
+        source = await house.server.opened(house.served("t"), house.served("t").regions[0])
+        source.apply_many([RowMutation(b"%d" % n, (Put(b"f", b"a", b"x"),)) for n in range(8)])
+        await house.settled("by_a")
+        assert await house.totals("by_a") == {b"x": {"count": 8}}
+        assert shares == [3, 3, 2]
+
+    run()
 
 
 @in_view_house

@@ -109,6 +109,11 @@ def test_a_list_that_is_a_mistake_is_refused(text: str, line: int | None, hint: 
     read_list(text)  # never fails
 
 
+@pytest.mark.parametrize("text", ["# " + "x" * (LIST_CHARS_MAX - 2), "\n".join(["a"] * LIST_LINES_MAX)])
+def test_a_list_may_be_as_long_as_its_bounds(text: str) -> None:
+    assert checked(text) == text
+
+
 def test_a_list_is_kept_tidy() -> None:
     assert checked("  Ann \r\n+\r\n\r\n") == "Ann\n+"
     assert checked("") == ""
