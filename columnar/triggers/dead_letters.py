@@ -54,7 +54,7 @@ def letter_row(trigger: str, sequence: str) -> bytes:
 
 
 def trigger_of(row: bytes) -> str:
-    """Of a row that is no letter's: whatever its beginning says."""
+    """Read the name from a letter's row; of any other row it is whatever the beginning says."""
     return row.partition(b"\x00")[0].decode(errors="replace")
 
 
