@@ -79,7 +79,7 @@ class StoreClient:
         except (TException, OSError, EOFError) as error:
             lost = error
         self.close()
-        self._store.settle(self._generation)
+        self._store.settle(self._generation, repr(lost))
         raise Lost(repr(lost)) from lost
 
     def _connected(self) -> Connection:
@@ -87,8 +87,8 @@ class StoreClient:
             port, self._generation = self._store.where()
             try:
                 self._connection = Connection("127.0.0.1", port, timeout=TIMEOUT_MS)
-            except (TException, OSError):
-                self._store.settle(self._generation)  # nothing was sent; the next process may be asked
+            except (TException, OSError) as error:
+                self._store.settle(self._generation, repr(error))  # nothing was sent; the next process may be asked
                 continue
             if self._store.where()[1] != self._generation:
                 self.close()  # whose process is at the other end is not known

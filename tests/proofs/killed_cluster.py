@@ -110,7 +110,7 @@ class KilledCluster(KilledStore):
 
     # --- what becomes of processes --------------------------------------------------------------------------
 
-    def settle(self, generation: int) -> None:
+    def settle(self, generation: int, why: str = "") -> None:
         """Return when a supervisor serves; StoreBroken where nothing died since ``generation``."""
         deadline = time.monotonic() + NOTICED_S
         while True:
@@ -122,7 +122,7 @@ class KilledCluster(KilledStore):
                 if self.generation != generation:
                     return
                 if time.monotonic() > deadline:
-                    self._give_up("an answer was lost, and nothing had died")
+                    self._give_up(f"an answer was lost, and nothing had died: {why}")
             threading.Event().wait(LOOK_S)
 
     def _account(self) -> None:

@@ -103,8 +103,11 @@ class KilledStore:
             self._check()
             return self._process.port, self.generation
 
-    def settle(self, generation: int) -> None:
-        """Returns when a later process than ``generation`` serves; kills that one where nobody has."""
+    def settle(self, generation: int, why: str = "") -> None:
+        """Returns when a later process than ``generation`` serves; kills that one where nobody has.
+
+        ``why``: what the client met.
+        """
         with self._lock:
             self._check()
             if self.generation == generation:
