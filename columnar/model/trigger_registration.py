@@ -74,7 +74,7 @@ class Registration:
 
     @property
     def families_read(self) -> frozenset[str]:
-        """Those whose changes count, and those of its conditions, its looks and its images."""
+        """Families whose changes count, and families of its conditions, looks and images."""
         return frozenset([*self.families, *(family.decode("latin-1") for family in self.scope().images)])
 
     def scope(self) -> Scope:

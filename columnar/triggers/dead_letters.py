@@ -54,7 +54,7 @@ def letter_row(trigger: str, sequence: str) -> bytes:
 
 
 def trigger_of(row: bytes) -> str:
-    """Of a row that is no letter's: whatever its beginning says."""
+    """A row that is no letter has the trigger that its beginning names."""
     return row.partition(b"\x00")[0].decode(errors="replace")
 
 
