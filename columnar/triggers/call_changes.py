@@ -5,18 +5,23 @@ Knows nothing of lanes and of what becomes of the call.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from columnar.errors import DamagedData
 from columnar.flows.delivery_state import Delivery
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.frames import BATCH_BYTES, IS_BACKFILL, size_of
+from columnar.triggers.frames import BATCH_BYTES, CHANGE_BYTES, IS_BACKFILL, size_of
+
+_TOO_LARGE: Final = (
+    f"its change has {{}} bytes with its images, at most {CHANGE_BYTES} are sent to a function: name fewer columns, or "
+    "leave out before"
+)
 
 
 class Changes(NamedTuple):
     found: list[Any]
     gone: list[Delivery]  # their records are gone: only after a repair by hand
-    damaged: dict[int, str]  # by its place among the deliveries: why a change cannot be read; then there is no call
+    damaged: dict[int, str]  # by its place among the deliveries: why a change cannot be sent; then there is no call
 
 
 def changes_of(consumer: Consumer, deliveries: list[Delivery]) -> Changes:
@@ -35,10 +40,13 @@ def changes_of(consumer: Consumer, deliveries: list[Delivery]) -> Changes:
         if change is None:
             gone.append(delivery)
             continue
+        change_bytes = size_of(change)
+        if change_bytes > CHANGE_BYTES:
+            return Changes([], [], {at: _TOO_LARGE.format(change_bytes)})
         found.append(change)
         if at + 1 == len(deliveries):
             break
-        size_bytes += size_of(change)
+        size_bytes += change_bytes
         if size_bytes >= BATCH_BYTES:
             consumer.given_back(deliveries[at + 1 :], at_once=True)
             del deliveries[at + 1 :]

@@ -38,6 +38,7 @@ from typing import Any, Final
 _LENGTH: Final = Struct(">I")
 PLACES: Final = 64  # calls that a worker has at most; it has a thread for each that blocks
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
+CHANGE_BYTES: Final = FRAME_BYTES - 16 * 1024 * 1024  # of one change: a frame has others before it, and packs each
 FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are gathered up to about this
 BATCH_BYTES: Final = 4 * 1024 * 1024  # of the changes of one call, but for its last: a frame is packed as a whole
 STEP_BYTES: Final = 64  # of a step's objects, beside its column and value

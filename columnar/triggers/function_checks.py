@@ -14,7 +14,7 @@ from typing import Final
 
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.lane import Lane, MakeLink
-from columnar.triggers.source_trial import CHECK_TIMEOUT_S, NO_START, SLOW, SourceTrial
+from columnar.triggers.source_trial import CHECK_TIMEOUT_S, NO_START, SLOW, SourceTrial, cannot_be_used
 
 CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
 
@@ -39,7 +39,14 @@ class FunctionChecks:
         return await SourceTrial(self._make_link).problem_with(functions)
 
     async def problem_with(self, function: str) -> str | None:
-        """Have it imported; None: it is good.  A worker may end through the fault of others: then the next is asked."""
+        """Have it imported; None: it is good.  A worker may end through the fault of others: then the next is asked.
+
+        A module that the worker does not have is imported by a process of its own first: it may hang, or end it.
+        """
+        if self._make_link is not None and not self._lane.has(function.partition(":")[0]):
+            said = await self.problem_with_source([function])
+            if said is not None:
+                return said.removeprefix(cannot_be_used(function))
         problem: str | None = None
         for _ in range(CHECKS):
             self._worker_went = False

@@ -239,6 +239,10 @@ class Lane:
                     call.is_cold = False
                     call.end()
 
+    def has(self, module: str) -> bool:
+        """The process has imported it, as far as the store has heard."""
+        return module in self._warm
+
     def reloads(self) -> None:
         """Modules are imported anew from now on."""
         self._warm.clear()

@@ -16,6 +16,11 @@ SLOW: Final = f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"
 NO_START: Final = "the trigger worker does not start; the store's log says why"
 
 
+def cannot_be_used(function: str) -> str:
+    """The beginning of a problem."""
+    return f"{function} cannot be used: "
+
+
 class SourceTrial:
     """``Listener`` of its link."""
 
@@ -32,7 +37,7 @@ class SourceTrial:
                 link.want()
                 await asyncio.wait_for(self._ready, CHECK_TIMEOUT_S)
             for number, function in enumerate(functions):
-                self._answer, asked = loop.create_future(), f"{function} cannot be used: "
+                self._answer, asked = loop.create_future(), cannot_be_used(function)
                 link.send("check", number, function)
                 problem = await asyncio.wait_for(self._answer, CHECK_TIMEOUT_S)
                 if problem is not None:

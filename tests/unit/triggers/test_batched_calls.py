@@ -167,3 +167,25 @@ async def test_a_pause_that_ends_while_turns_are_taken_keeps_nobody_in_line(benc
     assert not pool.fair.waits(due_s - 0.001)
     await bench.main.until(lambda: bench.main.sent)
     assert [rows for _, rows in batches(bench.main)] == [[b"a"]]
+
+
+@pytest.mark.parametrize("batch", [0, 3])
+def test_a_change_that_no_frame_holds_is_a_failure_of_its_own(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    """The worker would end at the frame, and the trigger would wait for ever for a module that is good."""
+    monkeypatch.setattr(call_changes, "CHANGE_BYTES", 1_000)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t", attempts=1, batch=batch, images=True)
+        await bench.apply(b"large", Put(b"f", b"a", bytes(1_000)))
+        await bench.put(b"small")
+        await bench.main.until(lambda: bench.main.sent)
+        ((call_id, _, row),) = bench.main.take()
+        assert row == b"small"
+        bench.main.answer(call_id)
+        assert await bench.keeper.wait("t", "", 5.0)
+        (letter,) = await bench.keeper.dead_letters("t", 10)
+        assert letter.row == b"large"
+        assert "bytes with its images, at most" in letter.error
+
+    run()

@@ -31,6 +31,7 @@ from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
 from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.source_trial import SourceTrial
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from tests.support.changing_house import CatalogueRows
 from tests.support.fake_links import USED_US, FakeLink, runs
@@ -71,6 +72,7 @@ class Bench:
         await self.triggers.start()
         await self.keeper.load()
         self.links: list[FakeLink] = []
+        self.trials: list[FakeLink] = []  # of processes that only import
         self.keeper.start_with(self._link)
         self.main, self.ward = self.links
         self.feeder = self.keeper.feeder
@@ -83,8 +85,9 @@ class Bench:
         await self.start()
 
     def _link(self, listener: Any) -> FakeLink:
-        self.links.append(FakeLink(listener))
-        return self.links[-1]
+        found = FakeLink(listener)
+        (self.trials if isinstance(listener, SourceTrial) else self.links).append(found)
+        return found
 
     def registration(self, name: str, table: str = "t", **settings: Any) -> Registration:
         return Registration(name, table, "m:f", ("f",), **settings)

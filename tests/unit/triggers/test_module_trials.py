@@ -6,23 +6,22 @@ import asyncio
 
 import pytest
 
+from columnar.errors import TriggerError
 from columnar.triggers import lane, module_trials
-from columnar.triggers.source_trial import SourceTrial
 from tests.support.fake_links import FakeLink, runs
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeLink, "trials_end_well", False)
     monkeypatch.setattr(module_trials, "AWAY_S", 0.001)
 
 
 async def trial_of(bench: Bench, before: list[FakeLink]) -> FakeLink:
     """The next process that imports and does nothing else."""
     while True:
-        for link in bench.links:
-            if isinstance(link.listener, SourceTrial) and link not in before and link.sent:
+        for link in bench.trials:
+            if link not in before and link.sent:
                 before.append(link)
                 return link
         await asyncio.sleep(0.001)
@@ -35,8 +34,9 @@ def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_
 
     @on_bench()
     async def run(bench: Bench) -> None:
-        seen = list[FakeLink]()
         await bench.add("t", timeout_ms=10, attempts=1)
+        seen = [*bench.trials]
+        monkeypatch.setattr(FakeLink, "trials_end_well", False)
         await bench.put(b"a")
         assert [row for _, _, row in bench.main.take()] == [b"a"]
         await bench.main.until(lambda: bench.main.kills)  # nothing was heard of the import
@@ -63,18 +63,24 @@ def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_
     run()
 
 
-@on_bench()
-async def test_a_reload_ends_the_trials(bench: Bench) -> None:
+def test_a_reload_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source that it takes up was imported by a process already."""
-    await bench.add("t")
-    bench.feeder.trials.begin("m", "why")
-    await bench.put(b"a")
-    await bench.settle()
-    assert bench.main.take() == []
-    bench.feeder.trials.proven()
-    await bench.main.until(lambda: bench.main.sent)
-    assert [row for _, _, row in bench.main.take()] == [b"a"]
-    assert bench.feeder.trials.obstacle("t") == ""
+    monkeypatch.setattr(module_trials, "pause_s", lambda _tries: 60.0)
+    monkeypatch.setattr(module_trials, "AWAY_S", 60.0)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t")
+        bench.feeder.trials.begin("m", "why")
+        await bench.put(b"a")
+        await bench.settle()
+        assert bench.main.take() == []
+        bench.feeder.trials.proven()
+        await bench.main.until(lambda: bench.main.sent)
+        assert [row for _, _, row in bench.main.take()] == [b"a"]
+        assert bench.feeder.trials.obstacle("t") == ""
+
+    run()
 
 
 @on_bench()
@@ -82,7 +88,7 @@ async def test_a_module_without_triggers_is_trusted_again(bench: Bench) -> None:
     bench.feeder.trials.begin("gone", "why")
     while "gone" in bench.feeder.trials:  # noqa: ASYNC110 - no event tells of it
         await asyncio.sleep(0.001)
-    assert not any(isinstance(link.listener, SourceTrial) for link in bench.links)
+    assert bench.trials == []
 
 
 def test_a_silent_worker_that_imports_is_ended_as_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,5 +101,22 @@ def test_a_silent_worker_that_imports_is_ended_as_one_that_runs(monkeypatch: pyt
         await bench.add("t", timeout_ms=10)
         await bench.put(b"a")
         await bench.main.until(lambda: bench.main.kills)
+
+    run()
+
+
+def test_a_module_that_no_worker_has_is_imported_by_a_process_of_its_own_before_it_is_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FakeLink, "trials_end_well", False)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        adding = asyncio.ensure_future(bench.triggers.add(bench.registration("t")))
+        trial = await trial_of(bench, [])
+        trial.listener.worker_gone("ended with status 3")
+        with pytest.raises(TriggerError, match="m:f cannot be used: the process that imported it ended with status 3"):
+            await adding
+        assert bench.main.sent == [], "no worker met it"
 
     run()
