@@ -34,7 +34,9 @@ FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind
 SHORT_FILTER_BYTES: Final = 2 * KIB  # a longer string is parsed over several turns
 PATTERN_S: Final = 0.1  # all searches of one step by patterns, which Java does not bound: others wait meanwhile
 PATTERN_S_PER_MIB: Final = 0.05  # more for a long value: a pattern that is no trouble reads some 50 MiB/s
-FILTER_RANGES: Final = 256  # of rows that an AND or OR tells apart; more are merged, and rows between them are read
+FILTER_RANGES: Final = 8_192  # of rows that an AND or OR tells apart; more are merged, and rows between them are read
+FILTER_RANGES_DEEP: Final = 64  # the same of a list above more than FILTER_LEVELS lists: each level costs as much
+FILTER_LEVELS: Final = 8  # with 5,000 ranges, which FILTER_BYTES can hold, 5 ms each
 FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's recursion limit
 
 # --- what is typed at columnar shell ---------------------------------------------------------------

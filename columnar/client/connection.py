@@ -42,6 +42,10 @@ class _Client(TClient):  # type: ignore[misc]
             return super()._req(_api, *args, **options)
         except DECLARED as error:
             raise as_ours(error) from None
+        except TApplicationException as error:
+            if isinstance(error.message, bytes):  # as it comes where replies are not decoded, and str() fails of it
+                error.message = error.message.decode(errors="replace")
+            raise
 
 
 class Connection(_HappybaseConnection):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Self
 
+from columnar.limits import FILTER_LEVELS, FILTER_RANGES, FILTER_RANGES_DEEP
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter, ReturnCode
 from columnar.model.row_ranges import RowRanges, intersection, union
@@ -57,6 +58,7 @@ class FilterList(Filter):
         self.ends_at_cells = any(f.ends_at_cells for f in self.filters)
         self.tests = any(f.tests_values for f in self.filters)
         self.is_range = all(f.is_row_range for f in self.filters)
+        self.list_levels = 1 + max((f.list_levels for f in self.filters), default=0)
         self.hides = False
 
     def reset(self) -> None:
@@ -79,6 +81,11 @@ class FilterList(Filter):
     @property
     def is_row_range(self) -> bool:
         return self.is_range
+
+    @property
+    def _most_ranges(self) -> int:
+        """O(levels x ranges) of a tree is bounded by it."""
+        return FILTER_RANGES if self.list_levels <= FILTER_LEVELS else FILTER_RANGES_DEEP
 
     def _ranges(self) -> list[RowRanges]:
         found: list[RowRanges] = []
@@ -169,7 +176,7 @@ class AndList(FilterList):
 
     @property
     def row_ranges(self) -> RowRanges:
-        return intersection(self._ranges())
+        return intersection(self._ranges(), self._most_ranges)
 
     @property
     def row_complete(self) -> bool:
@@ -251,7 +258,7 @@ class OrList(FilterList):
 
     @property
     def row_ranges(self) -> RowRanges:
-        return union(self._ranges())
+        return union(self._ranges(), self._most_ranges)
 
 
 class _Wrapper(Filter):
@@ -262,6 +269,7 @@ class _Wrapper(Filter):
 
     def __init__(self, inner: Filter) -> None:
         self.inner: Final = inner
+        self.list_levels = inner.list_levels
 
     def reset(self) -> None:
         self.inner.reset()

@@ -73,6 +73,7 @@ class Filter:
     hinting: bool = False  # may answer SEEK_NEXT_USING_HINT (HBase: HintingFilter)
     ends_at_cells: bool = False  # a cell may end the scan, even one of a row that another filter dropped by its key
     completes_rows: bool = False  # ``row_complete`` may become true
+    list_levels: int = 0  # how deep lists are nested in it, itself included
 
     # --- the protocol -------------------------------------------------------------------------
     def reset(self) -> None:

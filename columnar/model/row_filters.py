@@ -49,12 +49,13 @@ class RowFilter(Filter):
             return EVERY_ROW
         operand = self.right.operand
         equal = of_row(operand) if self.right.kind == b"binary" else of_prefix(operand)
+        if self.op is Operator.EQUAL:  # first: a filter may hold thousands of these
+            return RowRanges([equal])
         greater = [] if equal.stop is None else [RowRange(equal.stop, None)]
         return RowRanges.of(
             {
                 Operator.LESS: [below(equal.start)],
                 Operator.LESS_OR_EQUAL: [below(equal.stop)],
-                Operator.EQUAL: [equal],
                 Operator.NOT_EQUAL: [below(equal.start), *greater],
                 Operator.GREATER_OR_EQUAL: [RowRange(equal.start, None)],
                 Operator.GREATER: greater,

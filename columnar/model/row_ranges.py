@@ -102,13 +102,13 @@ def below(stop: bytes | None) -> RowRange:
     return RowRange(b"", stop)
 
 
-def union(several: Iterable[RowRanges]) -> RowRanges:
-    """Rows of any of them, and perhaps others between: at most ``FILTER_RANGES`` ranges."""
+def union(several: Iterable[RowRanges], most: int = FILTER_RANGES) -> RowRanges:
+    """Rows of any of them, and perhaps others between: at most ``most`` ranges."""
     several = list(several)
-    return _merged(RowRanges.of([one for ranges in several for one in ranges.all]).all, several)
+    return _merged(RowRanges.of([one for ranges in several for one in ranges.all]).all, several, most)
 
 
-def intersection(several: Sequence[RowRanges]) -> RowRanges:
+def intersection(several: Sequence[RowRanges], most: int = FILTER_RANGES) -> RowRanges:
     """Rows of all of them, and perhaps others between, as ``union``.  O(n log n) of all ranges."""
     if not several:
         return EVERY_ROW
@@ -126,13 +126,13 @@ def intersection(several: Sequence[RowRanges]) -> RowRanges:
             start = row
     if start is not None:
         found.append(RowRange(start, None))
-    return _merged(found, several)
+    return _merged(found, several, most)
 
 
-def _merged(found: Sequence[RowRange], of: Sequence[RowRanges]) -> RowRanges:
+def _merged(found: Sequence[RowRange], of: Sequence[RowRanges], most: int) -> RowRanges:
     is_exact = all(one.is_exact for one in of)
-    if len(found) <= FILTER_RANGES:
+    if len(found) <= most:
         return RowRanges(found, is_exact=is_exact)
-    size = -(-len(found) // FILTER_RANGES)
+    size = -(-len(found) // most)
     chunks = [found[at : at + size] for at in range(0, len(found), size)]
     return RowRanges([RowRange(chunk[0].start, chunk[-1].stop) for chunk in chunks], is_exact=False)

@@ -31,7 +31,7 @@ from columnar.model.read import ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.row_ranges import RowRange, RowRanges
 from columnar.operations.access import TableAccess
-from columnar.operations.reads import check_families
+from columnar.operations.reads import SEEK_CELLS, check_families
 from columnar.operations.scan_places import entered, first_place, is_one_row, key_bounds, past_range, past_region
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
@@ -262,6 +262,7 @@ class Scanner:
         """Add rows until the step's budget is used up; True: the call is done."""
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES if max_bytes is None else max_bytes
         ends = perf_counter() + STEP_S if self._filter is not None else 0.0  # the cost of a filter is unknown
+        seek = SEEK_CELLS if self._ranges is not None else 0  # a filter may have thousands of ranges without a row
         while found.count < count and found.size_bytes < REPLY_BYTES:
             if self._rest is not None:
                 if cells_left <= 0:
@@ -282,7 +283,7 @@ class Scanner:
             view = region.views[self._plain_family] if self._plain_family is not None else None
             if view is not None and view.ttl_ms is None:
                 before = found.size_bytes
-                cells_left -= self._plain_step(region, view, low, high, found, count, cells_left, bytes_left)
+                cells_left -= seek + self._plain_step(region, view, low, high, found, count, cells_left, bytes_left)
                 bytes_left -= found.size_bytes - before
                 continue
             cursor = self._cursor(region, low, high)
@@ -304,6 +305,7 @@ class Scanner:
                     break
                 if ends and perf_counter() >= ends:
                     cells_left = 0
+            cells_left -= seek
         return True
 
     def _plain_step(

@@ -173,7 +173,8 @@ def told(store: str, step: str = _START) -> Iterator[None]:
             ) from None
         raise Unreachable(_silence(store, error, step)) from None
     except TApplicationException as error:
-        raise Refused(f"{store} failed: {error.message}; its log says more") from None
+        step = "look at --store" if error.type == TApplicationException.UNKNOWN_METHOD else "its log says more"
+        raise Refused(f"{store} failed: {error.message}; {step}") from None
     except (TException, ProtocolError) as error:
         raise Unreachable(f"{store} does not speak HBase's Thrift API: {error}; look at --store") from None
 

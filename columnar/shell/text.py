@@ -145,9 +145,17 @@ def bytes_of(text: str) -> int:
 def address_of(text: str) -> tuple[str, int]:
     """``HOST:PORT``, ``HOST`` or ``[IPV6]:PORT``; 9090 where no port is given."""
     found = re.fullmatch(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>\d{1,5}))?", text, re.ASCII)
-    if found is None or int(found["port"] or 9090) > 65_535:
+    if found is None or int(found["port"] or 9090) > 65_535 or not _is_host(found["six"] or found["host"]):
         raise IllegalArgument(f"'{text}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
     return found["six"] or found["host"], int(found["port"] or 9090)
+
+
+def _is_host(name: str) -> bool:
+    """Whether a resolver can be asked: Python ends with a UnicodeError of its own at ``a..b`` and overlong labels."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def bytes_text(size: float) -> str:

@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 import thriftpy2
+from click.testing import CliRunner
 from thriftpy2.http import make_client as make_http_client
 from thriftpy2.protocol import TBinaryProtocolFactory, TCompactProtocolFactory
 from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TApplicationException
 from thriftpy2.transport import TBufferedTransportFactory, TFramedTransportFactory
 
+from columnar.client import Connection
 from tests.support.serving import Serving
+from tests.support.shell import Shell
 from tests.support.thrift2_client import (
     H,
     T,
@@ -34,6 +37,7 @@ from tests.support.thrift2_client import (
     values,
     with_table,
 )
+from wikka_port.cli import main as wikka
 
 ROOT = Path(__file__).parents[2]
 H1 = thriftpy2.load(str(ROOT / "columnar" / "thrift" / "hbase.thrift"), module_name="published_hbase1_thrift")
@@ -284,6 +288,18 @@ def test_a_client_of_the_other_service_is_told_where_it_is(serving: Serving, cli
         two_at_one.get(T, H.TGet(row=b"r"))
     assert two_at_one.getThriftServerType() == 1
     two_at_one.close()
+
+
+def test_our_own_programs_at_the_other_port_say_so_in_a_line(serving: Serving, client: Any) -> None:
+    port1, port2 = serving.store.port, serving.store.doors.thrift2_port
+    said = f"'getTableNames'; it belongs to the Thrift 1 service, which is at port {port1}"
+    with Connection("127.0.0.1", port2) as connection, pytest.raises(TApplicationException) as caught:
+        connection.tables()
+    assert said in str(caught.value)  # bytes, of which str() failed
+    assert said in Shell(f"127.0.0.1:{port2}").error("tables")
+    checked = CliRunner().invoke(wikka, ["check", "--store", f"127.0.0.1:{port2}"])
+    assert (checked.exit_code, checked.stdout) == (2, "")
+    assert said in checked.stderr
 
 
 def test_where_only_one_service_is_served(tmp_path: Path) -> None:

@@ -158,3 +158,28 @@ def test_at_three_servers() -> None:
     in_cluster(play)
     assert seen["rows"] > seen["scans"] / 3, seen
     assert seen["with rows, fewer cells read"] > seen["scans"] / 25, seen
+
+
+@pytest.mark.parametrize("rows_of_filter", [257, 1_400])
+def test_a_filter_that_names_many_rows_reads_no_others_and_gives_way(rows_of_filter: int) -> None:
+    """Every second of them is in the table, between rows that are not asked for."""
+
+    async def play() -> None:
+        house = House(TABLE, (b"r0500",))
+        for n in range(0, 2_000, 2):
+            house.apply(b"r%04d" % n, Put(b"b", b"q", b"1"))
+            house.apply(b"r%04d0" % n, Put(b"b", b"q", b"1"))
+        names = [b"r%04d" % n for n in range(rows_of_filter)]
+        text = b" OR ".join(b"RowFilter(=,'binary:%b')" % name for name in names)
+        for more in (b"", b" AND ValueFilter(=,'binary:1')"):
+            read = ReadSpec(projection(TABLE, []))
+            spec = ScanSpec(b"", b"", read, filter_string=b"(" + text + b")" + more if more else text)
+            rows, cells = await answer(house.operations.access, spec, 10_000)
+            assert [row for row, _ in rows] == names[::2]
+            assert cells <= 2 * len(rows)
+        steps = Scanner(house.operations.access, b"t", spec, parse(text)).next_rows(10_000)
+        assert not isinstance(steps, FoundRows), "more than one step"
+        await steps
+        await house.close()
+
+    asyncio.run(play())

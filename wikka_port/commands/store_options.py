@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 from rich.console import Console
+from thriftpy2.thrift import TApplicationException
 
 from columnar.client import ClientTls
 from columnar.client.errors import IllegalArgument, IOError, NotColumnar
@@ -75,6 +76,8 @@ def open_wiki(store: str, indexes: Any, tls: ClientTls | None = None, *, pool: i
         _end(f"{away}; is it running? Start one with: wikka run")
     except NotColumnar as plain:
         _end(f"{plain}. It has no triggers: use --indexes=application")
+    except TApplicationException as unknown:
+        _end(f"{store} failed: {unknown.message}; look at --store and at the store's log")
     except (IOError, IllegalArgument) as refused:
         message = refused.message
         _end(message.decode(errors="replace") if isinstance(message, bytes) else str(message))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from columnar.limits import FILTER_RANGES
+from columnar.limits import FILTER_BYTES, FILTER_DEPTH, FILTER_LEVELS, FILTER_RANGES_DEEP
+from columnar.model import filter_lists
 from columnar.model.cell import Cell
 from columnar.model.comparators import Comparator, ComparatorProblem, Operator, comparator, predicate
 from columnar.model.filter_language import parse
 from columnar.model.filters import RowAnswer, apply
 from columnar.model.java_patterns import PatternProblem, compiled
+from columnar.model.row_ranges import RowRanges, intersection
 
 
 def cells(*written: str) -> list[Cell]:
@@ -210,12 +212,47 @@ def test_the_rows_that_a_scan_has_to_read(text: str, forward: Any, backwards: An
         assert flt.clone().scan_ranges == flt.scan_ranges
 
 
-def test_a_filter_of_many_ranges_merges_them() -> None:
-    texts = [b"PrefixFilter('%04d')" % n for n in range(0, 2_000, 2)]
-    found = parse(b" OR ".join(texts)).scan_ranges.all
-    assert len(found) <= FILTER_RANGES
+@pytest.mark.parametrize("levels", [0, 1, FILTER_LEVELS - 1])
+def test_a_filter_of_many_rows_reads_them_alone(levels: int) -> None:
+    """As many as a filter string can hold: a 257th row once made the scan read what was between them."""
+    rows = [b"%05d" % n for n in range(0, 4_000, 2)]
+    text = b" OR ".join(b"RowFilter(=,'binary:%b')" % row for row in rows)
+    for _ in range(levels):
+        text = b"(" + text + b") AND RowFilter(!=,'binary:x')"
+    assert len(text) <= FILTER_BYTES
+    found = parse(text).scan_ranges
+    assert [one.start for one in found.all] == rows
+    assert found.is_exact
+
+
+def test_a_deep_filter_of_many_ranges_merges_them() -> None:
+    text = b" OR ".join(b"PrefixFilter('%04d')" % n for n in range(0, 2_000, 2))
+    for _ in range(FILTER_LEVELS):
+        text = b"(" + text + b") AND RowFilter(>,'binary:')"
+    ranges = parse(text).scan_ranges
+    found = ranges.all
+    assert not ranges.is_exact
+    assert len(found) <= FILTER_RANGES_DEEP
     assert (found[0].start, found[-1].stop) == (b"0000", b"1999")
     assert all(one.stop is not None and one.stop < other.start for one, other in pairwise(found))
+
+
+def test_the_ranges_of_a_deep_filter_cost_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of ranges, through as many lists as there may be."""
+    text = b" AND ".join(b"RowFilter(!=,'binary:%04d')" % n for n in range(1_600))
+    for _ in range(FILTER_DEPTH):
+        text = b"(" + text + b") AND RowFilter(!=,'binary:x')"
+    assert len(text) <= FILTER_BYTES
+    seen = 0
+
+    def counted(several: Sequence[RowRanges], most: int) -> RowRanges:
+        nonlocal seen
+        seen += sum(len(ranges.all) for ranges in several)
+        return intersection(several, most)
+
+    monkeypatch.setattr(filter_lists, "intersection", counted)
+    assert parse(text).row_ranges.all
+    assert 1_600 < seen <= 2 * (FILTER_LEVELS * 1_600 + FILTER_DEPTH * FILTER_RANGES_DEEP)
 
 
 def test_prefix_and_stop_end_the_scan_in_both_directions() -> None:

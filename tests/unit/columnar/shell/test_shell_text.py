@@ -93,7 +93,7 @@ def test_addresses() -> None:
     assert address_of("store") == ("store", 9090)
     assert address_of("store:1") == ("store", 1)
     assert address_of("[::1]:91") == ("::1", 91)
-    for wrong in ("", "a:b", "a:99999", "::1", "http://a:1"):
+    for wrong in ("", "a:b", "a:99999", "::1", "http://a:1", "a..b:1", "a" * 64 + ".example:1"):
         with pytest.raises(IllegalArgument):
             address_of(wrong)
 
