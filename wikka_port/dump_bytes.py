@@ -21,11 +21,15 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 # Archives that are refused by name, with the command that unpacks them to a pipe.
 _ARCHIVES: Final = (
-    (b"7z\xbc\xaf\x27\x1c", "7z archive", "7z x -so FILE"),
-    (b"PK\x03\x04", "zip archive", "unzip -p FILE"),
-    (b"\xfd7zXZ\x00", "xz file", "xz -dc FILE"),
-    (b"\x28\xb5\x2f\xfd", "zstd file", "zstd -dc FILE"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x -so FILE"),
+    (b"PK\x03\x04", "a zip archive", "unzip -p FILE"),
+    (b"Rar!\x1a\x07", "a rar archive", "unrar p -inul FILE"),
+    (b"\xfd7zXZ\x00", "an xz file", "xz -dc FILE"),
+    (b"LZIP", "an lzip file", "lzip -dc FILE"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", "zstd -dc FILE"),
+    (b"\x04\x22\x4d\x18", "an lz4 file", "lz4 -dc FILE"),
 )
+_TAR: Final = (257, b"ustar")  # where its name stands in the first block
 _HEAD_BYTES: Final = max(len(magic) for magic, _, _ in _ARCHIVES)
 
 
@@ -69,15 +73,22 @@ class DumpBytes:
             head += more  # a pipe may hand out single bytes
         for magic, kind, command in _ARCHIVES:
             if head.startswith(magic):
-                raise NotADump(f"it is a {kind}; unpack it first: {command} | wikka import -")
+                raise NotADump(f"it is {kind}; unpack it first: {command} | wikka import -")
         if head.startswith(_BZ2_MAGIC):
-            yield from self._bzip2(head)
+            pieces = self._bzip2(head)
         elif head.startswith(_GZIP_MAGIC):
-            yield from self._gzip(head)
+            pieces = self._gzip(head)
         else:
-            while head:
-                yield head
-                head = self._read()
+            pieces = self._plain(head)
+        for number, piece in enumerate(pieces):
+            if number == 0 and piece.startswith(_TAR[1], _TAR[0]):
+                raise NotADump("it is a tar archive; unpack it first: tar -xOf FILE | wikka import -")
+            yield piece
+
+    def _plain(self, head: bytes) -> Iterator[bytes]:
+        while head:
+            yield head
+            head = self._read()
 
     def _read(self) -> bytes:
         data = self._stream.read(CHUNK_BYTES)

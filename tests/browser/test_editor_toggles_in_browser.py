@@ -35,6 +35,8 @@ PRESSED = [
     ("wikka", "bold", "~- <one\n~- two>", "~- <**one**\n~- **two**>", "~- <one\n~- two>"),
     ("wikka", "bold", "**a <b** c **d> e**", "**<a b c d e>**", "<a b c d e>"),
     ("wikka", "code", "<one\ntwo>", "%%\n<one\ntwo>\n%%", "<one\ntwo>"),
+    ("wikka", "bold", "%%co<d>e%%", "%%co**<d>**e%%", "%%co<d>e%%"),
+    ("wikka", "italic", "a \"\"li<t>eral\"\" b", "a \"\"li//<t>//eral\"\" b", "a \"\"li<t>eral\"\" b"),
     ("wikka", "link", "see <Home> here", "see [[Home<>]] here", "see Home<> here"),
     ("wikka", "link", "[[https://x.y | <words>]]", "<words>"),
     ("wikka", "link", "<>", "[[<>]]", "<>"),
@@ -60,6 +62,10 @@ PRESSED = [
     ("markdown", "code", "a `wo<>rd` b `c`", "a wo<>rd b `c`", "a `wo<>rd` b `c`"),
     ("markdown", "code", "<one\ntwo>", "```\n<one\ntwo>\n```", "<one\ntwo>"),
     ("markdown", "bold", "- <one\n- two>", "- <**one**\n- **two**>", "- <one\n- two>"),
+    ("markdown", "bold", "say `he<l>lo` you", "say `he**<l>**lo` you", "say `he<l>lo` you"),
+    ("markdown", "italic", "say `<hello>` you", "say `_<hello>_` you", "say `<hello>` you"),
+    ("markdown", "bold", "```\nco<d>e\n```", "```\nco**<d>**e\n```", "```\nco<d>e\n```"),
+    ("markdown", "italic", "```\nco<>de\n```", "```\n_co<>de_\n```", "```\nco<>de\n```"),
     ("markdown", "link", "see [<words>](https://x.y/) here", "see <words> here"),
 ]
 

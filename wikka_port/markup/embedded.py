@@ -88,6 +88,11 @@ _ANYWHERE: Final = _cleaner(_INLINE | _BLOCK)
 _IN_LINE: Final = _cleaner(_INLINE)
 
 
+def has_places(html: str) -> bool:
+    """Whether ``html`` of ``clean`` must go through ``placed``."""
+    return _PLACE in html
+
+
 def placed(html: str, places: Places) -> str:
     """``html`` of ``clean`` with ids that no other place of the page has."""
     return _ID.sub(lambda found: f'id="{places.unique(found[1])}"', html) if _PLACE in html else html

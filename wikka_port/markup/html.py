@@ -92,6 +92,7 @@ class Compiler:
         "_carried",
         "_contents_at",
         "_floats",
+        "_has_places",
         "_heading",
         "_lists",
         "_mode",
@@ -127,6 +128,7 @@ class Compiler:
         self._notes: list[list[Piece]] = []
         self._outside_note: tuple[list[Piece], int, list[Toggle], _OpenHeading] | None = None  # None: in no note
         self._places = Places()
+        self._has_places = False  # embedded HTML has ids
         self._toc: tuple[int, ActionCall] | None = None  # which piece it is
         self._contents_at = -1  # the piece before which they stand by themselves
         self._no_contents = False  # the page says so
@@ -139,6 +141,8 @@ class Compiler:
                 _COMPILE[type(token)](self, token)
         self._close_all()
         self._put_notes()
+        if self._has_places:  # headings have their ids by now, whatever stands before them
+            self.pieces[:] = [embedded.placed(one, self._places) if type(one) is str else one for one in self.pieces]
         if self._toc is not None:
             place, call = self._toc
             self.pieces[place] = toc_html(self.headings, dict(call.arguments))
@@ -375,7 +379,7 @@ class Compiler:
             return
         html, block = embedded.clean(source.source, inline=self._mode == HEADING)
         if html:
-            html = embedded.placed(html, self._places)
+            self._has_places = self._has_places or embedded.has_places(html)
             self._put(html, block=block, plain="" if "<" in html else source.source)
 
     def _mind_map(self, source: MindMap) -> None:

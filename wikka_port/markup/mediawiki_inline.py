@@ -275,10 +275,13 @@ class _Line:
         end = 0
         for match in _TOKEN.finditer(content):
             url = match["url"] or match["bare"]
-            if url is None:
+            if url is None and not match["switch"]:
                 continue
             out.append(_as_html(content[end : match.start()]))
             end = match.end()
+            if url is None:
+                self._draft.unconverted["behaviour switch"] += 1
+                continue
             url = unescape(url)
             label = _as_html(plain_label(self._draft, match["label"] or "") or url)
             is_link = _LINKABLE.match(url) and len(url) <= URL_CHARS_MAX

@@ -85,6 +85,16 @@ globalThis.wikkaEditor = {};
     }
   }
 
+  /** The mark on both sides of the words that is no span there, as in code: a key has put it, and takes it off. */
+  function literalAround(sort, what, text, from, to, spans) {
+    if (spans.some(({ open, close }) => close === from || open === to)) return undefined;
+    return sort.toggles.marks[what].find((mark) => {
+      const [before, behind] = [text[from - mark.length - 1], text[to + mark.length]];
+      return text.slice(from - mark.length, from) === mark && text.slice(to, to + mark.length) === mark
+        && before !== mark[0] && behind !== mark[0] && !(mark[0] === "_" && (isWord(before) || isWord(behind)));
+    });
+  }
+
   function atCaret(sort, what, text, caret) {
     const empty = emptyAround(sort, what, text, caret);
     if (empty) return empty;
@@ -113,7 +123,10 @@ globalThis.wikkaEditor = {};
       const mark = sort.toggles.mark(what, text[at - 1], text[at]);
       return change(at, at, mark + mark, at + mark.length);
     }
-    const { first, last, mark, words } = joined(sort, what, spansOf(sort, what, text, from, to), text, from, to);
+    const around = spansOf(sort, what, text, from, to);
+    const literal = literalAround(sort, what, text, from, to, around);
+    if (literal) return change(from - literal.length, to + literal.length, text.slice(from, to), at - literal.length);
+    const { first, last, mark, words } = joined(sort, what, around, text, from, to);
     return change(first, last, mark + words + mark, first + mark.length + stripped(spans, text, first, at).length);
   }
 
@@ -136,6 +149,10 @@ globalThis.wikkaEditor = {};
     }
     const around = spans.find(({ from, to }) => from <= start && end <= to);
     if (around) return without(around, text, start, end);
+    const literal = literalAround(sort, what, text, start, end, spans);
+    if (literal) {
+      return change(start - literal.length, end + literal.length, text.slice(start, end), start - literal.length, end - literal.length);
+    }
     const { first, last, mark, words } = joined(sort, what, spans, text, start, end);
     return change(first, last, mark + words + mark, first + mark.length, first + mark.length + words.length);
   }

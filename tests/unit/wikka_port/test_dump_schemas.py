@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
+import tarfile
 from typing import Any
 
 import pytest
@@ -262,12 +265,27 @@ def test_minor_edits_come_in_as_such() -> None:
 @pytest.mark.parametrize(
     ("begin", "kind"),
     [
-        (b"7z\xbc\xaf\x27\x1c", "7z archive"),
-        (b"PK\x03\x04", "zip"),
-        (b"\xfd7zXZ\x00", "xz"),
-        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"Rar!\x1a\x07\x01\x00", "a rar archive"),
+        (b"\xfd7zXZ\x00", "an xz file"),
+        (b"LZIP\x01", "an lzip file"),
+        (b"\x28\xb5\x2f\xfd", "a zstd file"),
+        (b"\x04\x22\x4d\x18", "an lz4 file"),
     ],
 )
 def test_archives_are_refused_by_name_with_what_unpacks_them(begin: bytes, kind: str) -> None:
     with pytest.raises(NotADump, match=rf"{kind}.*wikka import -"):
         events(begin + b"\0" * 40)
+
+
+def test_an_archive_of_files_is_refused_by_name_packed_or_not() -> None:
+    made_of = io.BytesIO()
+    with tarfile.open(fileobj=made_of, mode="w") as archive:
+        data = made(page("A", revision()))
+        entry = tarfile.TarInfo("dump.xml")
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+    for packed in (made_of.getvalue(), gzip.compress(made_of.getvalue()), bz2.compress(made_of.getvalue())):
+        with pytest.raises(NotADump, match=r"a tar archive.*wikka import -"):
+            events(packed)

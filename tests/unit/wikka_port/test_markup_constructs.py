@@ -460,6 +460,8 @@ def test_a_place_in_html_is_one_of_the_page() -> None:
     text = '=====Here=====\n""<a id="Here">a</a><a id="x y" href="#s-x-y">b</a>"" ""<a id="x y"></a>"" [[#x y | there]]'
     page = html(text)
     assert re.findall(r'id="([^"]*)"', page) == ["s-here", "s-here-2", "s-x-y", "s-x-y-2"]
+    before = html('""<a id="Here">a</a>""\n=====Here=====\n||""<a id="cell"></a>""||[^""<a id="note"></a>x""^]')
+    assert re.findall(r' id="(s-[^"]*)"', before) == ["s-here-2", "s-here", "s-cell", "s-note"], "headings keep theirs"
     assert '<a href="#s-x-y">there</a>' in page
     assert 'id="' not in html('""<b id="x">a</b><p id="toc" name="y">b</p><a name="z">c</a>""')
     assert re.findall(r'id="([^"]*)"', html("""\"\"<a id="toc">a</a><a id='&quot; onclick=&quot;x'>b</a>\"\"""")) == [

@@ -68,6 +68,8 @@ SOMETHING: Final = {
     "nowiki": "<nowiki>*</nowiki>",
     "dash": "{{ndash}}",
     "sub": "<sub>x</sub>",
+    "raised link": "<sup>[[Page]]</sup>",
+    "raised nothing": "<sup>{{hidden}}</sup>",
     "less": "{{nowrap|<}}",
     "reference": "{{nowrap|&am}}",
     "letter": "{{nowrap|w}}",
@@ -76,6 +78,8 @@ SOMETHING: Final = {
 SHOWN: Final = {
     "note": "[1]",
     "page": "Page",
+    "raised link": "Page",
+    "raised nothing": "",
     "star": "x*",
     "plus": "+",
     "percent": "%",

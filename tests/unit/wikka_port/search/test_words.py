@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wikka_port.markup.mediawiki import Dialect, convert
 from wikka_port.page_languages import NAMES
 from wikka_port.search.page_text import page_text
 from wikka_port.search.postings import Posting, column_of, key_of, of_page, pack_stems, parse_posting, parse_stems
@@ -133,3 +134,10 @@ def test_columns_and_stems_of_docs_there_and_back() -> None:
     assert parse_stems(b"") == frozenset()
     with pytest.raises(ValueError, match="no posting"):
         parse_posting(b"12345")
+
+
+def test_the_way_back_of_an_imported_note_is_no_word() -> None:
+    note = convert("a<ref>one</ref>", namespaces=Dialect.of({"": 0}), title="Page").text
+    assert "↩" in note
+    assert "one" in page_text(note).text
+    assert "↩" not in page_text(note).text
