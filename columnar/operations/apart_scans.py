@@ -12,18 +12,19 @@ from time import perf_counter
 from typing import Final, TypeAlias
 
 from columnar.limits import SHORT_FILTER_BYTES, STEP_BYTES, STEP_S
+from columnar.model.bounded_search import LARGE_BYTES
 from columnar.model.filter_memory import remembers
 from columnar.model.read import ScanSpec
 from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
-from columnar.regions.found_rows import FoundRows
+from columnar.regions.found_rows import FoundRows, size_of
 from columnar.regions.row_reader import WireCell
 from columnar.routing.asks import Scan, Scanned
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, server_to_ask
 from columnar.routing.row_forms import Place
 from columnar.storage.stored_cells import PackedRows
 
-PIECE_CELLS: Final = 16  # that a filter sees between two looks at the clock
+PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two looks at the clock; else 1
 ASKED_CELLS: Final = 100_000  # that one ask walks over: some 30 ms
 
 Turn: TypeAlias = Callable[[], Awaitable[None]]
@@ -126,10 +127,11 @@ class _Filtering:
         sink = self._scanner.filtering(row)
         if not cells:
             sink.take_nothing()
-        for at in range(0, len(cells), PIECE_CELLS):
+        piece = PIECE_CELLS if size_of((row, cells)) <= LARGE_BYTES else 1
+        for at in range(0, len(cells), piece):
             if perf_counter() >= self._ends_s:
                 await self._turn()
                 self._ends_s = perf_counter() + STEP_S
-            if sink.take(cells[at : at + PIECE_CELLS]):
+            if sink.take(cells[at : at + piece]):
                 break
         return sink.result()
