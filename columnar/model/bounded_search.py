@@ -90,7 +90,7 @@ def _bound_s(characters: int) -> float:
 
 
 def _left_s(text: str) -> float:
-    """Of the bound of the row, and of that of a large value."""
+    """Seconds that the bound of the row leaves, and that of a large value."""
     left = _bound_s(max(len(text), _clock.characters)) - _clock.spent_s
     return min(left, _bound_s(len(text)) - _clock.value_s) if text is _clock.text else left
 
