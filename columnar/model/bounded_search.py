@@ -5,7 +5,8 @@ text.  So ``re`` searches only where its time is bounded by the form of the patt
 everything else is searched by the ``regex`` module: ``re``'s language and rules, in an engine that looks at the clock.
 It looks at processor time, now and then: a search over its bound ends some tenths of a second later at most.
 
-All searches for one row share ``limits.PATTERN_S`` (``begin_row``), as a filter may have many patterns.
+All searches for one row share ``limits.PATTERN_S`` (``begin_row``), as a filter may have many patterns; so do the
+searches for substrings in large values.  Each large value has more time by its length, and the row by all of them.
 
 Owned by the loop.
 """
@@ -13,11 +14,12 @@ Owned by the loop.
 from __future__ import annotations
 
 import re
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, Final
 
 from columnar.limits import MIB, PATTERN_S, PATTERN_S_PER_MIB
 
+LARGE_BYTES: Final = 64 * 1_024  # of a value whose conversion to text costs more than a search in it
 PLAIN_CHARACTERS: Final = 1_024  # of a text that ``re`` searches: the square of it is some milliseconds
 
 
@@ -30,9 +32,14 @@ class PatternTimeout(Exception):
 
 
 class _Clock:
-    """The time of all searches for the row under way."""
+    """The time of all searches for the row under way, and its last large value as text."""
 
     spent_s = 0.0
+    characters = 0  # of all large values of the row
+    value = b""
+    text = ""
+    lower = ""  # empty: it was not wanted yet
+    value_s = 0.0  # of the searches in ``text``
 
 
 _clock: Final = _Clock()
@@ -40,7 +47,52 @@ _clock: Final = _Clock()
 
 def begin_row() -> None:
     """The searches from now on are those of another row."""
-    _clock.spent_s = 0.0
+    _clock.spent_s, _clock.characters = 0.0, 0
+    _begin_value(b"", "")
+
+
+def _begin_value(value: bytes, text: str) -> None:
+    _clock.value, _clock.text, _clock.lower, _clock.value_s = value, text, "", 0.0
+
+
+def decoded(value: bytes) -> str:
+    """The value as text; a large one is converted once for all patterns that ask one after the other."""
+    if len(value) <= LARGE_BYTES:
+        return value.decode("utf-8", "replace")
+    if value is not _clock.value:
+        _begin_value(value, value.decode("utf-8", "replace"))
+        _clock.characters += len(_clock.text)
+    return _clock.text
+
+
+def contains(value: bytes, wanted: str) -> bool:
+    """Whether the value, in lower case, has ``wanted`` in it.  PatternTimeout: the row's searches take too long."""
+    if len(value) <= LARGE_BYTES:
+        return wanted in value.decode("utf-8", "replace").lower()
+    begun = thread_time()
+    text = decoded(value)
+    _clock.lower = _clock.lower or text.lower()
+    found = wanted in _clock.lower
+    _spend(thread_time() - begun)
+    if _left_s(text) < 0:
+        which = f"the search for '{wanted[:200]}', with those before it in the row,"
+        raise PatternTimeout(f"{which} took more than {_bound_s(len(text)):.2g} s; compare with fewer texts")
+    return found
+
+
+def _spend(seconds: float) -> None:
+    _clock.spent_s += seconds
+    _clock.value_s += seconds
+
+
+def _bound_s(characters: int) -> float:
+    return PATTERN_S + PATTERN_S_PER_MIB * characters / MIB
+
+
+def _left_s(text: str) -> float:
+    """Seconds that the bound of the row leaves, and that of a large value."""
+    left = _bound_s(max(len(text), _clock.characters)) - _clock.spent_s
+    return min(left, _bound_s(len(text)) - _clock.value_s) if text is _clock.text else left
 
 
 class BoundedPattern:
@@ -83,15 +135,15 @@ class BoundedPattern:
         return self._watched
 
     def _bounded(self, search: Any, text: str) -> bool:
-        bound_s = PATTERN_S + PATTERN_S_PER_MIB * len(text) / MIB
         begun = perf_counter()
         try:
-            return search(text, timeout=max(bound_s - _clock.spent_s, PATTERN_S / 100)) is not None
+            return search(text, timeout=max(_left_s(text), PATTERN_S / 100)) is not None
         except (TimeoutError, MemoryError) as error:
+            bound_s = _bound_s(len(text))
             text = f"the pattern '{self._java[:200]}' took more than {bound_s:.2g} s"
             raise PatternTimeout(f"{text}; write it with fewer repetitions within and beside each other") from error
         finally:
-            _clock.spent_s += perf_counter() - begun
+            _spend(perf_counter() - begun)
 
 
 def _checked(python: str, flags: int) -> re.Pattern[str]:

@@ -54,7 +54,7 @@ class Apart(Protocol):
     def writes(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any) -> Awaitable[Any]:
         """Rows that have been checked, in the order in which the steps of one row are done."""
 
-    def scan_step(self, scanner: Any, found: Any, count: int) -> Awaitable[None]:
+    def scan_step(self, scanner: Any, found: Any, count: int, turn: Callable[[], Awaitable[None]]) -> Awaitable[None]:
         """The next step of ``scanners.Scanner``, whose region is another server's."""
 
     def ingest(self, served: ServedTable, incoming: Any) -> Awaitable[bool]:

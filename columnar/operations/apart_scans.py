@@ -6,21 +6,28 @@ is long, and the cutting of rows (``batch``) are done here, over rows that come 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Final
+from time import perf_counter
+from typing import Final, TypeAlias
 
-from columnar.limits import SHORT_FILTER_BYTES, STEP_BYTES
+from columnar.limits import SHORT_FILTER_BYTES, STEP_BYTES, STEP_S
+from columnar.model.bounded_search import LARGE_BYTES
 from columnar.model.filter_memory import remembers
 from columnar.model.read import ScanSpec
 from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
-from columnar.regions.found_rows import FoundRows
+from columnar.regions.found_rows import FoundRows, size_of
+from columnar.regions.row_reader import WireCell
 from columnar.routing.asks import Scan, Scanned
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, server_to_ask
 from columnar.routing.row_forms import Place
 from columnar.storage.stored_cells import PackedRows
 
+PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two looks at the clock; else 1
 ASKED_CELLS: Final = 100_000  # that one ask walks over: some 30 ms
+
+Turn: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class _Asking:
@@ -42,8 +49,11 @@ class ScansApart:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
-    async def step(self, scanner: Scanner, found: FoundRows, count: int) -> None:
-        """Rows from the region ahead, or a wait until it may have another owner.  NotServingRegion."""
+    async def step(self, scanner: Scanner, found: FoundRows, count: int, turn: Turn) -> None:
+        """Rows from the region ahead, or a wait until it may have another owner.  NotServingRegion.
+
+        ``turn`` returns when the call may go on: a filter of unknown cost sees the rows here.  ClientGone.
+        """
         if scanner.asking is None:
             scanner.asking = _Asking(scanner)
         asking: _Asking = scanner.asking
@@ -63,7 +73,7 @@ class ScansApart:
                 search.broke(server, [scanner.place.row or info.start] if scanner.place is not None else [])
             else:
                 if not scanned.elsewhere:
-                    _take(scanner, asking, found, count, scanned)
+                    await _take(scanner, asking, found, count, scanned, turn)
                     return
         await search.again(info.start)
 
@@ -86,13 +96,42 @@ def _ask(scanner: Scanner, asking: _Asking, found: FoundRows, count: int) -> Sca
     )
 
 
-def _take(scanner: Scanner, asking: _Asking, found: FoundRows, count: int, scanned: Scanned) -> None:
+async def _take(
+    scanner: Scanner, asking: _Asking, found: FoundRows, count: int, scanned: Scanned, turn: Turn
+) -> None:  # fmt: skip
     scanner.cells_read += scanned.cells_read
-    for row, cells in scanned.rows:
-        if not scanner.take_row(found, count, row, list(cells), filters=asking.filters_here):
+    filtering = _Filtering(scanner, turn)
+    for row, packed in scanned.rows:
+        cells, ends = list(packed), False
+        if asking.filters_here:
+            cells, ends = await filtering.row(row, cells)
+        if not scanner.take_row(found, count, row, cells, ends=ends):
             return  # rows behind it are asked for again
     scanner.place = scanned.place
     if scanned.place is None and not asking.sends_filter:
         scanner.place = scanner.place_past  # the owner was told of the rows of one range alone
     for block in scanned.blocks:
         scanner.take_packed(found, PackedRows(block.data, block.row_count, block.cell_count, block.last_row))
+
+
+class _Filtering:
+    """The scanner's filter over rows of one answer, in steps that end by time."""
+
+    def __init__(self, scanner: Scanner, turn: Turn) -> None:
+        self._scanner = scanner
+        self._turn = turn
+        self._ends_s = perf_counter() + STEP_S
+
+    async def row(self, row: bytes, cells: list[WireCell]) -> tuple[list[WireCell], bool]:
+        """The cells that are let through, and whether no further row is wanted.  FilterTooExpensive, ClientGone."""
+        sink = self._scanner.filtering(row)
+        if not cells:
+            sink.take_nothing()
+        piece = PIECE_CELLS if size_of((row, cells)) <= LARGE_BYTES else 1
+        for at in range(0, len(cells), piece):
+            if perf_counter() >= self._ends_s:
+                await self._turn()
+                self._ends_s = perf_counter() + STEP_S
+            if sink.take(cells[at : at + piece]):
+                break
+        return sink.result()

@@ -136,12 +136,16 @@ class Scanner:
     ) -> FoundRows:
         self.busy = True
         gathering = self._access.gathering
+
+        async def turn() -> None:
+            await gathering.turn(ticket, found.size_bytes)
+
         try:
             while found.count < count and found.size_bytes < REPLY_BYTES and not self._at_end:
                 if away is not None:
                     await back(away)
                     away = None
-                await gathering.turn(ticket, found.size_bytes)
+                await turn()
                 try:
                     if self._wide is not None:
                         await self._take_wide(found, self._wide, ticket, has_gone)
@@ -151,7 +155,7 @@ class Scanner:
                     away = another
                 except RegionElsewhere as error:
                     self._wide = None
-                    await self._access.apart(error).scan_step(self, found, count)
+                    await self._access.apart(error).scan_step(self, found, count, turn)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
             self._failed = False
@@ -410,17 +414,18 @@ class Scanner:
             if self._rows_left == 0:
                 self.place = None
 
-    def take_row(self, found: FoundRows, count: int, row: bytes, cells: list[WireCell], *, filters: bool) -> bool:
-        """The next row, of which ``filters`` says that the scanner's own filter is still to see it.
+    def filtering(self, row: bytes) -> Filtered:
+        """The scanner's filter over the next row."""
+        assert self._filter is not None, "looked at by the caller"
+        return Filtered(row, self._filter, self.spec.read.max_versions)
+
+    def take_row(self, found: FoundRows, count: int, row: bytes, cells: list[WireCell], *, ends: bool) -> bool:
+        """The next row, as the filter let it through; ``ends``: the filter wants no more rows.
 
         False: the call has ``count`` rows, or the scan is at its end, and no further row is to be taken.
         """
-        self.place = None if self._only_row else Place(row, True)
-        if filters:
-            seen = [_cell(column, value, timestamp) for column, value, timestamp in cells]
-            self._filter_row(found, row, seen)
-        else:
-            self._hand_out_some(found, row, cells)
+        self.place = None if self._only_row or ends else Place(row, True)
+        self._hand_out_some(found, row, cells)
         cells_left = STEP_CELLS
         while self._rest is not None and found.count < count and cells_left > 0:
             self._hand_out(found, *self._rest)
@@ -480,11 +485,6 @@ def _ranges_of(row_filter: Filter | None) -> RowRanges | None:
         return None
     found = row_filter.scan_ranges
     return None if found.is_everything else found
-
-
-def _cell(column: bytes, value: bytes, timestamp: int) -> Cell:
-    family, _, qualifier = column.partition(b":")
-    return Cell(family, qualifier, timestamp, value)
 
 
 def _plain_family(spec: ScanSpec) -> bytes | None:

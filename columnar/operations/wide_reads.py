@@ -224,6 +224,13 @@ class Filtered:
     def take(self, cells: Cells) -> bool:
         if not cells:
             return False
+        return self._see(cells)
+
+    def take_nothing(self) -> None:
+        """A row without visible cells, whose key the filter is to see all the same."""
+        self._see([])
+
+    def _see(self, cells: Cells) -> bool:
         seen = [_cell(column, value, timestamp) for column, value, timestamp in cells]
         try:
             if self._filtered is None:

@@ -143,3 +143,35 @@ def test_the_whole_text() -> None:
     assert compiled("t.*|u").matches("table")
     assert not compiled("t.*b").matches("table")
     assert re.fullmatch("t.*|u", "table")
+
+
+LARGE = b"Some Text " * 100_000  # a megabyte
+
+
+def test_a_large_value_is_converted_once_for_all_parts_of_a_filter() -> None:
+    """1,500 of them converted nine megabytes each, in one step of the loop."""
+    first = bounded_search.decoded(LARGE)
+    assert bounded_search.decoded(LARGE) is first
+    small = LARGE[:100]
+    assert bounded_search.decoded(small) == small.decode()
+    assert bounded_search.decoded(LARGE) is first
+    begin_row()
+    assert bounded_search.decoded(LARGE) is not first
+
+
+def test_substrings_in_large_values_share_the_bound_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1_000))
+    monkeypatch.setattr(bounded_search, "thread_time", lambda: 0.02 * next(clock))  # each search takes 20 ms
+    found = predicate(Operator.EQUAL, Comparator(b"substring", b"some text"))
+    assert found(LARGE)
+    with pytest.raises(PatternTimeout, match=r"the search for 'some text', .* took more than 0\.15 s"):
+        list(map(found, [LARGE] * 20))
+    begin_row()
+    values = [bytes(bytearray(LARGE)) for _ in range(20)]
+    assert all(found(value) for value in values), "each value of a row brings time of its own"
+
+
+def test_substrings_of_small_and_large_values_are_found_alike() -> None:
+    for text, expected in ((b"TEXT some", True), (b"text  some", False), (b"", True)):
+        for value in (LARGE, LARGE[:1_000]):
+            assert predicate(Operator.EQUAL, Comparator(b"substring", text))(value) is expected
