@@ -93,6 +93,7 @@ def test_members_of_a_group() -> None:
         ("Ann\n!", 2, "nobody"),
         ("* Ann", 1, "line of its own"),
         ("+Ann+", 1, "line of its own"),
+        ("Ann\n+B", 2, "behind “+” stands “B”"),
         ("!!Ann", 1, "once"),
         ("Ann, Bob", 1, "one name a line"),
         ("A\x07", 1, "control character"),

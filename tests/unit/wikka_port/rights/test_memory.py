@@ -1,11 +1,11 @@
-"""Rules that a process holds, while other threads of it change rights."""
+"""Rules and groups that a process holds: while other threads of it change rights, and at their bounds."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.support.memory_rows import MemoryRows
-from wikka_port.rights.memory import RIGHTS_AGE_S, RulesMemory
+from wikka_port.rights.memory import GROUPS_MAX, RIGHTS_AGE_S, Group, GroupMemory, RulesMemory
 from wikka_port.rights.rules import RULES_ROW, Privilege, rule_column
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import PAGES
@@ -41,3 +41,15 @@ def test_a_change_of_rights_lets_nobody_in_for_a_moment() -> None:
         now[0] = at
         rights.rules()  # fills it
         assert not rights.rules().is_open, at
+
+
+def test_the_group_that_was_longest_not_looked_at_goes_first() -> None:
+    memory = GroupMemory(lambda: 0.0)
+    names = [f"Group {number}" for number in range(GROUPS_MAX)]
+    memory.keep({name: Group(name.encode(), frozenset()) for name in names}, 0.0)
+    memory.keep({names[0]: Group(b"read anew", frozenset())}, 0.0)
+    assert names[1] in memory.young([names[1]])
+    memory.keep({"one more": Group(b"1", frozenset()), "and one": Group(b"1", frozenset())}, 0.0)
+    held = memory.young([*names, "one more", "and one"])
+    assert [name for name in names if name not in held] == [names[2], names[3]]
+    assert held[names[0]].head == b"read anew"

@@ -12,6 +12,7 @@ from tests.support.wiki_client import WikiClient
 from wikka_port.accounts import tables
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.links import Links
+from wikka_port.accounts.passwords import Passwords
 from wikka_port.accounts.signing_in import WRONG
 
 
@@ -197,6 +198,25 @@ def test_a_new_password_needs_the_old_one_and_ends_all_sessions(web: WikiClient)
     assert (who(web), who(elsewhere)) == ("", "")
     assert sign_in(web).status_code == 403
     assert sign_in(web, password="another good one").status_code == 303
+
+
+def test_a_sign_in_while_a_new_password_is_set_is_refused(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was verified against the old one, whose sessions all ended."""
+    register(web)
+    web.post("/-/logout", web.form("/-/logout"))
+    verify, directory = Passwords.verify, Directory(web.wiki.rows, lambda: 0)
+
+    def verified_too_late(passwords: Passwords, stored: str, password: str) -> bool:
+        found = verify(passwords, stored, password)
+        account = directory.account("Ada")
+        assert account is not None
+        directory.set_password(account, passwords.hashed("another good one"))
+        return found
+
+    monkeypatch.setattr(Passwords, "verify", verified_too_late)
+    answer = sign_in(web)
+    assert (answer.status_code, WRONG in answer.text) == (403, True)
+    assert (who(web), session_cookie(web)) == ("", "")
 
 
 def test_sessions_are_seen_and_ended_one_by_one(web: WikiClient) -> None:
