@@ -277,9 +277,8 @@ class Lane:
     def _listen(self) -> None:
         late = frozenset(self.came_too_late())
         calls = [call for call in self.calls.values() if call.is_sent and not call.rests]
-        limits = [
-            call.timeout_s for call in calls if call not in late
-        ]  # an import does not keep the interpreter for long
+        # Not ``limit_s``: an import takes long, but does not keep the interpreter for long.
+        limits = [call.timeout_s for call in calls if call not in late]
         if not limits:
             return
         limit_s = max(SILENCE_S, *limits)

@@ -61,10 +61,8 @@ class ModuleTrials:
             tries += 1
             await asyncio.sleep(min(AWAY_S, pause_s(tries)))
             try:
-                functions = {
-                    one.registration.function for one in self._consumers() if one.registration.module == module
-                }
-                problem = await SourceTrial(make_link).problem_with(sorted(functions)) if functions else None
+                functions = self._functions_of(module)
+                problem = await SourceTrial(make_link).problem_with(functions) if functions else None
             except Exception as fault:  # noqa: BLE001 - its triggers would rest for ever
                 FAULTS.met(LOOP, fault)
                 continue
