@@ -31,6 +31,10 @@ _PLAIN: Final = re.compile(r"\d{1,18}", re.ASCII)
 _CHARACTERS: Final = 100  # of a text: none that is a time or a size is as long
 
 
+class TwoAmounts(IllegalArgument):
+    """The text is well formed, and what stands in its brackets is another amount."""
+
+
 def seconds_written(text: str) -> int:
     """IllegalArgument: the text is no time, or two."""
     return _amount(text, _SECONDS, "a number of seconds, or days, hours and minutes, for example '7 DAYS'")
@@ -47,7 +51,7 @@ def _amount(text: str, units: Mapping[str, int], form: str) -> int:
     if amounts[0] is None or amounts[-1] is None:
         raise IllegalArgument(f"takes {form}, not '{text[:_CHARACTERS]}'")
     if amounts[0] != amounts[-1]:
-        raise IllegalArgument(f"says two different amounts: '{text}'")
+        raise TwoAmounts(f"says two different amounts: '{text}'")
     return amounts[0]
 
 

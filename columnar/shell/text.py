@@ -19,7 +19,7 @@ from columnar.errors import IllegalArgument
 from columnar.model.attributes import FAMILY_ATTRIBUTES, with_attributes
 from columnar.model.inert_attributes import AS_THE_SERVER_SAYS, FAMILY_INERT, attribute_name, is_inert
 from columnar.model.schema import Family
-from columnar.model.written_amounts import bytes_written, seconds_written
+from columnar.model.written_amounts import TwoAmounts, bytes_written, seconds_written
 
 _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -112,6 +112,8 @@ def seconds_of(text: str) -> int:
     """``90``, ``90s``, ``15m``, ``12h`` or ``7d``, or as HBase's ``describe`` writes it."""
     try:
         return seconds_written(text)
+    except TwoAmounts as error:
+        raise IllegalArgument(f"a time or a size {error.text}") from None
     except IllegalArgument:
         raise IllegalArgument(
             f"'{text}' is no duration: write seconds, or a number with s, m, h or d, for example 7d"
@@ -136,6 +138,8 @@ def bytes_of(text: str) -> int:
     """``65536``, ``64k``, ``16m`` or ``10g``, or as HBase's ``describe`` writes it."""
     try:
         return bytes_written(text)
+    except TwoAmounts as error:
+        raise IllegalArgument(f"a time or a size {error.text}") from None
     except IllegalArgument:
         raise IllegalArgument(
             f"'{text}' is no size: write bytes, or a number with k, m or g, for example 64k"

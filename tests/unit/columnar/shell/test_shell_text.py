@@ -89,6 +89,12 @@ def test_durations(text: str, seconds: int) -> None:
     assert seconds_of(text) == seconds
 
 
+@pytest.mark.parametrize("text", ["f:ttl=86400 SECONDS (2 DAYS)", "f:blocksize=65536 B (32KB)"])
+def test_an_amount_that_is_written_twice_and_differs(text: str) -> None:
+    with pytest.raises(IllegalArgument, match="says two different amounts"):
+        family_of(text)
+
+
 def test_addresses() -> None:
     assert address_of("store") == ("store", 9090)
     assert address_of("store:1") == ("store", 1)
