@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from columnar.errors import TriggerError
+from columnar.faults import FAULTS
 from columnar.triggers import lane, module_trials
+from columnar.triggers.source_trial import SourceTrial
 from tests.support.fake_links import FakeLink, runs
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
@@ -118,5 +121,30 @@ def test_a_module_that_no_worker_has_is_imported_by_a_process_of_its_own_before_
         with pytest.raises(TriggerError, match="m:f cannot be used: the process that imported it ended with status 3"):
             await adding
         assert bench.main.sent == [], "no worker met it"
+
+    run()
+
+
+def test_trials_go_on_after_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its triggers would rest for ever."""
+    left = [2]
+    problem_with = SourceTrial.problem_with
+
+    async def fails_first(trial: SourceTrial, functions: Any) -> str | None:
+        if left[0]:
+            left[0] -= 1
+            raise RuntimeError("as told")
+        return await problem_with(trial, functions)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t")
+        monkeypatch.setattr(SourceTrial, "problem_with", fails_first)
+        bench.feeder.trials.begin("m", "why")
+        await bench.put(b"a")
+        await bench.main.until(lambda: bench.main.sent)
+        assert left == [0]
+        assert dict(FAULTS.counts())[module_trials.LOOP] == 2
+        FAULTS.forget()
 
     run()
