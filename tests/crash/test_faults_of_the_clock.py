@@ -188,9 +188,11 @@ def test_a_snapshot_whose_regions_say_nothing(store: Serving, clock: FakeClock, 
     (taken,) = connection.snapshots.list_snapshots()
     store.stop()
     clock.shift_ns = 0
-    shutil.rmtree(tmp_path / "data" / "regions")
-    for name in ("clock", "FORMAT"):
-        (tmp_path / "data" / name).unlink()
+    (tmp_path / "data" / "snapshots").rename(tmp_path / "snapshots")
+    shutil.rmtree(tmp_path / "data")
+    store.start()  # another store
+    store.stop()
+    (tmp_path / "snapshots").rename(tmp_path / "data" / "snapshots")
     store.start()
     connection = store.connect()
     connection.create_table(b"any", {"f": {}})
