@@ -20,8 +20,8 @@ _OPS = {"<": 0, "<=": 1, "=": 2, "!=": 3, ">=": 4, ">": 5, "exists": 6, "absent"
 class Expect:
     """``column op value``.
 
-    An empty cell exists: ``absent`` holds where ``exists`` does not.  ``absent or empty`` is what HBase's checkAndPut
-    expects without a value.
+    An empty cell exists: ``absent`` holds where ``exists`` does not, ``!=`` where ``=`` does not.  ``absent or empty``
+    is what HBase's checkAndPut expects without a value.
     """
 
     column: bytes

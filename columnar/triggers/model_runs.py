@@ -9,8 +9,10 @@ as a ghost, and so are the effects of every run that ended, for the store may wr
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +46,20 @@ class PutOffForEver(Exception):
 
 class Died(BaseException):
     """The worker is gone in the middle of a call."""
+
+
+@contextmanager
+def ending_copies() -> Iterator[None]:
+    """End a copy of this process that a function within makes by ``os.fork``, as a worker does.
+
+    It would go on with the author's test, and make copies of its own at each further call.
+    """
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)
 
 
 @dataclass(slots=True)
@@ -241,10 +257,11 @@ class Call:
         """Died, Later; whatever the function raises."""
         client = ModelClient(self._run.derived, self._write_by_client, self._read)
         try:
-            found = function(self._change, client) if wants_client else function(self._change)
-            for effect in held(yielded(found, self._change, self._run.asked, is_batch=False), self.part):
-                if effect is not HELD:
-                    self._take(effect)
+            with ending_copies():
+                found = function(self._change, client) if wants_client else function(self._change)
+                for effect in held(yielded(found, self._change, self._run.asked, is_batch=False), self.part):
+                    if effect is not HELD:
+                        self._take(effect)
         except Later as later:
             check_put_off(later)
             self.lost += self.stamped
@@ -300,11 +317,12 @@ class BatchCall(Call):
     def run(self, function: Callable[..., Any], *, wants_client: bool) -> None:
         client = ModelClient(self._run.derived, self._write_by_client, self._read)
         try:
-            found = function(self._changes, client) if wants_client else function(self._changes)
-            for pair in held_pairs(pairs_of(found, self._changes), self._changes):
-                if pair is not HELD and type(pair) is tuple:
-                    _check_written(pair[1], pair[0], self._run.asked)
-                    self._take_of(pair[1], pair[0])
+            with ending_copies():
+                found = function(self._changes, client) if wants_client else function(self._changes)
+                for pair in held_pairs(pairs_of(found, self._changes), self._changes):
+                    if pair is not HELD and type(pair) is tuple:
+                        _check_written(pair[1], pair[0], self._run.asked)
+                        self._take_of(pair[1], pair[0])
         except Later as later:
             check_put_off(later)
             self.lost += self.stamped

@@ -25,7 +25,7 @@ from columnar.triggers.api import NO_BEFORE, NO_ROW, Change
 from columnar.triggers.declared import On, marks_of
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event, random_history, shrunk
-from columnar.triggers.model_runs import START_MS, Run, yielded
+from columnar.triggers.model_runs import START_MS, Run, ending_copies, yielded
 from columnar.triggers.model_tables import Row, Shown
 from columnar.triggers.slices import function_of
 
@@ -80,8 +80,9 @@ def effects_of(
     )
     is_batch = mark is not None and mark.registration.batch > 0
     asked: Any = (change,) if is_batch else change
-    found = function(asked, client) if function_of(function).wants_client else function(asked)
-    return list(yielded(found, change, asked_for, is_batch=is_batch))
+    with ending_copies():
+        found = function(asked, client) if function_of(function).wants_client else function(asked)
+        return list(yielded(found, change, asked_for, is_batch=is_batch))
 
 
 def assert_converges(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -137,3 +139,38 @@ def test_the_kit_passes_what_the_store_writes(function: Callable[..., Any]) -> N
 
 def test_effects_where_a_cycle_is_allowed_are_listed() -> None:
     assert effects_of(goes_round, after={b"m:tags": b"y"}) == [Put("pages", b"row", {b"m:tags": b"x"})]
+
+
+FORKS = """
+import os
+from columnar.triggers.api import on
+from columnar.triggers.testing import assert_converges, effects_of
+
+forks = 3  # at most eight processes where copies do not end
+
+def fork():
+    global forks
+    if forks:
+        forks -= 1
+        os.fork()
+
+@on("pages", columns=["m:tags"])
+def function(_change):
+    fork()
+
+@on("pages", columns=["m:tags"], batch=5)
+def in_batches(_changes):
+    fork()
+
+effects_of(function, after={b"m:tags": b"x"})
+for one in (function, in_batches):
+    forks = 1
+    assert_converges(one, {"pages": {"m:tags": [b"x", b"y"]}}, seeds=2)
+os.write(1, b"the test goes on\\n")
+"""
+
+
+def test_a_copy_that_a_function_makes_ends_with_the_call() -> None:
+    """It would go on with the test, and double at each further call."""
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.returncode) == ("the test goes on\n", 0), done.stderr
