@@ -20,7 +20,7 @@ from wikka_port.consistency import check
 from wikka_port.moving.hidden import hide
 from wikka_port.moving.journal import DELETED, OPEN_ROW
 from wikka_port.moving.mover import By, Mover
-from wikka_port.moving.refusals import NameTaken, NothingThere, SameName
+from wikka_port.moving.refusals import BadRevision, NameTaken, NothingThere, SameName
 from wikka_port.moving.trash import deleted
 from wikka_port.names import page_key
 from wikka_port.pages import Conflict, Wiki
@@ -135,6 +135,15 @@ def test_a_revision_is_hidden_shown_and_hidden_again(wiki: Wiki) -> None:
         hide(wiki.mover, "A", 1, hidden=hidden)
         assert wiki.mover.page_row("A")[schema.HIDDEN] == (b"1" if hidden else b"")
     assert_right(wiki)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_revision_that_is_not_there_is_not_hidden(wiki: Wiki, number: int) -> None:
+    for turn in range(2):
+        save(wiki, "A", f"text {turn}")
+    with pytest.raises(BadRevision, match=f"no revision {number}"):
+        hide(wiki.mover, "A", number, hidden=True)
+    assert schema.HIDDEN not in wiki.mover.page_row("A")
 
 
 def test_there_and_back_and_a_new_page_at_the_old_name(wiki: Wiki) -> None:

@@ -441,11 +441,11 @@ def test_work_that_fell_is_gone_on_with_at_the_next_start_unless_it_was_stopped(
     job = new_job(LINKS, "Mia", "account", source="Old", target="New")
     jobs.begin(job, ["Linking 0", "Linking 1"])
     assert jobs.stop(job.id)
-    resume(web.wiki)
+    assert resume(web.wiki) == 0
     wait_for_jobs()
     assert text(web, "Linking 0") == "[[Old]]"
     assert jobs.go_on(job.id)
-    resume(web.wiki)
+    assert resume(web.wiki) == 1
     wait_for_jobs()
     assert [text(web, f"Linking {number}") for number in range(4)] == ["[[New|]]"] * 4, "later ones, too"
     progress = jobs.progress(job.id)

@@ -92,3 +92,8 @@ def test_of_random_texts_the_links_alone_change() -> None:
         before = links(text)
         after = links(rewritten(text, "OldName", "NewName"))
         assert set(after) == {"NewName" if name == "OldName" else name for name in before}, text
+
+
+@pytest.mark.parametrize("target", [" ", "A\x07"])
+def test_a_link_to_what_is_no_name_stays(target: str) -> None:
+    assert rewritten(f"[[{target}]] [[A]]", "A", "B", False) == f"[[{target}]] [[B|]]"
