@@ -3,6 +3,8 @@
 A copy goes on in the function, and would then answer for the worker, in the middle of its frames.  It has no end of the
 store's socket, and ends with the slice in which it was made (``end_copy``).  The worker collects those that have ended,
 unless the function has waited for them itself.  Processes that never come back to the worker's code are none of this.
+
+A copy of a test's process ends with the call as well (``ending_copies``).
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from struct import Struct
 from typing import Final
 
@@ -68,3 +72,17 @@ def _is_collected(pid: int) -> bool:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:  # the function has waited for it
         return True
+
+
+@contextmanager
+def ending_copies() -> Iterator[None]:
+    """End a copy of this process that a function within makes.
+
+    It would go on with the author's test, and make copies of its own at each further call.
+    """
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)

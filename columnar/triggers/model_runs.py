@@ -9,10 +9,8 @@ as a ghost, and so are the effects of every run that ended, for the store may wr
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +24,7 @@ from columnar.model.trigger_flow import check_seen
 from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
 from columnar.triggers.effect_places import families_beside, place_of
+from columnar.triggers.forked import ending_copies
 from columnar.triggers.held_gifts import HELD, held, held_pairs
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
@@ -46,20 +45,6 @@ class PutOffForEver(Exception):
 
 class Died(BaseException):
     """The worker is gone in the middle of a call."""
-
-
-@contextmanager
-def ending_copies() -> Iterator[None]:
-    """End a copy of this process that a function within makes by ``os.fork``, as a worker does.
-
-    It would go on with the author's test, and make copies of its own at each further call.
-    """
-    process = os.getpid()
-    try:
-        yield
-    finally:
-        if os.getpid() != process:
-            os._exit(0)
 
 
 @dataclass(slots=True)
