@@ -23,6 +23,7 @@ Invariants:
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -182,20 +183,22 @@ class DeadLog:
         self._identity = b""
         self._found: dict[str, list[tuple[bytes, Record]]] | None = None
         self._extent: list[tuple[str, int]] = []
-        self._reached = (0, 0)  # the run and the number of the last record that was read
+        self._reading = threading.Lock()  # several threads may open regions that lack something of it
 
     def _regions(self) -> dict[str, list[tuple[bytes, Record]]]:
-        if self._found is None:
-            found: dict[str, list[tuple[bytes, Record]]] = {}
-            self._extent = []
-            self._reached = (0, 0)
-            if self.sealed.segments:
-                last = identity_of(self.folder) or (b"", 0)
-                self._identity = last[0]
-                for segment in self.sealed.segments:
-                    self._read(segment, last, found)
-            self._found = found
-        return self._found
+        if self._found is not None:
+            return self._found
+        with self._reading:
+            if self._found is None:
+                found: dict[str, list[tuple[bytes, Record]]] = {}
+                self._extent = []
+                if self.sealed.segments:
+                    last = identity_of(self.folder) or (b"", 0)
+                    self._identity = last[0]
+                    for segment in self.sealed.segments:
+                        self._read(segment, last, found)
+                self._found = found
+            return self._found
 
     def _read(self, segment: Segment, last: tuple[bytes, int], found: dict[str, list[tuple[bytes, Record]]]) -> None:
         path = os.path.join(self.folder, segment.name)
@@ -221,12 +224,13 @@ class DeadLog:
         log, run = log_and_run(era)
         if log != last[0] or run > last[1]:
             raise DamagedData(f"{path} is of another log than {RUN} beside it says; {remedy(self.folder)}")
-        if records and (run, records[0].number) <= self._reached:
-            text = f"{path} does not follow the segment before: its batches begin with {records[0].number}"
-            raise DamagedData(f"{text}; {remedy(self.folder)}")
         for record in records:
-            self._reached = (run, record.number)
-            found.setdefault(record.region, []).append((mark(era, record.number), record))
+            key, held = mark(era, record.number), found.setdefault(record.region, [])
+            # Numbers rise in each region alone: stores whose writers wait at different times are in different rounds.
+            if held and key <= held[-1][0]:
+                text = f"{path} does not follow the segment before: batch {record.number} of region {record.region}"
+                raise DamagedData(f"{text} comes again, or too late; {remedy(self.folder)}")
+            held.append((key, record))
 
     @property
     def extent(self) -> tuple[tuple[str, int], ...]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from columnar.clock import StoreClock
 from columnar.errors import DamagedData, HostError
+from columnar.storage import dead_logs
 from columnar.storage.dead_logs import DeadLog, measure, sealed_at
 from columnar.storage.log_salvage import salvaged
 from columnar.storage.ownership import Ownership
@@ -138,10 +141,43 @@ def test_a_segment_that_stands_there_twice_is_damage_and_its_batches_count_once(
     """Its values were brought in again, over later ones."""
     seal = Seal(read(data).extent)
     shutil.copy(segment(data), segment(data, 3))
-    with pytest.raises(DamagedData, match=r"00000003.segment does not follow .* begin with 1; .*columnar repair"):
+    with pytest.raises(DamagedData, match=r"00000003.segment does not follow .* batch 1 of region r .*columnar repair"):
         read(data)
     assert numbers(salvaged(str(folder(data)), ()), "r") == [1, 3, 5]
     assert numbers(read(data, seal), "r") == [1, 3, 5], "the seal does not list it"
+
+
+def test_batches_of_several_regions_stand_in_any_order(tmp_path: Path) -> None:
+    """A region whose writers waited later is in a later round, with a batch of before."""
+    log = begun(tmp_path)
+    log.prepare()
+    log.append([put("s", 2), put("r", 4)])
+    log.append([put("t", 1)])
+    log._end_segment()
+    log.append([put("u", 3), put("r", 5, 4)])
+    found = read(tmp_path)
+    assert {region: numbers(found, region) for region in "rstu"} == {"r": [4, 5], "s": [2], "t": [1], "u": [3]}
+
+
+def test_several_threads_read_a_log_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two at once the second took the first one's place for the log's, and called it damaged."""
+    seal = Seal(read(data).extent)
+    log = DeadLog(str(folder(data)), sealed_at(seal.lengths))
+    entered, another = list[str](), threading.Event()
+    whole = dead_logs._first_bytes
+
+    def slowly(path: str, count: int) -> bytes | None:
+        entered.append(path)
+        if len(entered) > 1:
+            another.set()
+        another.wait(0.2)  # for a second reader, which must not come
+        return whole(path, count)
+
+    monkeypatch.setattr(dead_logs, "_first_bytes", slowly)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: log.extent, range(4)))
+    assert found == [seal.lengths] * 4
+    assert len(entered) == 2, "segments"
 
 
 def test_a_log_whose_segments_changed_places_is_salvaged_in_its_order(data: Path) -> None:
