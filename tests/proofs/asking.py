@@ -15,7 +15,7 @@ import happybase
 from thriftpy2.thrift import TException
 
 from columnar.client import Connection, Delete, Put
-from columnar.client.errors import IllegalArgument, IOError, hbase_class
+from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, hbase_class
 from tests.proofs.killed_store import KilledStore
 from tests.proofs.row_semantics import Answer, Call, Change, Changed, Read
 
@@ -76,6 +76,8 @@ class StoreClient:
             if hbase_class(error) != UNDECIDED:
                 raise Refused(error.message) from None
             lost: Exception = error
+        except AlreadyExists as error:
+            raise Refused(str(error)) from None
         except (TException, OSError, EOFError) as error:
             lost = error
         self.close()
