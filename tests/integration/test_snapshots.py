@@ -315,7 +315,8 @@ def test_regions_that_are_closed_are_copied_without_being_opened(tmp_path: Path)
         before = serving.do(lambda: {region.info.region_id for region in server.all_open()})
         assert len(serving.do(lambda: server.open_regions_of("t"))) < 5
         connection.snapshots.take_snapshot("s1", b"t")
-        assert serving.do(lambda: {region.info.region_id for region in server.all_open()}) == before
+        # None is opened; one that was over the bound may be closed by now.
+        assert serving.do(lambda: {region.info.region_id for region in server.all_open()}) <= before
         fill(connection, b"t", 60, b"later")
         connection.snapshots.clone_snapshot("s1", b"copy")
         assert dump(connection, b"copy") == then
