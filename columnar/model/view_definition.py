@@ -137,7 +137,7 @@ def _checked_source(view: str, source: Source) -> Source:
 
 
 def _always_empty(key: str) -> bool:
-    """It is a slice of the row key without a byte, whatever the row is."""
+    """Tell whether the part is a slice of the row key that is empty for every row."""
     found = _SLICE.fullmatch(key.strip())
     if found is None:
         return False

@@ -142,7 +142,7 @@ def _split_points(
 
 
 def _rows_of_file(path: str) -> list[bytes]:
-    """One row a line, in which \\xNN is a byte.  Misused: it has more than a table can begin with."""
+    """Read one row a line, in which \\xNN is a byte.  Misused: it has more than a table can begin with."""
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         rows = [typed(line.rstrip("\r\n")) for line in islice(file, MOST_RANGES)]
     if len(rows) == MOST_RANGES:

@@ -78,7 +78,7 @@ def _is_collected(pid: int) -> bool:
 def ending_copies() -> Iterator[None]:
     """End a copy of this process that a function within makes.
 
-    It would go on with the author's test, and make copies of its own at each further call.
+    A copy would go on with the author's test, and make copies of its own at each further call.
     """
     process = os.getpid()
     try:
