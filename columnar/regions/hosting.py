@@ -319,10 +319,11 @@ class Hosting:
             assert under_way is not None, "else it is quiet"
             await asyncio.wait([under_way])
 
-    async def close(self, region: Region) -> None:
-        """When every write is on disk; until then reads are served and writers wait.
+    async def close(self, region: Region, may_close: Callable[[], bool] = lambda: True) -> None:
+        """Close the region when every write is on disk; until then reads are served and writers wait.
 
-        It is flushed in a thread first, where it must be, so that closing its store writes nothing on the loop.
+        It is flushed in a thread first, where it must be, so that closing its store writes nothing on the loop.  It
+        stays open if ``may_close`` says no by then.
         """
         while self.state_of(region) in SERVING:
             self.tell(region, Event.LEAVES)
@@ -332,6 +333,8 @@ class Hosting:
                     with suppress(ColumnarError):  # closing it finds the same fault
                         await region.flush()
                     await self.quiesce(region)
+                if not may_close():
+                    return
                 self.tell(region, Event.QUIET)
             finally:
                 self.tell(region, Event.STAYS)

@@ -202,16 +202,21 @@ class RegionServer:
             return
         for region_id in list(to_close(self._open, surplus, self._chance)):
             region = self._open[region_id]
-            if not self._may_evict(region) or (region.log_policy is not None and not self.listener.may_close(region)):
+            if not self._may_evict(region) or not self._is_idle(region):
                 continue
             if region.store.is_clean or len(self._evicted) >= FLUSHED_AT_ONCE:
                 self.evict(region)
             else:
-                self._evicted[region_id] = closing = asyncio.ensure_future(self.hosting.close(region))
+                is_idle = partial(self._is_idle, region)  # a change may be logged while it is flushed
+                self._evicted[region_id] = closing = asyncio.ensure_future(self.hosting.close(region, is_idle))
                 closing.add_done_callback(partial(self._was_evicted, region_id))
             surplus -= 1
             if surplus == 0:
                 return
+
+    def _is_idle(self, region: Region) -> bool:
+        """Whether nobody has anything left to read in its log."""
+        return region.log_policy is None or self.listener.may_close(region)
 
     def _was_evicted(self, region_id: int, _closing: asyncio.Future[None]) -> None:
         del self._evicted[region_id]

@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.browser.conftest import quiet_pages
 from tests.support.rich_page import RICH_PAGE
 from tests.support.wiki_server import WikiServer
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 
 
-class Window:
-    """A window of its own visitor; ``said`` is what the console said, except for the status we meant to see."""
-
-    def __init__(self, browser: Any, server: WikiServer, **options: Any) -> None:
-        self.context = browser.new_context(base_url=server.url, **options)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
-        self.said: list[str] = []
-        self.page.on("console", lambda message: self._hear(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-
-    def _hear(self, text: str) -> None:
-        if "404" not in text and "409" not in text:
-            self.said.append(text)
-
-
 @pytest.fixture
-def windows(browser: Any, server: WikiServer) -> Iterator[Any]:
-    opened: list[Window] = []
-
-    def open_window(**options: Any) -> Window:
-        opened.append(Window(browser, server, **options))
-        return opened[-1]
-
-    yield open_window
-    said = [text for window in opened for text in window.said]
-    for window in opened:
-        window.context.close()
-    assert said == [], "the console said something"
+def open_page(browser: Any, server: WikiServer) -> Iterator[Callable[..., Any]]:
+    with quiet_pages(browser, server, 404, 409) as opened:
+        yield opened
 
 
 def rich(server: WikiServer) -> None:
@@ -49,8 +25,8 @@ def rich(server: WikiServer) -> None:
     server.wiki.save("TidalRivers", RICH_PAGE.replace("twice", "two times"), author="Grace", note="words", base=1)
 
 
-def test_create_edit_and_read(windows: Any, server: WikiServer) -> None:
-    page = windows().page
+def test_create_edit_and_read(open_page: Any, server: WikiServer) -> None:
+    page = open_page()
     page.goto("/New_page")
     page.click("text=Create this page")
     page.fill("#body", "======A title======\nLinks to OtherPage.")
@@ -70,8 +46,8 @@ def test_create_edit_and_read(windows: Any, server: WikiServer) -> None:
     assert "begun" in page.inner_text("main")
 
 
-def test_preview_keeps_what_was_typed(windows: Any, server: WikiServer) -> None:
-    page = windows().page
+def test_preview_keeps_what_was_typed(open_page: Any, server: WikiServer) -> None:
+    page = open_page()
     page.goto("/Draft/edit")
     text = '\n\nTwo empty lines, **bold**, <b>&amp;</b> and "quotes".\n'
     page.fill("#body", text)
@@ -86,9 +62,9 @@ def test_preview_keeps_what_was_typed(windows: Any, server: WikiServer) -> None:
     assert server.wiki.page("Draft").author.startswith("Visitor ")
 
 
-def test_edits_in_two_windows_are_merged(windows: Any, server: WikiServer) -> None:
+def test_edits_in_two_windows_are_merged(open_page: Any, server: WikiServer) -> None:
     server.wiki.save("Merged", "first line\nsecond line", author="x", base=0)
-    one, two = windows().page, windows().page
+    one, two = open_page(), open_page()
     for page in (one, two):
         page.goto("/Merged/edit")
     one.fill("#body", "first line of one\nsecond line")
@@ -104,10 +80,10 @@ def test_edits_in_two_windows_are_merged(windows: Any, server: WikiServer) -> No
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_conflict_in_three_windows_loses_nothing(windows: Any, server: WikiServer, script: bool) -> None:
+def test_conflict_in_three_windows_loses_nothing(open_page: Any, server: WikiServer, script: bool) -> None:
     name = f"Both{script}"
     server.wiki.save(name, "first line\n\nsecond line", author="x", base=0)
-    three = [windows(java_script_enabled=script).page for _ in range(3)]
+    three = [open_page(java_script_enabled=script) for _ in range(3)]
     for page in three:
         page.goto(f"/{name}/edit")
     for number, page in enumerate(three, 1):
@@ -131,9 +107,9 @@ def test_conflict_in_three_windows_loses_nothing(windows: Any, server: WikiServe
     assert server.wiki.page(name).body == "first line of 1\nfirst line of 2\nfirst line of 3\n\nsecond line"
 
 
-def test_a_section_is_edited_while_another_is_saved(windows: Any, server: WikiServer) -> None:
+def test_a_section_is_edited_while_another_is_saved(open_page: Any, server: WikiServer) -> None:
     server.wiki.save("Parts", "===== One =====\nfirst\n\n===== Two =====\nsecond", author="x", base=0)
-    page = windows(java_script_enabled=False).page
+    page = open_page(java_script_enabled=False)
     page.goto("/Parts")
     page.click("#s-two .edit-section")
     assert page.input_value("#body") == "===== Two =====\nsecond"
@@ -144,8 +120,8 @@ def test_a_section_is_edited_while_another_is_saved(windows: Any, server: WikiSe
     assert server.wiki.page("Parts").body == "===== One =====\n1st\n\n===== Two =====\n2nd"
 
 
-def test_a_draft_is_kept_and_gone_on_with_without_script(windows: Any, server: WikiServer) -> None:
-    page = windows(java_script_enabled=False).page
+def test_a_draft_is_kept_and_gone_on_with_without_script(open_page: Any, server: WikiServer) -> None:
+    page = open_page(java_script_enabled=False)
     page.goto("/Kept/edit")
     page.fill("#body", "not ready")
     page.click("button[name=keep]")
@@ -160,9 +136,9 @@ def test_a_draft_is_kept_and_gone_on_with_without_script(windows: Any, server: W
     assert page.query_selector(".banner") is None
 
 
-def test_choose_two_revisions_and_compare(windows: Any, server: WikiServer) -> None:
+def test_choose_two_revisions_and_compare(open_page: Any, server: WikiServer) -> None:
     rich(server)
-    page = windows().page
+    page = open_page()
     page.goto("/TidalRivers/revisions")
     page.click("text=Compare the chosen")
     page.wait_for_selector(".diff.side")
@@ -172,17 +148,17 @@ def test_choose_two_revisions_and_compare(windows: Any, server: WikiServer) -> N
     assert "two times" in page.inner_text(".diff.inline .insert >> nth=0")
 
 
-def test_reading_and_editing_need_no_script(windows: Any, server: WikiServer) -> None:
-    page = windows(java_script_enabled=False).page
+def test_reading_and_editing_need_no_script(open_page: Any, server: WikiServer) -> None:
+    page = open_page(java_script_enabled=False)
     page.goto("/Plain/edit")
     page.fill("#body", "without script")
     page.click("button[name=save]")
     assert "without script" in page.inner_text(".content")
 
 
-def test_search_leads_to_the_page_or_offers_it(windows: Any, server: WikiServer) -> None:
+def test_search_leads_to_the_page_or_offers_it(open_page: Any, server: WikiServer) -> None:
     rich(server)
-    page = windows().page
+    page = open_page()
     page.goto("/")
     page.fill("header [name=q]", "TidalRivers")
     page.keyboard.press("Enter")
@@ -193,9 +169,9 @@ def test_search_leads_to_the_page_or_offers_it(windows: Any, server: WikiServer)
     assert "TidalRivers" in page.inner_text(".hits")
 
 
-def test_names_are_offered_while_one_is_typed_and_chosen_by_keys(windows: Any, server: WikiServer) -> None:
+def test_names_are_offered_while_one_is_typed_and_chosen_by_keys(open_page: Any, server: WikiServer) -> None:
     rich(server)
-    page = windows().page
+    page = open_page()
     page.goto("/-/recentchanges")
     page.keyboard.press("/")
     page.keyboard.type("tidal")
@@ -217,9 +193,9 @@ def test_names_are_offered_while_one_is_typed_and_chosen_by_keys(windows: Any, s
     page.wait_for_selector("text=you can create it")
 
 
-def test_a_heading_is_offered_with_its_page_and_leads_to_its_section(windows: Any, server: WikiServer) -> None:
+def test_a_heading_is_offered_with_its_page_and_leads_to_its_section(open_page: Any, server: WikiServer) -> None:
     server.wiki.save("Moon", "intro\n====Crew of it====\nthree men", author="Ann", base=0)
-    page = windows().page
+    page = open_page()
     page.goto("/Moon")
     page.keyboard.press("/")
     page.keyboard.type("crew")
@@ -231,9 +207,9 @@ def test_a_heading_is_offered_with_its_page_and_leads_to_its_section(windows: An
     assert page.is_hidden("#suggestions")
 
 
-def test_a_name_that_is_chosen_stays_so_when_a_later_answer_comes(windows: Any, server: WikiServer) -> None:
+def test_a_name_that_is_chosen_stays_so_when_a_later_answer_comes(open_page: Any, server: WikiServer) -> None:
     rich(server)
-    page = windows().page
+    page = open_page()
     page.goto("/-/recentchanges")
     page.keyboard.press("/")
     page.keyboard.type("tida")
@@ -251,12 +227,12 @@ def test_a_name_that_is_chosen_stays_so_when_a_later_answer_comes(windows: Any, 
 PLACES = ["", "/edit", "/revisions", "/diff", "/diff?style=inline", "/history", "/backlinks", "/revert"]
 
 
-def test_phone_width_never_scrolls_sideways(windows: Any, server: WikiServer) -> None:
+def test_phone_width_never_scrolls_sideways(open_page: Any, server: WikiServer) -> None:
     rich(server)
     server.wiki.save(
         "W" * 200, "x" * 400 + "\n" + "%%\n" + "y" * 400 + "\n%%\n||" + "z" * 300 + "||", author="a", base=0
     )
-    page = windows(**PHONE).page
+    page = open_page(**PHONE)
     places = [f"/{name}{place}" for name in ("TidalRivers", "W" * 200, "Nowhere") for place in PLACES]
     for place in [*places, "/-/recentchanges", "/-/pageindex", "/-/wantedpages", "/-/search?q=river"]:
         page.goto(place)
@@ -272,9 +248,9 @@ def _luminance(page: Any, selector: str, what: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_is_readable_in_light_and_dark(windows: Any, server: WikiServer, scheme: str) -> None:
+def test_text_is_readable_in_light_and_dark(open_page: Any, server: WikiServer, scheme: str) -> None:
     rich(server)
-    page = windows(color_scheme=scheme).page
+    page = open_page(color_scheme=scheme)
     page.goto("/TidalRivers")
     ground = _luminance(page, "body", "backgroundColor")
     assert (ground < 0.05) == (scheme == "dark")
@@ -284,21 +260,21 @@ def test_text_is_readable_in_light_and_dark(windows: Any, server: WikiServer, sc
         assert contrast >= 4.5, (selector, contrast)
 
 
-def test_the_keyboard_reaches_the_text_first(windows: Any, server: WikiServer) -> None:
+def test_the_keyboard_reaches_the_text_first(open_page: Any, server: WikiServer) -> None:
     rich(server)
-    page = windows().page
+    page = open_page()
     page.goto("/TidalRivers")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
 
 
-def test_hostile_page_runs_no_script(windows: Any, server: WikiServer) -> None:
+def test_hostile_page_runs_no_script(open_page: Any, server: WikiServer) -> None:
     body = '""<img src=x onerror="window.bad=1"><script>window.bad=1</script>"" [[javascript:window.bad=1 | here]]'
     server.wiki.save(
         "Hostile<script>window.bad=1</script>", body, author="<img src=x onerror=bad()>", note=body, base=0
     )
-    page = windows().page
+    page = open_page()
     for place in ("/Hostile%3Cscript%3Ewindow.bad=1%3C~2Fscript%3E", "/-/recentchanges", "/-/pageindex"):
         page.goto(place)
         assert page.evaluate("typeof window.bad") == "undefined"

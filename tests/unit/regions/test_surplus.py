@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.schema import Family, make_table
+from columnar.regions.hooks import LogPolicy, NoListener
+from columnar.regions.hosting_state import State
+from columnar.regions.region import Region
 from columnar.regions.surplus import LOOKED_AT, to_close
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
@@ -77,41 +80,76 @@ def test_the_newest_is_never_closed_and_none_is_named_twice(regions: list[int], 
     assert found[len(first) :] == regions[len(older) : len(regions) - 1][: surplus + LOOKED_AT]
 
 
+class Flushing(RocksEngine):
+    """Flushes are noted in ``flushed``, run in no case on the loop, and wait for ``going``."""
+
+    def __init__(self) -> None:
+        super().__init__(cache_bytes=1 << 20)
+        self.going = threading.Event()
+        self.flushed: list[str] = []
+        self._loops_thread = threading.get_ident()
+
+    def open(self, path: str, *args: Any) -> RocksStore:
+        store = super().open(path, *args)
+        flush = store.flush
+
+        def noted() -> None:
+            assert threading.get_ident() != self._loops_thread, "the loop waits for the disk"
+            assert self.going.wait(20)
+            flush()
+            self.flushed.append(path)
+
+        store.flush = noted  # type: ignore[method-assign]
+        return store
+
+
+ROWS = [b"%02d" % number for number in range(16)]
+
+
 def test_a_region_with_unflushed_writes_is_closed_by_a_thread_and_a_clean_one_at_once(tmp_path: Path) -> None:
-    loops_thread = threading.get_ident()
-    going = threading.Event()
-    flushed: list[str] = []
-
-    class Noting(RocksEngine):
-        def open(self, path: str, *args: Any) -> RocksStore:
-            store = super().open(path, *args)
-            flush = store.flush
-
-            def noted() -> None:
-                assert threading.get_ident() != loops_thread, "the loop waits for the disk"
-                assert going.wait(20)
-                flush()
-                flushed.append(path)
-
-            store.flush = noted  # type: ignore[method-assign]
-            return store
-
-    rows = [b"%02d" % number for number in range(16)]
-
     async def main() -> None:
-        engine = Noting(cache_bytes=1 << 20)
-        house = House(TABLE, tuple(rows[1:]), engine=engine, folder=str(tmp_path), open_regions=8)
-        for row in rows[:8]:
+        engine = Flushing()
+        house = House(TABLE, tuple(ROWS[1:]), engine=engine, folder=str(tmp_path), open_regions=8)
+        for row in ROWS[:8]:
             await house.put_value(row)
-        for row in rows[8:]:
+        for row in ROWS[8:]:
             house.region(row)
         assert house.server.open_count() == 8 + FLUSHED_AT_ONCE, "so many are flushed, and those over it were evicted"
-        going.set()
+        engine.going.set()
         async with asyncio.timeout(20):
             await asyncio.gather(*house.server._evicted.values())
         assert house.server.open_count() == 8
-        assert len(flushed) == FLUSHED_AT_ONCE
-        assert [len(house.row(row)) for row in rows] == [1] * 8 + [0] * 8
+        assert len(engine.flushed) == FLUSHED_AT_ONCE
+        assert [len(house.row(row)) for row in ROWS] == [1] * 8 + [0] * 8
+        await house.close()
+
+    asyncio.run(main())
+
+
+def test_a_region_whose_log_grows_while_it_is_flushed_stays_open(tmp_path: Path) -> None:
+    """Else a change that is delivered meanwhile is delivered again by its next opening."""
+
+    class Following(NoListener):
+        has_more = False
+
+        def may_close(self, region: Region) -> bool:
+            return not self.has_more
+
+    async def main() -> None:
+        engine, listener = Flushing(), Following()
+        house = House(TABLE, tuple(ROWS[1:]), engine=engine, folder=str(tmp_path), open_regions=3)
+        house.server.listener = listener
+        for row in ROWS[:3]:
+            await house.put_value(row)
+            house.region(row).log_policy = LogPolicy(frozenset(), frozenset())
+        house.region(ROWS[3])
+        (closing,) = house.server._evicted.values()
+        listener.has_more = True
+        engine.going.set()
+        async with asyncio.timeout(20):
+            await closing
+        assert house.server.open_count() == 4
+        assert all(house.server.hosting.state_of(region) is State.OPEN for region in house.server.all_open())
         await house.close()
 
     asyncio.run(main())
