@@ -74,7 +74,7 @@ HOT: Final = (
     "columnar.regions.log_marks",
     "columnar.regions.log_tail",
     "columnar.regions.logged_puts",
-    "columnar.regions.patience",
+    "columnar.regions.retry",
     "columnar.regions.plain_rows",
     "columnar.regions.reached",
     "columnar.regions.read_puts",

@@ -22,7 +22,7 @@ from columnar.faults import FAULTS, surviving
 from columnar.master.catalogue import Rows
 from columnar.model.mutation import RowMutation
 from columnar.operations.region_rows import rows_of
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.region_copy import copy_open_region
 

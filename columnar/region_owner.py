@@ -21,7 +21,7 @@ from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.triggers.keeper import TriggerKeeper
 from columnar.views.here import ViewsHere
 
-CALLS_PATIENCE_S: Final = 40.0  # over the default time limit of a call
+CALLS_TIMEOUT_S: Final = 40.0  # over the default time limit of a call
 CALLS_POLL_S: Final = 0.01
 
 R = TypeVar("R")
@@ -99,11 +99,11 @@ class RegionOwner:
         feeder = self._keeper.feeder
         feeder.upkeep.hold()
         self.views.come_to_rest()
-        deadline_s = asyncio.get_running_loop().time() + CALLS_PATIENCE_S
+        deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
         while feeder.calls_in_flight() or not self.views.is_at_rest():
             if asyncio.get_running_loop().time() > deadline_s:
                 await self.ask(messages.ReleaseDeliveries())
-                raise RetryLater(f"triggers or views are still at work after {CALLS_PATIENCE_S:.0f} s; try again")
+                raise RetryLater(f"triggers or views are still at work after {CALLS_TIMEOUT_S:.0f} s; try again")
             await asyncio.sleep(CALLS_POLL_S)
 
     async def _release_deliveries(self, _asked: messages.ReleaseDeliveries) -> None:

@@ -114,7 +114,7 @@ class Application:
         self._go_on(until)
         if not is_open:
             self._arrivals.stop()
-        self._go_on(until + int(load.patience_s * 1e9))
+        self._go_on(until + int(load.answer_timeout_s * 1e9))
         end = clock()
         due = array("q", (start + offset for offset in offsets[: len(self._begun)])) if is_open else self._begun
         self._arrivals.give_up(end)

@@ -23,7 +23,7 @@ class Load:
     connections: int
     phases: tuple[Phase, ...]
     executions: str  # file whose length says how many tweets somebody began to spread
-    patience_s: float  # for answers after the last phase
+    answer_timeout_s: float  # for answers after the last phase
 
 
 @dataclass(frozen=True, slots=True)

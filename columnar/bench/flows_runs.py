@@ -32,7 +32,7 @@ from columnar.bench.flows_variants import PARTS, Site, thaw
 from columnar.bench.measuring import in_turn
 
 WORKLOADS: Final = ("W1", "W2", "W3", "W4")
-PATIENCE_S: Final = 60.0  # for answers, and for the drain, after a load
+ANSWER_TIMEOUT_S: Final = 60.0  # for answers, and for the drain, after a load
 WARM_UP_SHARE: Final = 0.3  # of a turn
 FROZEN_SHARE: Final = 0.2  # of a turn: how long SIGSTOP lasts
 CYCLE_S: Final = 4.0  # of the mode with many kills; shorter where turns are short
@@ -183,13 +183,13 @@ class Experiment:
         acknowledged = self._acknowledged[site.variant]
         load = Load(
             site.variant, site.endpoint, site.queue, site.profile, self._plan.seed, len(acknowledged),
-            self._plan.connections, phases, site.executions, PATIENCE_S,
+            self._plan.connections, phases, site.executions, ANSWER_TIMEOUT_S,
         )  # fmt: skip
         executed, cpu_s = site.executed(), {} if faults else site.cpu_s()
         self._app.begin(load)
         kills = self._carry_out(faults)
         self._app.answered()
-        is_drained, drained = site.drained(PATIENCE_S), time.perf_counter_ns()
+        is_drained, drained = site.drained(ANSWER_TIMEOUT_S), time.perf_counter_ns()
         used_s = {} if faults else {part: after - cpu_s[part] for part, after in site.cpu_s().items()}
         sent = self._app.end()
         acknowledged.extend(map(bool, sent.acknowledged_ns))

@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 STEP_OPERATIONS: Final = 64  # some 0.5 ms, but for a mutation of more
 STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch, but for a mutation of more: large ones count as several operations
 WAITING_BYTES: Final = 64 * 1024 * 1024
-PATIENCE_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
+RETRY_TIMEOUT_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
 QUIET_TRIES: Final = 3  # as many fail, within a second, while a region opens
 
 LOOP: Final = "the applier of effects"
@@ -323,7 +323,7 @@ class Applier:
     async def _write_aside(self, job: Job) -> None:
         """Write all of it again, row after row, wherever its regions are."""
         loop = asyncio.get_running_loop()
-        ends_s, tries = loop.time() + PATIENCE_S, 0
+        ends_s, tries = loop.time() + RETRY_TIMEOUT_S, 0
         while not job.is_over:
             try:
                 await self._write_anywhere(job)

@@ -23,7 +23,7 @@ from columnar.operations.throttle import Throttle
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES
 from columnar.regions.gathering import Gathering
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from columnar.errors import RegionElsewhere
 from columnar.operations.access import TableAccess
 from columnar.regions.ingestion import IncomingRows, ingest
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.tables import ServedTable
 
 

@@ -21,7 +21,7 @@ from columnar.operations.access import Caller, TableAccess, after, after_all, jo
 from columnar.operations.packing import reply_form
 from columnar.operations.wide_reads import First, Packed, PackedValues, Sink, read_wide
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region_reads import get_column, get_family, get_row, get_slice
 from columnar.regions.row_reader import Cells, RowIsWide
 from columnar.regions.tables import ServedTable

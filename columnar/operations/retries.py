@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from columnar.errors import ClientGone, RegionAway
-from columnar.regions.patience import back
+from columnar.regions.retry import back
 from columnar.turns import HasGone
 from columnar.wire.service import Later
 

@@ -20,7 +20,7 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.operations.access import TableAccess
 from columnar.regions.applied import Applied
-from columnar.regions.patience import STALL_PATIENCE_S, patiently
+from columnar.regions.retry import STALL_TIMEOUT_S, patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.tables import ServedTable
@@ -114,7 +114,7 @@ async def _room_in_log(access: TableAccess, served: ServedTable, region: Region,
     The call can be repeated then: a stuck trigger keeps the log full until a person sees to it.
     """
     loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + STALL_PATIENCE_S
+    deadline_s = loop.time() + STALL_TIMEOUT_S
     while region.refuses_writes and region.is_open:
         if loop.time() >= deadline_s:
             access.writable(served, row)

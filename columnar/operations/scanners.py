@@ -36,7 +36,7 @@ from columnar.operations.scan_places import entered, first_place, is_one_row, ke
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, PackRows
-from columnar.regions.patience import back
+from columnar.regions.retry import back
 from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
 from columnar.regions.row_reader import (

@@ -28,7 +28,7 @@ from columnar.model.read import FamilyCut, ReadSpec
 from columnar.operations.access import TableAccess
 from columnar.operations.packing import pieces_of
 from columnar.regions.found_rows import size_of
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import STEP_COST, Cells, WireCell
 from columnar.regions.wide_row import ReadingEnded, WideRow

@@ -25,7 +25,7 @@ from columnar.model.mutation import Append, Contribute, Increment, RowMutation, 
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
 from columnar.regions.applied import Applied
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
 from columnar.turns import HasGone

@@ -26,7 +26,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.regions.change_log import LOG_SPACE
 from columnar.regions.change_record import pack_key
 from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.row_range import Span, clip, row_spans
 from columnar.regions.server import RegionServer

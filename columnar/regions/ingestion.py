@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.regions.family_view import FamilyView
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.row_range import delete_spans, row_after, row_spans
 from columnar.storage.api import Store, StoreBusy
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from columnar.limits import MIB, STEP_CELLS
 from columnar.model.region_info import RegionInfo
 from columnar.regions.family_view import FamilyView
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.storage.api import FileSpan, Store
 from columnar.storage.layout import END_OF_ROW, range_start, split_cell_key

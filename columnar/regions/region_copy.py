@@ -19,7 +19,7 @@ from columnar.regions.guards import GUARDS
 from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces

@@ -29,7 +29,7 @@ from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
 from columnar.regions.carrying import Carrying
 from columnar.regions.hosting_state import Event, State
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -38,7 +38,7 @@ from columnar.storage.api import Store
 _log = logging.getLogger(__name__)
 
 HOLD_PATIENCE_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
-UPKEEP_PATIENCE_S: Final = 60.0  # for a sweep or a compaction that somebody began before
+UPKEEP_TIMEOUT_S: Final = 60.0  # for a sweep or a compaction that somebody began before
 MADE_S: Final = 0.06  # of a pause, until all is made; the rest of 0.3 s is for the catalogue's write
 LOOK_S: Final = 0.02
 
@@ -104,7 +104,7 @@ class Replacement(ABC):
         return monotonic() - self._shut_at <= MADE_S
 
     async def _wait_for_upkeep(self) -> None:
-        deadline = monotonic() + UPKEEP_PATIENCE_S
+        deadline = monotonic() + UPKEEP_TIMEOUT_S
         while any(region.upkeep for region in self.regions):
             if monotonic() > deadline:
                 raise RegionTooBusy("a compaction of the region is still running; try again when it is done")

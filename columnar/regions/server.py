@@ -30,7 +30,7 @@ from columnar.regions.guards import NeededFrom, nobody_needs
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
 from columnar.regions.hosting_state import Event, State
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.read_only_regions import WriteFault
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep

@@ -19,7 +19,7 @@ from columnar.model.contribution import GUARD_KINDS, guard_made_ms
 from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, is_alive
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.storage.api import Store
 from columnar.storage.layout import (
     CELL,

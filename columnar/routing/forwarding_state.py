@@ -45,7 +45,7 @@ from typing import Final
 from columnar.model.owner import Incarnation, Tenure
 from columnar.model.route import Route
 
-PATIENCE_MS: Final = 10_000  # as ``regions.patience.AWAY_PATIENCE_S``
+ROUTING_TIMEOUT_MS: Final = 10_000  # as ``regions.patience.AWAY_PATIENCE_S``
 FIRST_PAUSE_MS: Final = 5  # before a route that failed is tried again, where no later owner is known
 LONGEST_PAUSE_MS: Final = 320
 
@@ -159,7 +159,7 @@ class ForwardedCall:
     def __init__(self, here: Incarnation, is_write: bool, now_ms: int) -> None:
         self._here = here  # constant, as are the next two
         self._is_write = is_write
-        self.deadline_ms = now_ms + PATIENCE_MS
+        self.deadline_ms = now_ms + ROUTING_TIMEOUT_MS
         self.state = _WAITING
         self._tenure: Tenure | None = None  # that was tried last, with the region's id
         self._tenure_region = 0

@@ -17,7 +17,7 @@ from columnar.errors import NotServingRegion
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.model.route import Route
-from columnar.regions.patience import AWAY_PATIENCE_S
+from columnar.regions.retry import AWAY_PATIENCE_S
 from columnar.routing import refusals
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.peer_link import Refused

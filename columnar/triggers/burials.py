@@ -19,7 +19,7 @@ from columnar.operations.access import TableAccess
 from columnar.operations.region_rows import rows_of
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.images import covers
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.region_reads import fetch
 from columnar.regions.row_reader import latest_timestamp

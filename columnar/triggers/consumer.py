@@ -26,7 +26,7 @@ from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.regions.images import images_of
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_whole_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp

@@ -21,7 +21,7 @@ from columnar.model.view_definition import from_json
 from columnar.operations.access import TableAccess
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.hosting_state import State
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import fetch_row
 from columnar.regions.server import RegionServer

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
-from columnar.routing.forwarding_state import LONGEST_PAUSE_MS, PATIENCE_MS, Do, ForwardedCall, State
+from columnar.routing.forwarding_state import LONGEST_PAUSE_MS, ROUTING_TIMEOUT_MS, Do, ForwardedCall, State
 from columnar.routing.refusals import Moved, elsewhere
 from columnar.routing.routes import Routes
 
@@ -259,7 +259,7 @@ class World:
             elif one is Do.WAIT:
                 wake = call.state.wake_at_ms
                 assert wake is not None
-                assert self.now_ms < wake <= call.begun_ms + PATIENCE_MS, "it sleeps, and not for ever"
+                assert self.now_ms < wake <= call.begun_ms + ROUTING_TIMEOUT_MS, "it sleeps, and not for ever"
             else:
                 self.end(call, one)
         call.state.check()
@@ -282,7 +282,7 @@ class World:
             assert self.has_broken, "a move alone ends no call"
         if how is Do.REFUSE_AWAY and call.is_write:
             assert call.executions == 0, "W2"
-            assert self.now_ms >= call.begun_ms + PATIENCE_MS, "it was patient"
+            assert self.now_ms >= call.begun_ms + ROUTING_TIMEOUT_MS, "it was patient"
         if how is Do.ANSWER:
             assert call.executions >= 1
 
@@ -309,7 +309,7 @@ class World:
                 break
         for call in waiting:
             assert call.state.has_ended, call
-            if call.begun_ms + PATIENCE_MS > self.now_ms and not call.is_write:
+            if call.begun_ms + ROUTING_TIMEOUT_MS > self.now_ms and not call.is_write:
                 assert call.ends[0] in (Do.ANSWER, "here"), call.ends
 
     def woken(self, call: Call, route: Route | None) -> tuple[Do, ...]:
@@ -366,4 +366,4 @@ def test_the_world_leads_to_every_end() -> None:
     assert ends[True, Do.REFUSE_UNSURE] > 0
     assert ends[False, Do.REFUSE_UNSURE] == 0
     assert {State.ANSWERED, State.REFUSED, State.GONE} == states
-    assert LONGEST_PAUSE_MS < PATIENCE_MS
+    assert LONGEST_PAUSE_MS < ROUTING_TIMEOUT_MS

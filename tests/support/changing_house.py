@@ -20,7 +20,7 @@ from columnar.model.schema import Family
 from columnar.model.trigger_registration import Registration
 from columnar.region_owner import RegionOwner
 from columnar.regions.applied import Applied
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer

@@ -12,7 +12,7 @@ from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, Open
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.regions.owning import Owning
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import SpaceOptions, Store

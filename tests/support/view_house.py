@@ -14,7 +14,7 @@ from columnar.model.region_messages import Message, Shown
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
 from columnar.regions.applied import Applied
-from columnar.regions.patience import patiently
+from columnar.regions.retry import patiently
 from columnar.regions.row_reader import RowCursor, visible_cells
 from columnar.regions.tables import ServedTable
 from columnar.storage.layout import range_start

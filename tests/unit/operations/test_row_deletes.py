@@ -16,7 +16,7 @@ from columnar.operations.asked import AskedOperations
 from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.hosting_state import Event
-from columnar.regions.patience import STALL_POLL_S
+from columnar.regions.retry import STALL_POLL_S
 from columnar.routing.asks import DeleteRows
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine

@@ -13,7 +13,7 @@ from columnar.errors import ClientGone, IllegalArgument, NotServingRegion, Regio
 from columnar.model.schema import Family, make_table
 from columnar.operations.region_rows import rows_of
 from columnar.operations.retries import retried
-from columnar.regions import patience
+from columnar.regions import retry
 from columnar.regions.hosting_state import Event
 from columnar.regions.region import Region
 from columnar.wire.service import Later
@@ -228,7 +228,7 @@ def test_a_call_begins_anew_when_its_region_is_there_again() -> None:
 def test_a_call_is_not_begun_anew_for_a_client_that_has_gone_nor_after_the_longest_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "AWAY_PATIENCE_S", 0.01)
+    monkeypatch.setattr(retry, "AWAY_PATIENCE_S", 0.01)
 
     async def main() -> None:
         loop, calls = asyncio.get_running_loop(), [0]

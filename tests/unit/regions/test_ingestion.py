@@ -15,7 +15,7 @@ from columnar.backup.region_builder import SortedFiles
 from columnar.errors import HostError
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
-from columnar.regions import patience
+from columnar.regions import retry
 from columnar.regions.ingestion import INGESTING, IncomingRows, ingest
 from columnar.regions.region_reads import get_column
 from columnar.storage.api import Batch, StoreBusy
@@ -252,7 +252,7 @@ def test_an_engine_that_is_behind_leaves_no_mark_that_later_rows_fall_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovers: bool
 ) -> None:
     """The next opening empties a range whose mark stands, with all that was acknowledged in it since."""
-    monkeypatch.setattr(patience, "STALL_PATIENCE_S", 9.0 if recovers else 0.0)
+    monkeypatch.setattr(retry, "STALL_PATIENCE_S", 9.0 if recovers else 0.0)
     tries: list[Any] = []
 
     async def work() -> None:

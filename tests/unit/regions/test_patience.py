@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from columnar.errors import RegionAway
-from columnar.regions import patience
-from columnar.regions.patience import patiently
+from columnar.regions import retry
+from columnar.regions.retry import patiently
 from columnar.storage.api import StoreBusy
 
 
@@ -45,7 +45,7 @@ def test_one_tries_for_all_and_they_go_in_order() -> None:
         assert engine.tries == WRITERS + 20 + WRITERS, "each once at first, one again and again, each once at last"
 
     asyncio.run(main())
-    assert not patience._lines
+    assert not retry._lines
 
 
 def test_another_store_has_a_line_of_its_own() -> None:
@@ -58,7 +58,7 @@ def test_another_store_has_a_line_of_its_own() -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
     asyncio.run(main())
-    assert not patience._lines, "who was cancelled waits no more"
+    assert not retry._lines, "who was cancelled waits no more"
 
 
 def test_a_region_that_is_opened_anew_stands_in_nobodys_way() -> None:
@@ -74,7 +74,7 @@ def test_a_region_that_is_opened_anew_stands_in_nobodys_way() -> None:
 
 
 def test_patience_with_a_region_that_is_opened_anew_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "STALL_PATIENCE_S", 0.02)
+    monkeypatch.setattr(retry, "STALL_PATIENCE_S", 0.02)
 
     async def main() -> None:
         stuck, soon = Engine("", 1 << 30), Engine("", 1)
@@ -88,7 +88,7 @@ def test_patience_with_a_region_that_is_opened_anew_ends_too(monkeypatch: pytest
 
 def test_patience_with_a_region_that_is_away_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it was away at once or after the engine was behind; who waited for it does not take it from others."""
-    monkeypatch.setattr(patience, "AWAY_PATIENCE_S", 0.02)
+    monkeypatch.setattr(retry, "AWAY_PATIENCE_S", 0.02)
 
     async def main() -> None:
         gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -107,11 +107,11 @@ def test_patience_with_a_region_that_is_away_ends(monkeypatch: pytest.MonkeyPatc
         assert not gate.done()
 
     asyncio.run(main())
-    assert not patience._lines
+    assert not retry._lines
 
 
 def test_patience_ends_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "STALL_PATIENCE_S", 0.02)
+    monkeypatch.setattr(retry, "STALL_PATIENCE_S", 0.02)
 
     async def main() -> None:
         stuck = Engine("a", 1 << 30)
@@ -120,7 +120,7 @@ def test_patience_ends_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
         assert stuck.tries < 3 * WRITERS
 
     asyncio.run(main())
-    assert not patience._lines
+    assert not retry._lines
 
 
 def test_who_finds_its_region_away_is_in_nobodys_way() -> None:

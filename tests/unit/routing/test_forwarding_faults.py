@@ -13,7 +13,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.route import Route
 from columnar.regions.hosting_state import State as Hosted
 from columnar.routing import peer_frames
-from columnar.routing.forwarding_state import PATIENCE_MS, State
+from columnar.routing.forwarding_state import ROUTING_TIMEOUT_MS, State
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.routing.way_out import WayOut
 from columnar.wire.idl2 import SERVICE2, hbase2
@@ -266,7 +266,7 @@ async def test_an_owner_that_never_comes(cluster: PeerCluster, why: str, is_writ
     said = (await client.reply()).said
     assert said.startswith("NotServingRegionException: ")
     assert said.endswith("was not served by any server in time; nothing was done, try again")
-    assert begun + PATIENCE_MS <= time.now <= begun + PATIENCE_MS + 10
+    assert begun + ROUTING_TIMEOUT_MS <= time.now <= begun + ROUTING_TIMEOUT_MS + 10
     assert tries < 60
     gateway.check()
 

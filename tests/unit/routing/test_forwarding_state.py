@@ -9,8 +9,8 @@ import pytest
 from columnar.model.owner import Incarnation, Tenure
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
-from columnar.regions.patience import AWAY_PATIENCE_S
-from columnar.routing.forwarding_state import FIRST_PAUSE_MS, PATIENCE_MS, Do, ForwardedCall, OutOfPlace, State
+from columnar.regions.retry import AWAY_PATIENCE_S
+from columnar.routing.forwarding_state import FIRST_PAUSE_MS, ROUTING_TIMEOUT_MS, Do, ForwardedCall, OutOfPlace, State
 
 HERE, S1, S2 = Incarnation("gw", 1), Incarnation("s1", 1), Incarnation("s2", 1)
 REGION = RegionInfo("t", 5)
@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("is_write", [False, True])
 def sent(is_write: bool, route: Route = OLD) -> ForwardedCall:
     call = ForwardedCall(HERE, is_write, 0)
     assert call.begin(route, 0) == (Do.SEND,)
-    assert call.wake_at_ms == PATIENCE_MS
+    assert call.wake_at_ms == ROUTING_TIMEOUT_MS
     assert call.written() == ()
     assert call.wake_at_ms is None, "the owner has a deadline of its own"
     return call
@@ -65,7 +65,7 @@ def test_an_owner_that_has_not_heard_of_it_yet_is_asked_again_after_growing_paus
             break
         assert doing == (Do.SEND,)
         call.written()
-    assert now_ms == PATIENCE_MS == AWAY_PATIENCE_S * 1_000
+    assert now_ms == ROUTING_TIMEOUT_MS == AWAY_PATIENCE_S * 1_000
     assert pauses[:4] == [FIRST_PAUSE_MS, 10, 20, 40]
     assert len(pauses) < 60
 
@@ -176,12 +176,12 @@ def test_a_call_in_the_queue_of_a_link_goes_to_a_later_owner(is_write: bool) -> 
 def test_a_call_that_waits_too_long(is_write: bool) -> None:
     call = ForwardedCall(HERE, is_write, 0)
     assert call.begin(None, 0) == (Do.WAIT,)
-    assert call.wake_at_ms == PATIENCE_MS
-    assert call.woke(None, PATIENCE_MS) == (Do.REFUSE_AWAY,)
+    assert call.wake_at_ms == ROUTING_TIMEOUT_MS
+    assert call.woke(None, ROUTING_TIMEOUT_MS) == (Do.REFUSE_AWAY,)
     queued = ForwardedCall(HERE, is_write, 0)
     queued.begin(OLD, 0)
-    assert queued.woke(OLD, PATIENCE_MS - 1) == ()
-    assert queued.woke(OLD, PATIENCE_MS) == (Do.RECALL, Do.REFUSE_AWAY)
+    assert queued.woke(OLD, ROUTING_TIMEOUT_MS - 1) == ()
+    assert queued.woke(OLD, ROUTING_TIMEOUT_MS) == (Do.RECALL, Do.REFUSE_AWAY)
 
 
 def test_a_client_that_goes() -> None:

@@ -23,9 +23,9 @@ from columnar.storage.api import StoreBusy
 from columnar.turns import HasGone, stays
 
 STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
-STALL_PATIENCE_S: Final = 30.0
+STALL_TIMEOUT_S: Final = 30.0
 AWAY_PATIENCE_S: Final = 10.0  # a region is away for tenths of a second; longer, and something is wrong
-OPENING_PATIENCE_S: Final = 60.0  # in a queue of openings, some 6 ms each
+OPENING_TIMEOUT_S: Final = 60.0  # in a queue of openings, some 6 ms each
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
     ClientGone, and the step was not done, where nobody is there any more who wants it.
     """
     loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + STALL_PATIENCE_S
+    deadline_s = loop.time() + STALL_TIMEOUT_S
     while True:
         if has_gone():
             raise ClientGone
@@ -95,7 +95,7 @@ async def _in_turn(step: Callable[[], T], has_gone: HasGone, store: str, deadlin
 
 async def back(away: RegionAway) -> None:
     """Return when the region is there again or another in its place; ``away`` itself where that takes too long."""
-    patience_s = OPENING_PATIENCE_S if away.is_opening else AWAY_PATIENCE_S
+    patience_s = OPENING_TIMEOUT_S if away.is_opening else AWAY_PATIENCE_S
     done, _ = await asyncio.wait([away.back], timeout=patience_s)
     if not done:
         raise away
