@@ -69,7 +69,7 @@ class StoreClock:
         self._keep = keep
         self._last = 0  # the highest that was given or observed
         self._kept = 0
-        self._told = False
+        self._is_lag_logged = False
 
     def __call__(self) -> int:
         now = self._now_ms()
@@ -82,8 +82,8 @@ class StoreClock:
             return
         self._rise(moment_ms)
         behind_ms = moment_ms - self._now_ms()
-        if behind_ms > BEHIND_TOLD_MS and not self._told:
-            self._told = True
+        if behind_ms > BEHIND_TOLD_MS and not self._is_lag_logged:
+            self._is_lag_logged = True
             _log.warning(
                 "THE CLOCK IS BEHIND by %d s: the store gave later timestamps before. They stand still until it has "
                 "caught up",

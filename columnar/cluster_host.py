@@ -98,7 +98,7 @@ class ClusterHost:
         self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
         self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: they hear of each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
-        self.told_first: Callable[[Incarnation], Message[None] | None] = lambda _server: None  # to one that was greeted
+        self.initial_message_for: Callable[[Incarnation], Message[None] | None] = lambda _server: None  # to one that was greeted
         self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
         self.is_over = False
         self._writes = OwnerWrites(catalogue, sound, self._is_written, self._is_not_written)
@@ -228,7 +228,7 @@ class ClusterHost:
     async def linked(self, server: Incarnation) -> None:
         """Tell it all tables, triggers, views and routes; from then on it is up."""
         self.greeted[server] = None  # first: no change is missed
-        first = self.told_first(server)  # in the same step: what begins later is asked of all that are greeted
+        first = self.initial_message_for(server)  # in the same step: what begins later is asked of all that are greeted
         try:
             if first is not None:
                 await self._servers.ask(server, first)
@@ -390,9 +390,9 @@ class ClusterHost:
     # --- telling -------------------------------------------------------------------------------------
 
     def _tell(self, tell: do.Tell) -> None:
-        self.spawn(self._told(tell.server, tell.ask))
+        self.spawn(self._request_transition(tell.server, tell.ask))
 
-    async def _told(self, server: Incarnation, ask: do.Ask) -> None:
+    async def _request_transition(self, server: Incarnation, ask: do.Ask) -> None:
         place = self.state.current.places.get(ask.region)
         if place is None:
             return  # dropped meanwhile

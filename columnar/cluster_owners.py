@@ -67,7 +67,7 @@ class ClusterOwners:
             messages.SettleChange: self._end,
         }
         host.published = self.publish_of
-        host.told_first = self._first_of
+        host.initial_message_for = self._first_of
 
     async def ask(self, message: Message[R]) -> R:
         answer: R = await self._answers.get(type(message), self._of_all)(message)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 _log = logging.getLogger(__name__)
 
-TOLD_S: Final = 1.0  # between two tracebacks of one loop in the log
+LOG_INTERVAL_S: Final = 1.0  # between two tracebacks of one loop in the log
 SHOWN_S: Final = 600.0
 STUCK_TRIES: Final = 3
 STUCK_S: Final = 10.0
@@ -31,7 +31,7 @@ UNEXPECTED: Final = (Exception, CancelledError)
 class Fault:
     """The exceptions of one loop."""
 
-    __slots__ = ("count", "in_a_row", "last_s", "loop", "since_s", "text", "told_s", "untold")
+    __slots__ = ("count", "in_a_row", "last_s", "loop", "since_s", "text", "logged_s", "untold")
 
     def __init__(self, loop: str) -> None:
         self.loop = loop
@@ -40,7 +40,7 @@ class Fault:
         self.since_s = 0.0  # the first of those
         self.last_s = 0.0
         self.text = ""  # of the last one
-        self.told_s = float("-inf")
+        self.logged_s = float("-inf")
         self.untold = 0
 
 
@@ -61,10 +61,10 @@ class Faults:
         fault.in_a_row += 1
         fault.last_s, fault.text = now_s, f"{type(error).__name__}: {error}"[:TEXT_CHARS]
         self._failing.add(loop)
-        if now_s - fault.told_s < TOLD_S:
+        if now_s - fault.logged_s < LOG_INTERVAL_S:
             fault.untold += 1
             return
-        fault.told_s, untold, fault.untold = now_s, fault.untold, 0
+        fault.logged_s, untold, fault.untold = now_s, fault.untold, 0
         more = f" ({untold} more since the last line)" if untold else ""
         _log.error("%s met an unexpected exception and goes on%s", loop, more, exc_info=error)
 

@@ -78,7 +78,7 @@ class MasterAnswers:
                 _log.exception("an ask of server %s failed", link.peer.server)
             link.refuse(number, error)
         else:
-            link.told(number, message, answer)
+            link.send_response(number, message, answer)
 
     async def close(self) -> None:
         """When no server is left that waits for an answer."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-Told = Callable[[asyncio.Future[None]], object]
+Callback = Callable[[asyncio.Future[None]], object]
 
 
 class PromptFuture(asyncio.Future[None]):
@@ -20,14 +20,14 @@ class PromptFuture(asyncio.Future[None]):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop=loop)
-        self._told: list[Told] = []
+        self._immediate_callbacks: list[Callback] = []
 
-    def tell(self, callback: Told) -> None:
+    def tell(self, callback: Callback) -> None:
         """Call ``callback(self)`` as soon as this is resolved, in the order of asking; where it is done, next turn."""
         if self.done():
             self.get_loop().call_soon(callback, self)
         else:
-            self._told.append(callback)
+            self._immediate_callbacks.append(callback)
 
     def resolve(self, failure: BaseException | None = None) -> None:
         """Whoever resolves it has put its own house in order: a callback may ask it for the next thing at once."""
@@ -36,7 +36,7 @@ class PromptFuture(asyncio.Future[None]):
         else:
             self.set_exception(failure)
             self.exception()  # seen: one that nobody waits for must not warn
-        told, self._told = self._told, []
+        told, self._immediate_callbacks = self._immediate_callbacks, []
         for callback in told:
             try:
                 callback(self)

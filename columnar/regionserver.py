@@ -268,7 +268,7 @@ class ClusterServer:
     def _obstacle(self, hello: Hello) -> str | None:
         if not hello.leader_epoch:
             return f"{hello.server} is no master"
-        return obstacle(hello, self._config.cluster_id, max(self._config.leader_epoch, self.owning.told.leader))
+        return obstacle(hello, self._config.cluster_id, max(self._config.leader_epoch, self.owning.assigned_regions.leader))
 
     def _link_ended(self, link: PeerLink) -> None:
         self._on_orphaned(link.why)

@@ -93,7 +93,7 @@ class MasterAsks:
         self.on_routes((asked.region.table,))
 
     async def _take_rates(self, _asked: owners.Rates) -> tuple[owners.RegionRates, ...]:
-        return self._rates.take(self._owning.told.serving())
+        return self._rates.take(self._owning.assigned_regions.serving())
 
     async def _withdraw(self, asked: regions.Withdraw) -> None:
         served = self._tables.named(asked.table)

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 @contextmanager
-def _errors_told() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """Mistakes of the user and of the place end in one line and status 2."""
     try:
         yield
@@ -96,7 +96,7 @@ def synth(titles: Path | None, target: str | None, out: str, seed: int, populari
 
     Pages are asked for after the concave popularity of Wikipedia's pages, edits after that of its edits.
     """
-    with _errors_told():
+    with _report_errors():
         if (titles is None) == (target is None):
             raise PlanError("give either --titles FILE or --target URL: whose pages are asked for?")
         requests, rate = size_of(given["requests"], given["rate"], given["duration"])
@@ -149,7 +149,7 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
     A recorded Wikipedia trace needs --host en.wikipedia.org --rewrite /wiki/=/ --expect-404.
     Ctrl-C ends the replay; the report of what was done is still written.
     """
-    with _errors_told():
+    with _report_errors():
         pace = Pace(
             given["rate"],
             given["speed"],
@@ -166,7 +166,7 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
     print_summary(Console(), summary)
     _tell_about_trace(run, pace)
     if report is not None:
-        with _errors_told():
+        with _report_errors():
             click.echo(f"report: {write_report(report, summary, result)}")
     if result.ending == "interrupted":
         sys.exit(INTERRUPTED)
@@ -199,7 +199,7 @@ def search(
     policy = SearchPlan(first=given["first"], precision=given["precision"], highest=given["highest"])
     tries: list[tuple[Try, Replay, Json]] = []
     interrupted = False
-    with _errors_told():
+    with _report_errors():
         if not required:
             raise PlanError("--require is empty: what is a rate to keep?")
         if report is not None:
@@ -221,7 +221,7 @@ def search(
     _print_tries([(one, summary) for one, _, summary in tries], best)
     if report is not None and best is not None:
         _, result, summary = next(row for row in tries if row[0] == Try(best, True))
-        with _errors_told():
+        with _report_errors():
             click.echo(f"report: {write_report(report, summary, result)}")
     if interrupted:
         sys.exit(INTERRUPTED)

@@ -98,7 +98,7 @@ class Application:
         self._samples: list[tuple[int, int]] = []
         self._sample_ns = 0
         self._is_over = False  # answers that come now are nobody's any more
-        self._is_told_to_end = False
+        self._is_stop_requested = False
 
     def run(self) -> Sent:
         load, clock = self._load, time.perf_counter_ns
@@ -158,14 +158,14 @@ class Application:
             self._turn(now, until_ns if wait is None else min(until_ns, now + wait))
 
     def _probe_on(self) -> None:
-        self._poller.watch(self._pipe.fileno(), self._told)
-        while not self._is_told_to_end:
+        self._poller.watch(self._pipe.fileno(), self._receive_stop)
+        while not self._is_stop_requested:
             now = time.perf_counter_ns()
             self._turn(now, now + SAMPLE_NS)
         self._poller.forget(self._pipe.fileno())
 
-    def _told(self, _event: int) -> None:
-        self._is_told_to_end = self._pipe.recv() == END
+    def _receive_stop(self, _event: int) -> None:
+        self._is_stop_requested = self._pipe.recv() == END
 
     def _turn(self, now: int, until_ns: int) -> None:
         """Run an iteration of the loop."""

@@ -58,7 +58,7 @@ QUIET_TRIES: Final = 3  # as many fail, within a second, while a region opens
 
 LOOP: Final = "the applier of effects"
 
-Told = Callable[[ColumnarError | None], None]
+OnApplied = Callable[[ColumnarError | None], None]
 
 
 class Job:
@@ -68,7 +68,7 @@ class Job:
         "at", "extra", "is_aside", "is_over", "keeper", "name", "obstacle", "size_bytes", "tell", "waits", "writes",
     )  # fmt: skip
 
-    def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: Told, keeper: str = "") -> None:
+    def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: OnApplied, keeper: str = "") -> None:
         """``keeper``: the view that writes its table; empty: a trigger, which writes none of those."""
         self.name = name  # of the follower
         self.keeper = keeper
@@ -129,7 +129,7 @@ class Applier:
         return self._held_by.get(name, 0) < WAITING_BYTES - self._held_bytes
 
     def apply(
-        self, writes: list[Write], size_bytes: int, tell: Told, name: str = "", share: int = SHARE, keeper: str = ""
+        self, writes: list[Write], size_bytes: int, tell: OnApplied, name: str = "", share: int = SHARE, keeper: str = ""
     ) -> Job:
         """``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``."""
         job = Job(name, writes, size_bytes, tell, keeper)

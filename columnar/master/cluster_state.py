@@ -61,7 +61,7 @@ from columnar.model.region_info import RegionInfo
 
 LOOK_MS: Final = 1_000  # between two plans without an event
 TELL_AGAIN_MS: Final = 5_000  # what was told and not reported
-TOLD_AGAIN: Final = 100  # regions, at one tick
+NOTIFY_AGAIN_REGIONS: Final = 100  # regions, at one tick
 UNWRITABLE_MS: Final = 1_000  # after a write that failed
 HOME_FOR_MS: Final = 10 * 60_000  # so long the regions of a server that is away, or drained, are its own
 Planner: TypeAlias = Callable[[Desired, Current, int, Chance], Plan]
@@ -373,9 +373,9 @@ class ClusterState:
         overdue = []
         for region in self.current.under_way:
             place = self.current.places[region]
-            if place.phase not in (Phase.WRITING, Phase.CHANGING) and now_ms - place.told_ms >= TELL_AGAIN_MS:
+            if place.phase not in (Phase.WRITING, Phase.CHANGING) and now_ms - place.notified_ms >= TELL_AGAIN_MS:
                 overdue.append(place)
-                if len(overdue) == TOLD_AGAIN:
+                if len(overdue) == NOTIFY_AGAIN_REGIONS:
                     break
         for place in overdue:
             self._transitions.tell(place, now_ms)

@@ -126,7 +126,7 @@ class OwnerLedger:
     def has_ended(self, region: int, tenure: Tenure) -> bool:
         return self._ends.get(region, (None, None))[0] == tenure
 
-    def told_to_open(self, region: int, owner: Owner) -> None:
+    def record_opener(self, region: int, owner: Owner) -> None:
         before = self._openers.get(region)
         if before is not None and before.server != owner.server:
             assert self.is_fenced(before.server), f"L2: {before} has region {region}"

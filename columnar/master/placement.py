@@ -103,7 +103,7 @@ class Place:
     rounds: int = 0  # times that it stayed closed for a cause that may pass, since it was open last
     retry_ms: int | None = None  # FAILED_OPEN: when it is tried again by itself; None: a person must act
     deaths: int = 0  # owners that died when they opened it, or a moment later, one after the other
-    told_ms: int = NEVER_MS  # when its owner was told last
+    notified_ms: int = NEVER_MS  # when its owner was told last
     rated_ms: int = NEVER_MS  # when its load was reported last
     minute_before: float = IDLE  # of ``load_scores.summed``, with the next two
     minute_total: float = 0.0

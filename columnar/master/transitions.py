@@ -108,14 +108,14 @@ class Transitions:
         """Tell the server whose turn it is; a server that is not there is told at its hello."""
         region, row = place.info.region_id, place.owner
         assert row is not None, "it has an owner"
-        place.told_ms = now_ms
+        place.notified_ms = now_ms
         if place.phase is Phase.CLOSING and row.source is not None:
             if self._current.is_alive(row.source.server):
                 self.outputs.append(Tell(row.source.server, Close(region, row.source.epoch, place.why)))
         elif place.phase is Phase.LEAVING:
             self.outputs.append(Tell(row.server, Close(region, row.epoch, place.why)))
         elif place.phase is Phase.OPENING and self._current.is_alive(row.server):
-            self._ledger.told_to_open(region, row)
+            self._ledger.record_opener(region, row)
             has_it = any(tenure.server == row.server for tenure in row.behind)
             ask = Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.is_doubted)
             self.outputs.append(Tell(row.server, ask))

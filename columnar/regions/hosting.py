@@ -122,7 +122,7 @@ class Hosting:
         """Have a region opened that is not served; the answer says when to retry.  NotServingRegion."""
         self._check_may_open(info)
         region_id = info.region_id
-        self.state.told(region_id, Event.WANTED)
+        self.state.apply_event(region_id, Event.WANTED)
         self._wanted[region_id] = info
         if len(self._wanted) == 1:
             asyncio.get_running_loop().call_soon(self.open_next)
@@ -131,14 +131,14 @@ class Hosting:
     def open_in(self, info: RegionInfo, store: Store) -> Region:
         """The region in a store that is open already, at once.  Errors as of ``want``; HostError, DamagedData."""
         self._check_may_open(info)
-        self.state.told(info.region_id, Event.WANTED)
+        self.state.apply_event(info.region_id, Event.WANTED)
         event = Event.NOT_OPENED
         try:
             table = self.schema_of(info)
             region = region_of(store, info, table, self._committer, self._clock)
             event = Event.OPENED
         finally:
-            self.state.told(info.region_id, event)
+            self.state.apply_event(info.region_id, event)
         self._serve(region)
         return region
 
@@ -178,7 +178,7 @@ class Hosting:
         finally:
             self.on_ended(info.region_id)
             del self._wanted[info.region_id]
-            self.state.told(info.region_id, event)
+            self.state.apply_event(info.region_id, event)
         self.awaited[info.region_id] = asyncio.get_running_loop().time() + AWAITED_S
         self._serve(region)
         self._release(info.region_id)
@@ -210,7 +210,7 @@ class Hosting:
         """Their requests look anew for the region of their row."""
         for info in [info for info in self._wanted.values() if is_meant(info)]:
             del self._wanted[info.region_id]
-            self.state.told(info.region_id, Event.NOT_OPENED)
+            self.state.apply_event(info.region_id, Event.NOT_OPENED)
             self._release(info.region_id)
             self.on_settled(info, None)
 
@@ -237,7 +237,7 @@ class Hosting:
         region_id = region.info.region_id
         if self._regions.get(region_id) is not region:
             return
-        doing = self.state.told(region_id, event)
+        doing = self.state.apply_event(region_id, event)
         state = self.state.state(region_id)
         if state not in SERVING and self.serving.pop(region_id, None) is not None:
             with surviving(LOOP):  # what the state machine says is carried out, whoever else has a fault

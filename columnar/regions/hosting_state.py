@@ -160,7 +160,7 @@ class HostingState:
     def in_states(self, wanted: frozenset[State]) -> list[int]:
         return [region_id for region_id, state in self._states.items() if state in wanted]
 
-    def told(self, region_id: int, event: Event) -> tuple[Do, ...]:
+    def apply_event(self, region_id: int, event: Event) -> tuple[Do, ...]:
         """Take the event in and return what is to be done, in this order.  OutOfPlace."""
         state = self.state(region_id)
         found = _TABLE.get((state, event))

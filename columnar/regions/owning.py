@@ -43,7 +43,7 @@ from columnar.regions.hosting_state import SERVING, State
 from columnar.regions.lacking_logs import LackingLogs, Logs
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
-from columnar.regions.told import (
+from columnar.regions.region_assignment_state import (
     BringIn,
     CallOff,
     Leave,
@@ -54,8 +54,8 @@ from columnar.regions.told import (
     ReportFailed,
     ReportOpened,
     Stage,
-    Told,
-    ToldRegions,
+    AssignmentOutput,
+    AssignedRegions,
     Why,
 )
 from columnar.storage.ownership import Ownership
@@ -87,7 +87,7 @@ def _none_shut(_region: RegionInfo) -> None:
 
 class Owning:
     def __init__(self, here: Incarnation, server: RegionServer, logs: Logs) -> None:
-        self.told = ToldRegions(here, server.hosting.state)
+        self.assigned_regions = AssignedRegions(here, server.hosting.state)
         self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
         self.on_shut: Callable[[RegionInfo], None] = _none_shut  # its split or merge was called off, says the master
         self._here = here
@@ -113,26 +113,26 @@ class Owning:
         """``leader``: the epoch of the master that asks.  An error: the region is refused at that epoch for ever."""
         self._know(asked.region, asked.sealed)
         if asked.is_doubted:
-            self.told.doubt(asked.region.region_id, asked.owner.epoch)
-        told = self.told.told_open
+            self.assigned_regions.doubt(asked.region.region_id, asked.owner.epoch)
+        told = self.assigned_regions.on_open_region
         await self._answered(OpenRegion, asked.region, asked.owner.epoch, lambda: told(*_row(asked), leader))
 
     async def renumber(self, asked: RenumberRegion, leader: int) -> None:
         """As ``open``."""
         self._know(asked.region, asked.sealed)
-        told = self.told.told_renumber
+        told = self.assigned_regions.on_renumber_region
         await self._answered(OpenRegion, asked.region, asked.owner.epoch, lambda: told(*_row(asked), leader))
 
     async def close(self, asked: CloseRegion, leader: int) -> GivenUp:
         self._know(asked.region, ())
         region, epoch = asked.region.region_id, asked.epoch
         answer: GivenUp = await self._answered(
-            CloseRegion, asked.region, epoch, lambda: self.told.told_close(region, epoch, leader)
+            CloseRegion, asked.region, epoch, lambda: self.assigned_regions.on_close_region(region, epoch, leader)
         )
         return answer
 
     async def _answered(
-        self, kind: type[Any], info: RegionInfo, epoch: int, tell: Callable[[], Iterable[Told]]
+        self, kind: type[Any], info: RegionInfo, epoch: int, tell: Callable[[], Iterable[AssignmentOutput]]
     ) -> Any:  # fmt: skip
         """W1.  An asker that goes takes its own future with it: what it asked is done all the same."""
         doing = tuple(tell())
@@ -152,7 +152,7 @@ class Owning:
 
     # --- instructions --------------------------------------------------------------------------------
 
-    def _carry_out(self, instructions: Iterable[Told]) -> None:
+    def _carry_out(self, instructions: Iterable[AssignmentOutput]) -> None:
         for one in instructions:
             match one:
                 case BringIn():
@@ -203,7 +203,7 @@ class Owning:
         region_id = self._ids.get(encoded)
         if region_id is None:
             return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
-        epochs = self.told.epochs_of(region_id)
+        epochs = self.assigned_regions.epochs_of(region_id)
         own = tuple(part for part in self._logs.server_log.behind(encoded) if part.epoch in epochs)
         return Ownership(encoded, epoch, self._lacking.parts_of(region_id) + own)
 
@@ -215,7 +215,7 @@ class Owning:
         """An opening is one step of the loop, so one that has not ended has not begun; reading its logs may have."""
         self._lacking.has_all(region_id)
         self._hosting.call_off_openings(lambda one: one.region_id == region_id)
-        self._carry_out(self.told.not_opened(region_id, epoch, "it was given to another server", is_damaged=False))
+        self._carry_out(self.assigned_regions.not_opened(region_id, epoch, "it was given to another server", is_damaged=False))
 
     def _bring_in_soon(self, region_id: int) -> None:
         self._to_bring_in[region_id] = None
@@ -266,7 +266,7 @@ class Owning:
     def _is_worth_opening(self, region_id: int) -> bool:
         """Before anybody asks for it: not over the bound, unless somebody follows its changes; no new store."""
         info = self._infos.get(region_id)
-        if info is None or self.told.stage_of(region_id) is not Stage.SERVING:
+        if info is None or self.assigned_regions.stage_of(region_id) is not Stage.SERVING:
             return False
         if self._hosting.state.state(region_id) is not State.NONE or self._server.serving(info) is None:
             return False
@@ -294,7 +294,7 @@ class Owning:
                 self._bring_in_soon(region_id)
         elif region_id in self._lacking:
             self._lacking.has_all(region_id)
-            self._carry_out(self.told.opened(region_id, self._hosting.state.epoch_of(region_id)))
+            self._carry_out(self.assigned_regions.opened(region_id, self._hosting.state.epoch_of(region_id)))
         else:
             self._unopened.pop(region_id, None)
 
@@ -303,17 +303,17 @@ class Owning:
         is_damaged, epoch = isinstance(failure, DamagedData), self._hosting.state.epoch_of(region_id)
         if region_id in self._lacking:
             self._lacking.has_all(region_id)
-            self._carry_out(self.told.not_opened(region_id, epoch, why, is_damaged=is_damaged))
-        elif isinstance(failure, NotServingRegion) or self.told.stage_of(region_id) is not Stage.SERVING:
+            self._carry_out(self.assigned_regions.not_opened(region_id, epoch, why, is_damaged=is_damaged))
+        elif isinstance(failure, NotServingRegion) or self.assigned_regions.stage_of(region_id) is not Stage.SERVING:
             pass  # it goes, or its table has
         else:
             self._report_unopened(region_id, epoch, why, is_damaged)
 
     def _report_unopened(self, region_id: int, epoch: int, why: str, is_damaged: bool) -> None:
         """W3."""
-        told_epoch, told_s = self._unopened.get(region_id, (0, 0.0))
+        told_epoch, logged_s = self._unopened.get(region_id, (0, 0.0))
         now_s = asyncio.get_running_loop().time()
-        if told_epoch != epoch or now_s - told_s >= REPORT_AGAIN_S:
+        if told_epoch != epoch or now_s - logged_s >= REPORT_AGAIN_S:
             self._unopened[region_id] = (epoch, now_s)
             self.on_cannot_open(CannotOpen(self._infos[region_id], epoch, why, is_damaged))
 
@@ -335,13 +335,13 @@ class Owning:
             except Exception:  # noqa: BLE001 - whatever it is, the region stays this server's until it is closed
                 _log.exception("region %s is not closed; trying again", info.encoded)
                 await asyncio.sleep(CLOSE_AGAIN_S)
-        self._carry_out(self.told.closed(info.region_id, epoch, is_behind=is_behind))
+        self._carry_out(self.assigned_regions.closed(info.region_id, epoch, is_behind=is_behind))
         if closed is not None:
             self._server.listener.release(closed)  # it may come back
         self.forget_dropped()
 
     def _is_behind(self, info: RegionInfo) -> bool:
-        epochs = self.told.epochs_of(info.region_id)
+        epochs = self.assigned_regions.epochs_of(info.region_id)
         return any(part.epoch in epochs for part in self._logs.server_log.behind(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
@@ -386,7 +386,7 @@ class Owning:
         for info in change.fresh:
             self._infos[info.region_id] = info
             self._ids[info.encoded] = info.region_id
-            self.told.made(info.region_id, first_owner(self._here, FIRST_EPOCH))
+            self.assigned_regions.made(info.region_id, first_owner(self._here, FIRST_EPOCH))
 
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
         """No table has them any more: forget each when its store is closed."""
@@ -397,7 +397,7 @@ class Owning:
         """Called when regions that no table has may have been closed."""
         for region_id, info in list(self._dropped.items()):
             is_closed = self._hosting.state.state(region_id) in (State.NONE, State.CLOSED)
-            if not is_closed or region_id in self._lacking or self.told.stage_of(region_id) is Stage.LEAVING:
+            if not is_closed or region_id in self._lacking or self.assigned_regions.stage_of(region_id) is Stage.LEAVING:
                 continue
             del self._dropped[region_id]
             self._logs.server_log.brought_in(info.encoded)  # nobody needs what this run's log has of it
@@ -405,7 +405,7 @@ class Owning:
             self._ids.pop(info.encoded, None)
             self._unopened.pop(region_id, None)
             self._to_open.pop(region_id, None)
-            self.told.forget([region_id])
+            self.assigned_regions.forget([region_id])
 
     # --- the end -------------------------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class Owning:
             self._opening.cancel()
 
     def check(self) -> None:
-        self.told.check()
+        self.assigned_regions.check()
         self._lacking.check()
 
 

@@ -191,14 +191,14 @@ class ForwardedCall:
         return self._look(route, now_ms)
 
     def written(self) -> tuple[Do, ...]:
-        return self._told(_WRITTEN)
+        return self._apply_event(_WRITTEN)
 
     def not_sent(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """Nothing of the call has left this server."""
         return self._tried(Event.NOT_SENT, route, now_ms)
 
     def answer_came(self) -> tuple[Do, ...]:
-        return self._told(_ANSWER_CAME)
+        return self._apply_event(_ANSWER_CAME)
 
     def elsewhere(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The owner refused with ``moved`` or ``unknown``; a ``moved`` is in the copy of the routes already.
@@ -209,7 +209,7 @@ class ForwardedCall:
 
     def failed(self) -> tuple[Do, ...]:
         """The owner refused with an error, which says what was done."""
-        return self._told(Event.FAILED)
+        return self._apply_event(Event.FAILED)
 
     def link_broke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The link has ended after the call was WRITTEN; also where this server ends it, as its peer was fenced."""
@@ -230,19 +230,19 @@ class ForwardedCall:
         if self.state is State.WAITING:
             return self._look(route, now_ms)
         if self.state is State.QUEUED and now_ms >= self.deadline_ms:
-            return self._told(Event.TOO_LATE)
+            return self._apply_event(Event.TOO_LATE)
         return ()
 
     def client_went(self) -> tuple[Do, ...]:
-        return self._told(Event.CLIENT_WENT)
+        return self._apply_event(Event.CLIENT_WENT)
 
     def ended_here(self) -> tuple[Do, ...]:
         """After SERVE_HERE: the handler's answer, or its error, has gone to the client."""
-        return self._told(Event.ENDED_HERE)
+        return self._apply_event(Event.ENDED_HERE)
 
     # --- rules -------------------------------------------------------------------------------------
 
-    def _told(self, event: Event) -> tuple[Do, ...]:
+    def _apply_event(self, event: Event) -> tuple[Do, ...]:
         state = self.state
         found = (_WRITE if self._is_write else _READ).get((state, event))
         if found is None:
@@ -254,7 +254,7 @@ class ForwardedCall:
 
     def _tried(self, event: Event, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """An attempt is over; where the call goes on, it looks for a route at once."""
-        doing = self._told(event)
+        doing = self._apply_event(event)
         if self.state is not State.WAITING:
             return doing
         if event is not Event.LATER_OWNER:
@@ -264,15 +264,15 @@ class ForwardedCall:
 
     def _look(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         if now_ms >= self.deadline_ms:
-            return self._told(Event.TOO_LATE)
+            return self._apply_event(Event.TOO_LATE)
         if now_ms >= self._retry_at_ms:
             self._retry_at_ms = 0
         if route is not None and route.shut:
-            return self._told(Event.SHUT)
+            return self._apply_event(Event.SHUT)
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
         self._tenure, self._tenure_region = self._next(route), route.region.region_id
-        return self._told(_ROUTED_HERE if self._tenure.server == self._here else _ROUTED)
+        return self._apply_event(_ROUTED_HERE if self._tenure.server == self._here else _ROUTED)
 
     def _next(self, route: Route) -> Tenure:
         """The tenure to try: the source of a region that moves, and in turns with it the next owner."""

@@ -38,7 +38,7 @@ from columnar.wire.detect import Protocol
 CALL: Final = 1
 ANSWER: Final = 2
 ASK: Final = 3
-TOLD: Final = 4
+RESPONSE: Final = 4
 REFUSED: Final = 5
 HELLO: Final = 6
 
@@ -143,8 +143,8 @@ def ask(number: int, operation: str, fields: dict[str, Any]) -> bytes:
     return _packed(number, ASK, [operation, fields])
 
 
-def told(number: int, answer: Any) -> bytes:
-    return _packed(number, TOLD, answer)
+def response_frame(number: int, answer: Any) -> bytes:
+    return _packed(number, RESPONSE, answer)
 
 
 def refused(number: int, why: str, fields: dict[str, Any]) -> bytes:

@@ -224,7 +224,7 @@ class PeerServer:
         self, link: PeerLink, number: int, message: Message[Any], answer: Callable[[Any], Awaitable[Any]]
     ) -> None:
         try:
-            link.told(number, message, await answer(message))
+            link.send_response(number, message, await answer(message))
         except asyncio.CancelledError:
             link.refuse(number, OutcomeUnknown("the server stopped before this was done"))
             raise

@@ -17,7 +17,7 @@ from columnar.checking.store_check import StoreCheck, check_snapshots, folders_n
 from columnar.client import ClientTls, ClusterAdmin, Connection
 from columnar.client.tls_options import tls_options
 from columnar.errors import ColumnarError, DamagedData
-from columnar.shell.connecting import Misused, Refused, told
+from columnar.shell.connecting import Misused, Refused, report_errors
 from columnar.shell.progress import progress_bar
 from columnar.shell.showing import Output
 from columnar.shell.text import address_of, bytes_text
@@ -171,7 +171,7 @@ def _checked(data: str, regions: str, names: list[str], *, has_all_folders: bool
 
 
 def _checked_online(store: str, tls: ClientTls | None) -> Report:
-    with told(store):
+    with report_errors(store):
         host, port = address_of(store)
         connection = Connection(host, port, timeout=round(LONGEST_S * 1_000), tls=tls)
         try:

@@ -98,7 +98,7 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
     def connected(store: str, as_json: bool, tls: ClientTls | None, **arguments: Any) -> Any:
         session = session_of(click.get_current_context())
         output = Output(as_json, pages=session is not None and session.pages)
-        with told(store), _connection_to(session, store, tls) as (connection, context):
+        with report_errors(store), _connection_to(session, store, tls) as (connection, context):
             try:
                 return command(Server(connection, output, store, context), **arguments)
             except IOError as error:
@@ -147,7 +147,7 @@ def somebody_answers() -> bool:
 
 
 @contextmanager
-def told(store: str, step: str = _START) -> Iterator[None]:
+def report_errors(store: str, step: str = _START) -> Iterator[None]:
     """Errors of client and server as click's, which print a line and set the exit status.
 
     ``step``: the next one where the store cannot be talked to.

@@ -11,7 +11,7 @@ import click
 
 from columnar.client import ClientTls
 from columnar.client.tls_options import tls_options
-from columnar.shell.connecting import Misused, Refused, connect, store_option, told
+from columnar.shell.connecting import Misused, Refused, connect, store_option, report_errors
 from columnar.shell.kept_connection import KeptConnection
 from columnar.shell.running import Commands, as_typed_here
 from columnar.shell.scripts import Script
@@ -72,7 +72,7 @@ def shell(
 def _greet(kept: KeptConnection, store: str, tls: ClientTls | None) -> None:
     click.echo(f"Columnar {VERSION} at {store}. 'help' lists the commands, Tab completes, Ctrl-D leaves.")
     try:
-        with told(store), kept.lent(store, tls):
+        with report_errors(store), kept.lent(store, tls):
             return
     except Refused as error:
         click.echo(click.style(as_typed_here(error.message), fg="red"), err=True)

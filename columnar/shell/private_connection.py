@@ -20,7 +20,7 @@ from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection
 from columnar.errors import HostError
-from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, told, with_server
+from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, report_errors, with_server
 from columnar.shell.session import session_of
 from columnar.shell.showing import Output
 from columnar.storage import run_file
@@ -61,7 +61,7 @@ def _with_data(command: Callable[..., Any], with_store: Callable[..., Any], pati
             return with_store(as_json=as_json, **arguments)
         for name in _OF_A_PORT:
             del arguments[name]
-        with told(data, "the log of its supervisor says more"):
+        with report_errors(data, "the log of its supervisor says more"):
             found = _serving(data)
             with closing(_connected(found, data, patience_s)) as connection:
                 return command(Server(connection, _output(as_json), data, unix_socket=found.socket), **arguments)

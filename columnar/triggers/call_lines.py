@@ -13,7 +13,7 @@ from columnar.triggers.outcome import last
 
 _log = logging.getLogger(__name__)
 
-TOLD_S: Final = 1.0  # between two lines of the log about failures of one trigger
+LOG_INTERVAL_S: Final = 1.0  # between two lines of the log about failures of one trigger
 PRINTED_BYTES: Final = 64 * 1024  # of output that the log takes of one trigger in that time, but for the last call's
 
 
@@ -25,7 +25,7 @@ class CallLines:
     def printed(self, name: str, output: str, now_s: float) -> None:
         """Log the output of a call."""
         since_s, size, left_out = self._printed.get(name, (now_s, 0, 0))
-        if now_s - since_s >= TOLD_S:
+        if now_s - since_s >= LOG_INTERVAL_S:
             since_s, size = now_s, 0
         if size >= PRINTED_BYTES:
             self._printed[name] = since_s, size, left_out + 1
@@ -36,9 +36,9 @@ class CallLines:
 
     def failed(self, name: str, attempt: int, error: str, now_s: float) -> None:
         """Log the failure of a call."""
-        told_s, untold = self._untold.get(name, (now_s - TOLD_S, 0))
-        if now_s - told_s < TOLD_S:
-            self._untold[name] = told_s, untold + 1
+        logged_s, untold = self._untold.get(name, (now_s - LOG_INTERVAL_S, 0))
+        if now_s - logged_s < LOG_INTERVAL_S:
+            self._untold[name] = logged_s, untold + 1
             return
         self._untold[name] = now_s, 0
         others = f" ({untold} other calls failed since the last line)" if untold else ""

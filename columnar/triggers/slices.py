@@ -79,7 +79,7 @@ class Call:
 
     __slots__ = (
         "_connect", "_part", "argument", "begun_s", "effects", "function", "id", "is_admitted", "is_batch",
-        "is_dropped", "is_going_on", "is_told", "side_by_side", "size_bytes", "trigger",
+        "is_dropped", "is_going_on", "is_begin_reported", "side_by_side", "size_bytes", "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
@@ -95,7 +95,7 @@ class Call:
         self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
         self.size_bytes = 0  # of the effects of its last slice
-        self.is_told = False  # the store knows that this slice began
+        self.is_begin_reported = False  # the store knows that this slice began
         self.is_going_on = False  # it has had a slice, and there is another
         self.is_admitted = False  # it counts already among those that are under way
         self.is_dropped = False  # the store wants no more of it: its next slice only ends it
@@ -106,7 +106,7 @@ class Call:
         self._connect = connect
         what = "done"
         error: str | float | list[Any] | None = None
-        self.begun_s, self.is_told = 0.0, False
+        self.begun_s, self.is_begin_reported = 0.0, False
         begun_s, computed_s = perf_counter(), thread_time()
         try:
             if self.effects is None:

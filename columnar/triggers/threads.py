@@ -80,7 +80,7 @@ class Threads:
         self._is_busy = False
         self._busy = threading.Event()
         self._ended = threading.Event()
-        self._told_s = 0.0
+        self._last_report_s = 0.0
 
     def serve(self) -> None:
         """Return when the store has closed the socket; calls may be running."""
@@ -242,7 +242,7 @@ class Threads:
     def _flush(self) -> None:
         with self._mutex:
             out, self._out, self._out_bytes = self._out, [], 0
-            self._told_s = perf_counter()
+            self._last_report_s = perf_counter()
         if out:
             self._work.tell("did", out)
 
@@ -269,15 +269,15 @@ class Threads:
                 self._aside.add(current)
                 self._held_up.held_up(current.function, now_s)
                 out, self._out, self._out_bytes = self._out, [], 0
-            late = [one for one in self._aside if one.begun_s and not one.is_told and now_s - one.begun_s >= TICK_S]
+            late = [one for one in self._aside if one.begun_s and not one.is_begin_reported and now_s - one.begun_s >= TICK_S]
             for one in late:
-                one.is_told = True
+                one.is_begin_reported = True
             if self._current is None and not self._aside:
                 self._is_busy = False
                 self._busy.clear()
-            is_due = self._is_busy and now_s - self._told_s >= HEARTBEAT_S
+            is_due = self._is_busy and now_s - self._last_report_s >= HEARTBEAT_S
             if out or late or is_due:
-                self._told_s = now_s
+                self._last_report_s = now_s
         if out:
             self._work.tell("did", out)
         if late:

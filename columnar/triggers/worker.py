@@ -168,7 +168,7 @@ class Worker:
             raise NotLoaded(f"its function {name} cannot be imported: {why}") from error
         if found.module not in self._announced:
             self._announced.add(found.module)
-            call.is_told = True
+            call.is_begin_reported = True
             self.tell("began", [call.id])
         return found
 

@@ -44,7 +44,7 @@ class ViewsHere:
         self._hub = hub
         self._applier = applier
         self._governor = governor
-        self._told: ViewSet | None = None  # None: the master has not told of any yet
+        self._assigned_views: ViewSet | None = None  # None: the master has not told of any yet
         self._keeper: ViewKeeper | None = None
         # Tables, key of the view, seconds: ``triggers.apart`` with ``saved``.  None: this process has all regions.
         self.saved_apart: Callable[[list[str], str, float], Awaitable[bool]] | None = None
@@ -54,12 +54,12 @@ class ViewsHere:
 
     @property
     def views(self) -> ViewSet:
-        return self._told if self._told is not None else ViewSet()
+        return self._assigned_views if self._assigned_views is not None else ViewSet()
 
     async def follow(self, told: ViewSet) -> None:
         """Keep these from now on (``PublishViews``)."""
         async with self._hub.lock:
-            self._told = told
+            self._assigned_views = told
             self._server.tables.name_also(told.aliases())
             if told.all and self._keeper is None:
                 from columnar.views.keeper import ViewKeeper  # most stores have no views
@@ -72,7 +72,7 @@ class ViewsHere:
         self.on_shown(view)
 
     def _is_removed(self, _name: str, number: int) -> bool:
-        return self._told is not None and self._told.is_removed(number)
+        return self._assigned_views is not None and self._assigned_views.is_removed(number)
 
     def _flows(self) -> list[Flow]:
         return [one.flow for one in self.views.in_use()]

@@ -42,7 +42,7 @@ class ViewKeeper:
         self._hub = hub
         self._on_shown = on_shown
         self._with = Maintaining(applier, governor, self._rests, hub.listener.go_on, self._progressed, hub.figures)
-        self._told = NO_VIEWS
+        self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
         self._shown: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows
 
@@ -50,8 +50,8 @@ class ViewKeeper:
 
     async def follow(self, told: ViewSet) -> None:
         """Keep these from now on.  Under the hub's lock."""
-        before, now = _by_number(self._told), _by_number(told)
-        self._told = told
+        before, now = _by_number(self._assigned_views), _by_number(told)
+        self._assigned_views = told
         for key in [key for key in before if key not in now]:
             self._hub.unsubscribe(follower_name(key[0]))
             self._shown.pop(key, None)
@@ -105,7 +105,7 @@ class ViewKeeper:
         return hub.upkeep.is_held or hub.followers.is_held(follower.region.info.region_id)
 
     def _progressed(self, follower: Follower) -> None:
-        view = self._told.find(follower.name.name)
+        view = self._assigned_views.find(follower.name.name)
         if view is not None and follower.is_prepared:
             self._note_shown(view, follower.region.info.region_id)
         if follower.dirty:
@@ -140,7 +140,7 @@ class ViewKeeper:
     # --- looks -----------------------------------------------------------------------------------------
 
     def looks(self) -> tuple[ViewLook, ...]:
-        return tuple(self._look(view.name) for view in self._told.all)
+        return tuple(self._look(view.name) for view in self._assigned_views.all)
 
     def _look(self, name: str) -> ViewLook:
         found = self._followers(name)
@@ -158,7 +158,7 @@ class ViewKeeper:
 
     def shown(self, name: str) -> list[int]:
         """Ids of regions here that have shown the view all their rows."""
-        view = self._told.find(name)
+        view = self._assigned_views.find(name)
         if view is None:
             return []
         return sorted(self._shown.get((name, view.number), ()))

@@ -43,7 +43,7 @@ def _of_servers(status: ClusterStatus, silent: Collection[str]) -> Iterator[Fami
         (
             "told",
             "1 where its own metrics are on this page.",
-            [_told(one.state, one.name in silent) for one in servers],
+            [_is_reporting(one.state, one.name in silent) for one in servers],
         ),
         ("regions", "Regions that it owns.", [one.regions for one in servers]),
         ("load", "Of its regions, averaged over a minute.", [one.load for one in servers]),
@@ -54,7 +54,7 @@ def _of_servers(status: ClusterStatus, silent: Collection[str]) -> Iterator[Fami
         yield by_label(f"columnar_server_{name}", GAUGE, about, "server", named)
 
 
-def _told(state: str, is_silent: bool) -> bool:
+def _is_reporting(state: str, is_silent: bool) -> bool:
     return state == "up" and not is_silent
 
 

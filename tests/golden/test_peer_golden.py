@@ -31,7 +31,7 @@ def test_frames() -> None:
             "call compact 2": peer_frames.call_head(1 << 40, THRIFT2, PROTOCOL_BYTES[Protocol.COMPACT], 0),
             "answer": peer_frames.answer_head(1, 3) + b"yes",
             "ask": peer_frames.ask(1, "rows", {}),
-            "told nothing": peer_frames.told(2, None),
+            "told nothing": peer_frames.response_frame(2, None),
             "moved": refused(moved),
             "unknown": refused(Unknown("no such table")),
             "error": refused(TableNotFound("pages")),
@@ -56,7 +56,7 @@ def test_answers() -> None:
     hold_to(
         "peer-answers.txt",
         {
-            type(message).__name__: peer_frames.told(1, message_codec.answer_to_plain(message, answer))[
+            type(message).__name__: peer_frames.response_frame(1, message_codec.answer_to_plain(message, answer))[
                 peer_frames.HEAD_BYTES :
             ]
             for message, answer in ANSWERS

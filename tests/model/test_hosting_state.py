@@ -103,7 +103,7 @@ def walked(rng: random.Random) -> set[State]:
             if not is_possible(before, event):
                 continue
             try:
-                doing = hosting.told(region_id, event)
+                doing = hosting.apply_event(region_id, event)
             except OutOfPlace:
                 assert hosting.state(region_id) is before, "refused, so nothing changed"
                 continue
@@ -126,7 +126,7 @@ def after(*events: Event) -> tuple[HostingState, tuple[Do, ...]]:
     hosting = HostingState(7)
     doing: tuple[Do, ...] = ()
     for event in events:
-        doing = hosting.told(1, event)
+        doing = hosting.apply_event(1, event)
     return hosting, doing
 
 
@@ -138,11 +138,11 @@ def test_a_region_that_is_given_up_is_refused_at_that_epoch_for_ever() -> None:
     hosting, _ = after(*OPEN, Event.LEAVES, Event.QUIET, Event.GIVEN_UP)
     assert hosting.state(1) is State.CLOSED
     with pytest.raises(OutOfPlace):
-        hosting.told(1, Event.WANTED)
+        hosting.apply_event(1, Event.WANTED)
     assert not hosting.own(1, 7)
     assert not hosting.own(1, 6)
     assert hosting.own(1, 8)
-    assert Do.OPEN_STORE in hosting.told(1, Event.WANTED)
+    assert Do.OPEN_STORE in hosting.apply_event(1, Event.WANTED)
     assert not hosting.own(1, 7), "it is remembered while it is owned at a later one"
 
 
@@ -151,10 +151,10 @@ def test_a_region_whose_disk_fails_in_the_pause_is_not_opened_before_the_pause_i
     hosting, doing = after(*HOLDING, Event.FSYNC_FAILED)
     assert doing == (Do.CLOSE,)
     with pytest.raises(OutOfPlace):
-        hosting.told(1, Event.WANTED)
-    hosting.told(1, Event.COMMITTED)
+        hosting.apply_event(1, Event.WANTED)
+    hosting.apply_event(1, Event.COMMITTED)
     assert hosting.state(1) in WAITING
-    assert hosting.told(1, Event.SUCCEEDED) == (Do.RELEASE,), "it is closed already"
+    assert hosting.apply_event(1, Event.SUCCEEDED) == (Do.RELEASE,), "it is closed already"
 
 
 def test_a_region_of_unknown_outcome_opens_when_it_is_settled_and_not_before() -> None:
@@ -162,30 +162,30 @@ def test_a_region_of_unknown_outcome_opens_when_it_is_settled_and_not_before() -
     assert doing == (Do.REFUSE, Do.CLOSE)
     for event in (Event.WANTED, Event.COMMITTED, Event.EVICTED, Event.LET_IN):
         with pytest.raises(OutOfPlace):
-            hosting.told(1, event)
-    hosting.told(1, Event.SETTLED)
-    assert Do.OPEN_STORE in hosting.told(1, Event.WANTED)
+            hosting.apply_event(1, event)
+    hosting.apply_event(1, Event.SETTLED)
+    assert Do.OPEN_STORE in hosting.apply_event(1, Event.WANTED)
 
 
 def test_one_that_is_copied_for_a_split_is_not_closed_for_being_little_used() -> None:
     hosting, _ = after(*OPEN, Event.REPLACEMENT_BEGINS)
     with pytest.raises(OutOfPlace):
-        hosting.told(1, Event.EVICTED)
+        hosting.apply_event(1, Event.EVICTED)
     with pytest.raises(OutOfPlace):
-        hosting.told(1, Event.REPLACEMENT_BEGINS)
+        hosting.apply_event(1, Event.REPLACEMENT_BEGINS)
 
 
 def test_a_server_that_stops_opens_nothing_more() -> None:
     hosting, _ = after(*OPEN)
     hosting.stop()
     with pytest.raises(OutOfPlace):
-        hosting.told(2, Event.WANTED)
-    assert hosting.told(1, Event.LEAVES) == (Do.HOLD_WRITES, Do.SYNC)
+        hosting.apply_event(2, Event.WANTED)
+    assert hosting.apply_event(1, Event.LEAVES) == (Do.HOLD_WRITES, Do.SYNC)
 
 
 def test_what_comes_too_late_changes_nothing() -> None:
     """The store failed while these were on their way."""
     hosting, _ = after(*OPEN, Event.REPLACEMENT_BEGINS, Event.FSYNC_FAILED)
     for event in (Event.CALLED_OFF, Event.STAYS, Event.QUIET, Event.FSYNC_FAILED):
-        assert hosting.told(1, event) == ()
+        assert hosting.apply_event(1, event) == ()
     assert hosting.state(1) is State.BROKEN

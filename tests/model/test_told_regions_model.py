@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.regions.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
-from columnar.regions.told import (
+from columnar.regions.region_assignment_state import (
     BringIn,
     CallOff,
     Leave,
@@ -23,8 +23,8 @@ from columnar.regions.told import (
     ReportFailed,
     ReportOpened,
     Stage,
-    Told,
-    ToldRegions,
+    AssignmentOutput,
+    AssignedRegions,
     Why,
 )
 from tests.support.seeds import seed
@@ -54,7 +54,7 @@ class World:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.hosting = HostingState(None)
-        self.told = ToldRegions(HERE, self.hosting)
+        self.told = AssignedRegions(HERE, self.hosting)
         self.models = [Model() for _ in range(REGIONS)]
         self.leader = 1
         self.seen: Counter[str] = Counter()
@@ -73,12 +73,12 @@ class World:
         model.epoch = max(epoch, model.epoch) if leader == self.leader else model.epoch
         model.waiting["close" if kind == "close" else "open", epoch] += 1
         if kind == "close":
-            self.carry_out(region, self.told.told_close(region, epoch, leader))
+            self.carry_out(region, self.told.on_close_region(region, epoch, leader))
             return
         behind = (Tenure(HERE, epoch - 1),) if model.lacks_own or kind == "renumber" else ()
         if epoch > 2 and rng.random() < 0.5:
             behind = (Tenure(OTHER, epoch - 2), *behind)
-        told = self.told.told_open if kind == "open" else self.told.told_renumber
+        told = self.told.on_open_region if kind == "open" else self.told.on_renumber_region
         if kind == "open" and rng.random() < 0.2:
             self.told.doubt(region, epoch)
         if is_new and leader == self.leader and not self.hosting.owns(region):
@@ -87,7 +87,7 @@ class World:
 
     # --- the shell -----------------------------------------------------------------------------------
 
-    def carry_out(self, region: int, doing: tuple[Told, ...]) -> None:
+    def carry_out(self, region: int, doing: tuple[AssignmentOutput, ...]) -> None:
         model = self.models[region]
         for do in doing:
             self.seen[type(do).__name__] += 1
@@ -95,13 +95,13 @@ class World:
             if isinstance(do, BringIn):
                 assert model.to_bring_in is None
                 self.may_begin(model, do.owner)
-                self.hosting.told(region, Event.WANTED)
+                self.hosting.apply_event(region, Event.WANTED)
                 model.to_bring_in, model.is_complete = do, False
             elif isinstance(do, CallOff):
                 assert model.to_bring_in is not None, "its opening was not reported yet"
                 if self.rng.random() < 0.5:  # it has not begun
                     model.to_bring_in = None
-                    self.hosting.told(region, Event.NOT_OPENED)
+                    self.hosting.apply_event(region, Event.NOT_OPENED)
                     self.carry_out(region, self.told.not_opened(region, do.epoch, "called off", is_damaged=False))
             elif isinstance(do, MayServe):
                 self.may_begin(model, do.owner)
@@ -121,7 +121,7 @@ class World:
         assert owner.epoch > model.opened, "T1"
         assert model.to_leave is None, "C2"
 
-    def report(self, region: int, model: Model, do: Told) -> None:
+    def report(self, region: int, model: Model, do: AssignmentOutput) -> None:
         if isinstance(do, Refuse):
             self.seen[do.why.name] += 1
             assert do.why is Why.OLD_LEADER or do.epoch <= max(model.epoch, model.closed)
@@ -152,11 +152,11 @@ class World:
         if model.to_bring_in is not None:
             do, model.to_bring_in = model.to_bring_in, None
             if self.rng.random() < 0.7:
-                self.hosting.told(region, Event.OPENED)
+                self.hosting.apply_event(region, Event.OPENED)
                 model.is_complete, model.lacks_own, model.store_epoch = True, False, do.owner.epoch
                 self.carry_out(region, self.told.opened(region, do.owner.epoch))
             else:
-                self.hosting.told(region, Event.NOT_OPENED)
+                self.hosting.apply_event(region, Event.NOT_OPENED)
                 self.carry_out(region, self.told.not_opened(region, do.owner.epoch, "no", is_damaged=False))
         elif model.to_leave is not None:
             self.leave(region, model)
@@ -164,11 +164,11 @@ class World:
     def leave(self, region: int, model: Model) -> None:
         state = self.hosting.state(region)
         if state in (State.OPEN, State.CLOSING):
-            self.hosting.told(region, Event.LEAVES if state is State.OPEN else Event.QUIET)
+            self.hosting.apply_event(region, Event.LEAVES if state is State.OPEN else Event.QUIET)
         elif state is State.BROKEN:
-            self.hosting.told(region, Event.STORE_CLOSED)
+            self.hosting.apply_event(region, Event.STORE_CLOSED)
         elif state is State.OPENING:  # for a request
-            self.hosting.told(region, Event.OPENED)
+            self.hosting.apply_event(region, Event.OPENED)
         elif state is State.NONE:
             assert model.to_leave is not None
             do, model.to_leave = model.to_leave, None
@@ -184,7 +184,7 @@ class World:
         if model.to_bring_in is not None or (event is Event.STORE_CLOSED and before is not State.BROKEN):
             return
         try:
-            doing = self.hosting.told(region, event)
+            doing = self.hosting.apply_event(region, event)
         except OutOfPlace:
             return
         if Do.OPEN_STORE in doing:
@@ -243,10 +243,10 @@ def test_whatever_is_told_a_region_is_served_only_by_right() -> None:
 # --- single ways -------------------------------------------------------------------------------------
 
 
-def served(epoch: int = 8) -> tuple[ToldRegions, HostingState]:
+def served(epoch: int = 8) -> tuple[AssignedRegions, HostingState]:
     hosting = HostingState(None)
-    told = ToldRegions(HERE, hosting)
-    assert told.told_open(1, Owner(HERE, epoch), 1)[-1] == ReportOpened(1, epoch)
+    told = AssignedRegions(HERE, hosting)
+    assert told.on_open_region(1, Owner(HERE, epoch), 1)[-1] == ReportOpened(1, epoch)
     return told, hosting
 
 
@@ -254,52 +254,52 @@ def test_a_region_that_nobody_named_is_not_opened() -> None:
     told, hosting = served()
     assert hosting.owns(1)
     assert not hosting.owns(2)
-    told.told_close(1, 8, 1)
+    told.on_close_region(1, 8, 1)
     assert not hosting.owns(1), "what leaves is not opened any more"
 
 
 def test_a_close_of_what_was_never_had_is_remembered() -> None:
     told, _ = served()
-    assert told.told_close(2, 5, 1) == (ReportClosed(2, 5, is_behind=False),)
-    assert told.told_open(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.GIVEN_UP),)
-    assert told.told_open(2, Owner(HERE, 6), 1)[-1] == ReportOpened(2, 6)
+    assert told.on_close_region(2, 5, 1) == (ReportClosed(2, 5, is_behind=False),)
+    assert told.on_open_region(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.GIVEN_UP),)
+    assert told.on_open_region(2, Owner(HERE, 6), 1)[-1] == ReportOpened(2, 6)
 
 
 def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
     """Told to close what it never had at 9: its log of 8 is behind all the same, and a denial would lose it."""
     told, hosting = served()
-    told.told_close(1, 8, 1)
+    told.on_close_region(1, 8, 1)
     assert told.closed(1, 8, is_behind=True) == (ReportClosed(1, 8, is_behind=True),)
-    assert told.told_close(1, 9, 1) == (ReportClosed(1, 9, is_behind=True),)
+    assert told.on_close_region(1, 9, 1) == (ReportClosed(1, 9, is_behind=True),)
     row = Owner(HERE, 10, behind=(Tenure(HERE, 8), Tenure(HERE, 9)))
-    assert told.told_open(1, row, 1) == (BringIn(1, row),)
-    hosting.told(1, Event.WANTED)
-    hosting.told(1, Event.NOT_OPENED)
+    assert told.on_open_region(1, row, 1) == (BringIn(1, row),)
+    hosting.apply_event(1, Event.WANTED)
+    hosting.apply_event(1, Event.NOT_OPENED)
     told.not_opened(1, 10, "no", is_damaged=False)
-    assert told.told_close(1, 11, 1) == (ReportClosed(1, 11, is_behind=True),)
-    assert told.told_open(1, Owner(HERE, 12), 1)[-1] == ReportOpened(1, 12), "another server had brought it in"
-    told.told_close(1, 12, 1)
+    assert told.on_close_region(1, 11, 1) == (ReportClosed(1, 11, is_behind=True),)
+    assert told.on_open_region(1, Owner(HERE, 12), 1)[-1] == ReportOpened(1, 12), "another server had brought it in"
+    told.on_close_region(1, 12, 1)
     assert told.closed(1, 12, is_behind=False)[-1] == ReportClosed(1, 12, is_behind=False)
 
 
 def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
     told, hosting = served()
     row = Owner(HERE, 10, behind=(Tenure(HERE, 8),))
-    assert told.told_renumber(1, row, 1) == (RaiseEpoch(1, 10), ReportOpened(1, 10))
-    assert told.told_renumber(1, row, 1) == (ReportOpened(1, 10),)
+    assert told.on_renumber_region(1, row, 1) == (RaiseEpoch(1, 10), ReportOpened(1, 10))
+    assert told.on_renumber_region(1, row, 1) == (ReportOpened(1, 10),)
     assert hosting.epoch_of(1) == 10
     assert list(told.epochs_of(1)) == [8, 9, 10], "a store that fails gets its records of both epochs"
-    assert told.told_close(1, 8, 1) == (ReportClosed(1, 8, is_behind=True),), "writes of 8 may stand in the log alone"
+    assert told.on_close_region(1, 8, 1) == (ReportClosed(1, 8, is_behind=True),), "writes of 8 may stand in the log alone"
 
 
 def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
     told, hosting = served()
-    assert told.told_close(1, 8, 1) == (Leave(1, 8),)
+    assert told.on_close_region(1, 8, 1) == (Leave(1, 8),)
     row = Owner(HERE, 10, behind=(Tenure(HERE, 8),))
-    assert told.told_renumber(1, row, 1) == ()
+    assert told.on_renumber_region(1, row, 1) == ()
     assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 8, is_behind=False), BringIn(1, row))
-    hosting.told(1, Event.WANTED)
-    hosting.told(1, Event.OPENED)
+    hosting.apply_event(1, Event.WANTED)
+    hosting.apply_event(1, Event.OPENED)
     assert told.opened(1, 10) == (ReportOpened(1, 10),)
     assert list(told.epochs_of(1)) == [10], "its records of 8 do not come again"
 
@@ -307,29 +307,29 @@ def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
 def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -> None:
     """The renumbering to 10 never came here."""
     told, _ = served()
-    assert told.told_close(1, 10, 1) == (Leave(1, 8),)
-    assert told.told_open(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
+    assert told.on_close_region(1, 10, 1) == (Leave(1, 8),)
+    assert told.on_open_region(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
     assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 10, is_behind=False),)
-    assert told.told_open(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
+    assert told.on_open_region(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
 
 
 def test_a_close_while_it_is_brought_in_calls_the_opening_off() -> None:
     told, hosting = served()
     row = Owner(HERE, 4, behind=(Tenure(OTHER, 3),))
-    assert told.told_open(2, row, 1) == (BringIn(2, row),)
-    hosting.told(2, Event.WANTED)
-    assert told.told_close(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
-    hosting.told(2, Event.NOT_OPENED)
+    assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
+    hosting.apply_event(2, Event.WANTED)
+    assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
+    hosting.apply_event(2, Event.NOT_OPENED)
     assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, is_behind=False),)
 
 
 def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() -> None:
     told, hosting = served()
     row = Owner(HERE, 4, behind=(Tenure(OTHER, 3),))
-    assert told.told_open(2, row, 1) == (BringIn(2, row),)
-    hosting.told(2, Event.WANTED)
-    assert told.told_close(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
-    hosting.told(2, Event.OPENED)
+    assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
+    hosting.apply_event(2, Event.WANTED)
+    assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
+    hosting.apply_event(2, Event.OPENED)
     assert told.opened(2, 4) == (Leave(2, 4),)
 
 
@@ -337,24 +337,24 @@ def test_a_region_that_is_called_off_keeps_what_this_servers_own_log_has_of_it_b
     """The move back was called off, the store was closed meanwhile, and was not opened again."""
     told, _ = served()
     row = Owner(HERE, 4, behind=(Tenure(HERE, 3),))
-    assert told.told_open(2, row, 1) == (BringIn(2, row),)
-    told.told_close(2, 4, 1)
+    assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
+    told.on_close_region(2, 4, 1)
     assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, is_behind=True),)
 
 
 def test_a_leader_that_was_replaced_is_refused_by_all() -> None:
     told, _ = served()
-    assert told.told_open(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
-    assert told.told_close(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
-    assert told.told_open(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
-    assert told.told_renumber(1, Owner(HERE, 9, behind=(Tenure(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
+    assert told.on_open_region(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
+    assert told.on_close_region(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
+    assert told.on_open_region(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
+    assert told.on_renumber_region(1, Owner(HERE, 9, behind=(Tenure(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
     assert told.serving() == {1: 8, 2: 5}
 
 
 def test_a_server_that_stops_gives_up_what_it_is_told() -> None:
     told, hosting = served()
     hosting.stop()
-    assert told.told_open(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.STOPPING),)
+    assert told.on_open_region(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.STOPPING),)
     assert told.given_up() == {2: (5, False)}
 
 
@@ -368,8 +368,8 @@ def test_regions_that_a_split_made_are_owned_and_the_parent_is_forgotten() -> No
 
 
 def test_a_region_that_is_doubted_is_opened_before_its_server_says_so() -> None:
-    told = ToldRegions(HERE, HostingState(None))
+    told = AssignedRegions(HERE, HostingState(None))
     told.doubt(1, 5)
-    assert told.told_open(1, Owner(HERE, 5), 1) == (BringIn(1, Owner(HERE, 5)),)
+    assert told.on_open_region(1, Owner(HERE, 5), 1) == (BringIn(1, Owner(HERE, 5)),)
     assert told.not_opened(1, 5, "no", is_damaged=False) == (ReportFailed(1, 5, "no", False),)
-    assert told.told_open(1, Owner(HERE, 6), 1)[-1] == ReportOpened(1, 6), "the doubt was about one opening"
+    assert told.on_open_region(1, Owner(HERE, 6), 1)[-1] == ReportOpened(1, 6), "the doubt was about one opening"

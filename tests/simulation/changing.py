@@ -72,7 +72,7 @@ class Changing:
                 return
         work = self._under_way[change] = Work(change)
         for region in regions:
-            self._hosting.told(region, Event.REPLACEMENT_BEGINS)
+            self._hosting.apply_event(region, Event.REPLACEMENT_BEGINS)
             self._works[region] = work
             work.sources[region] = self._owning.stores[region]
             work.sources[region].touched = {}
@@ -167,7 +167,7 @@ class Changing:
 
     def _shut(self, work: Work, answer: Answer) -> None:
         for region in work.sources:
-            self._hosting.told(region, Event.HELD)
+            self._hosting.apply_event(region, Event.HELD)
         self._quiesce(work, answer)
 
     def _quiesce(self, work: Work, answer: Answer) -> None:
@@ -223,7 +223,7 @@ class Changing:
         if self._works.get(region) is not work:
             return
         had_store = self._hosting.state(region) in (State.HOLDING, State.REPLACED)
-        self._hosting.told(region, event)
+        self._hosting.apply_event(region, event)
         state = self._hosting.state(region)
         if state not in HELD_BY_CHANGES:
             del self._works[region]

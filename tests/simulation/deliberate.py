@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from columnar.master.cluster_state import ClusterState
 from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.regions.hosting_state import HostingState
-from columnar.regions.told import Told, ToldRegions
+from columnar.regions.region_assignment_state import AssignmentOutput, AssignedRegions
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -43,32 +43,32 @@ class _Forgetful(HostingState):
         return super().own(region_id, epoch)
 
 
-class _ForgetfulTold(ToldRegions):
-    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
+class _ForgetfulTold(AssignedRegions):
+    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         if self.owner_of(region) is None:
             self._held.pop(region, None)
-        return super().told_open(region, owner, leader)
+        return super().on_open_region(region, owner, leader)
 
 
-class _Obedient(ToldRegions):
-    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
-        return super().told_open(region, owner, max(leader, self.leader))
+class _Obedient(AssignedRegions):
+    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
+        return super().on_open_region(region, owner, max(leader, self.leader))
 
-    def told_renumber(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
-        return super().told_renumber(region, owner, max(leader, self.leader))
+    def told_renumber(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
+        return super().on_renumber_region(region, owner, max(leader, self.leader))
 
-    def told_close(self, region: int, epoch: int, leader: int) -> tuple[Told, ...]:
-        return super().told_close(region, epoch, max(leader, self.leader))
+    def told_close(self, region: int, epoch: int, leader: int) -> tuple[AssignmentOutput, ...]:
+        return super().on_close_region(region, epoch, max(leader, self.leader))
 
 
 def hosting_of(world: World) -> HostingState:
     return _Forgetful(None) if world.has("closed forgotten") else HostingState(None)
 
 
-def told_of(world: World, me: Incarnation, hosting: HostingState) -> ToldRegions:
+def told_of(world: World, me: Incarnation, hosting: HostingState) -> AssignedRegions:
     if world.has("leader unchecked"):
         return _Obedient(me, hosting)
-    return _ForgetfulTold(me, hosting) if world.has("closed forgotten") else ToldRegions(me, hosting)
+    return _ForgetfulTold(me, hosting) if world.has("closed forgotten") else AssignedRegions(me, hosting)
 
 
 def lead_astray(world: World, state: ClusterState) -> None:

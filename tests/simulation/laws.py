@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 from columnar.master.instructions import Ask, Close
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
-from columnar.regions.told import Refuse, Stage, Told
+from columnar.regions.region_assignment_state import Refuse, Stage, AssignmentOutput
 from tests.simulation.stores import unpacked
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Laws:
         if not isinstance(ask, Close) and row.epoch == epoch and row.server != server:
             self.broken(f"C3: {server} is told {ask}, and the row on disk is {row}")
 
-    def told_by(self, leader: int, heard: int, doing: tuple[Told, ...]) -> None:
+    def told_by(self, leader: int, heard: int, doing: tuple[AssignmentOutput, ...]) -> None:
         if leader < heard and not all(isinstance(do, Refuse) for do in doing):
             self.broken(f"C2: leader {leader} was replaced by {heard}, and is obeyed: {doing}")
 

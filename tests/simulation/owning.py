@@ -1,4 +1,4 @@
-"""The shell of a simulated server around ``ToldRegions`` and ``HostingState``: opens and closes stores, serves rows."""
+"""The shell of a simulated server around ``AssignedRegions`` and ``HostingState``: opens and closes stores, serves rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.route import Route
 from columnar.regions.hosting_state import Event, State
-from columnar.regions.told import (
+from columnar.regions.region_assignment_state import (
     BringIn,
     CallOff,
     Leave,
@@ -25,7 +25,7 @@ from columnar.regions.told import (
     ReportFailed,
     ReportOpened,
     Stage,
-    Told,
+    AssignmentOutput,
     Why,
 )
 from columnar.storage.ownership import COMPLETE, THIS_RUN, LogPart, Ownership, pack_complete
@@ -89,11 +89,11 @@ class Owning:
         self._know(sealed)
         heard = self.told.leader
         if isinstance(ask, Close):
-            doing = self.told.told_close(ask.region, ask.epoch, leader)
+            doing = self.told.on_close_region(ask.region, ask.epoch, leader)
         elif isinstance(ask, Open):
-            doing = self.told.told_open(ask.region, ask.owner, leader)
+            doing = self.told.on_open_region(ask.region, ask.owner, leader)
         else:
-            doing = self.told.told_renumber(ask.region, ask.owner, leader)
+            doing = self.told.on_renumber_region(ask.region, ask.owner, leader)
         self._world.laws.told_by(leader, heard, doing)
         self.carry_out(doing)
 
@@ -107,7 +107,7 @@ class Owning:
                 longest[name] = max(length, longest.get(name, 0))
             self._sealed[server] = tuple(longest.items())
 
-    def carry_out(self, doing: tuple[Told, ...]) -> None:
+    def carry_out(self, doing: tuple[AssignmentOutput, ...]) -> None:
         for do in doing:
             self._world.trace(self._server.process, do)
             if isinstance(do, BringIn):
@@ -141,7 +141,7 @@ class Owning:
 
     def _want(self, region: int, owner: Owner | None) -> None:
         """``owner``: to be brought in; None: for a request."""
-        self.hosting.told(region, Event.WANTED)
+        self.hosting.apply_event(region, Event.WANTED)
         own = self.told.epochs_of(region)
         epoch = self.hosting.epoch_of(region)
         parts = [self._part(tenure) for tenure in owner.behind] if owner is not None else []
@@ -162,7 +162,7 @@ class Owning:
         """An opening that has begun goes on."""
         if self._wants.pop(region, None) is not None:
             del self._bringing[region]
-            self.hosting.told(region, Event.NOT_OPENED)
+            self.hosting.apply_event(region, Event.NOT_OPENED)
             self.carry_out(self.told.not_opened(region, epoch, "it was given to another server", is_damaged=False))
             self.release(region)
 
@@ -209,11 +209,11 @@ class Owning:
         is_told = region in self._bringing
         self._bringing.pop(region, None)
         if is_told and self._world.happens("unopened"):
-            self.hosting.told(region, Event.NOT_OPENED)
+            self.hosting.apply_event(region, Event.NOT_OPENED)
             self.carry_out(self.told.not_opened(region, store.epoch, "it cannot be opened", is_damaged=False))
             self.release(region)
             return
-        self.hosting.told(region, Event.OPENED)
+        self.hosting.apply_event(region, Event.OPENED)
         self.stores[region] = store
         store.epoch = max(store.epoch, self.hosting.epoch_of(region))
         self._world.laws.serves(self._server, region, store.data)
@@ -247,7 +247,7 @@ class Owning:
         elif state is State.SHUT:
             self._server.changing.settle_for(region)  # its commit is undone, says the master
         elif state is State.OPEN:
-            self.hosting.told(region, Event.LEAVES)
+            self.hosting.apply_event(region, Event.LEAVES)
             self.look(region)
         elif state is State.CLOSING and store is not None:
             self._quiet(store)
@@ -266,7 +266,7 @@ class Owning:
 
     def _close(self, store: OpenStore, event: Event, *, is_synced: bool) -> None:
         region = store.region_id
-        self.hosting.told(region, event)
+        self.hosting.apply_event(region, event)
         store.is_open = False
         self.former[region] = self.stores.pop(region)
         self._server.committing.closed(store, is_synced=is_synced)
@@ -304,7 +304,7 @@ class Owning:
         region = store.region_id
         if self.stores.get(region) is not store:
             return  # a deliberate fault closed it meanwhile
-        self.hosting.told(region, Event.FSYNC_FAILED)
+        self.hosting.apply_event(region, Event.FSYNC_FAILED)
         self._world.trace(self._server.process, f"fsync of {store.name} failed")
         self._lacking[region] = None
         self.former[region] = self.stores.pop(region)
@@ -315,7 +315,7 @@ class Owning:
             return  # its split or merge ends first
 
         def closed() -> None:
-            self.hosting.told(region, Event.STORE_CLOSED)
+            self.hosting.apply_event(region, Event.STORE_CLOSED)
             self.look(region)
             self.release(region)
             self.forget_dropped()
@@ -332,8 +332,8 @@ class Owning:
 
     def open_in(self, store: OpenStore) -> None:
         region = store.region_id
-        self.hosting.told(region, Event.WANTED)
-        self.hosting.told(region, Event.OPENED)
+        self.hosting.apply_event(region, Event.WANTED)
+        self.hosting.apply_event(region, Event.OPENED)
         self.stores[region] = store
         self._world.laws.serves(self._server, region, store.data)
 

@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any
 
 from columnar.regions.hosting_state import HostingState
-from columnar.regions.told import ToldRegions
+from columnar.regions.region_assignment_state import AssignedRegions
 
 LOOKS: dict[type[Any], frozenset[str]] = {
     HostingState: frozenset({"state", "in_states", "epoch_of", "owns", "check"}),
-    ToldRegions: frozenset({"owner_of", "had", "epochs_of", "stage_of", "serving", "given_up", "check"}),
+    AssignedRegions: frozenset({"owner_of", "had", "epochs_of", "stage_of", "serving", "given_up", "check"}),
 }
 
 
-def watch(machine: HostingState | ToldRegions, noted: Callable[[], None]) -> None:
+def watch(machine: HostingState | AssignedRegions, noted: Callable[[], None]) -> None:
     """Have ``noted`` called before each event of the machine."""
     looks = next(looks for kind, looks in LOOKS.items() if isinstance(machine, kind))
     for name in dir(type(machine)):

@@ -111,7 +111,7 @@ class PeerHouse:
 
     def disown(self, info: RegionInfo) -> None:
         """As a server that no master has told of the region."""
-        self.server.hosting.state.told(info.region_id, Event.GIVEN_UP)
+        self.server.hosting.state.apply_event(info.region_id, Event.GIVEN_UP)
 
     async def give_up(self, info: RegionInfo) -> None:
         state = self.server.hosting.state

@@ -249,7 +249,7 @@ class _Heard:
     async def _answer(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         if isinstance(message, Commit) and self._child.committing is not None:
             await self._child.committing()
-        link.told(number, message, None)
+        link.send_response(number, message, None)
 
 
 def _sealed(by_name: dict[str, Segments]) -> tuple[tuple[Incarnation, Segments], ...]:

@@ -36,7 +36,7 @@ def test_an_exception_is_in_the_log_and_counted(clock: Clock, caplog: pytest.Log
     faults.met("sweeps", KeyError("mine"))
     assert faults.counts() == [("builds", 1), ("sweeps", 2)]
     assert len(caplog.records) == 2, "one a second of each loop"
-    clock.now_s += module.TOLD_S
+    clock.now_s += module.LOG_INTERVAL_S
     faults.met("sweeps", KeyError("mine"))
     assert caplog.records[-1].getMessage().endswith("goes on (1 more since the last line)")
 

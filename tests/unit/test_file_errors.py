@@ -18,7 +18,7 @@ from click import ClickException
 from columnar.backup import exporting, store_backup
 from columnar.errors import HostError
 from columnar.file_errors import files_in, is_of_file
-from columnar.shell.connecting import Misused, Unreachable, told
+from columnar.shell.connecting import Misused, Unreachable, report_errors
 from tests.support.shell import Shell, store_at
 
 FREE_SOME = "No space left on device; free some space, or give another folder"
@@ -53,7 +53,7 @@ def test_which_errors_are_of_files(error: OSError, is_files: bool) -> None:
         raise error
     if isinstance(error, BrokenPipeError | ssl.SSLError):  # told in other words
         return
-    with pytest.raises(ClickException) as caught, told("127.0.0.1:9090"):
+    with pytest.raises(ClickException) as caught, report_errors("127.0.0.1:9090"):
         raise error
     assert isinstance(caught.value, Misused if is_files else Unreachable)
     assert ("127.0.0.1:9090" in caught.value.message) != is_files
@@ -118,7 +118,7 @@ def test_folders_that_cannot_be_made_are_named(shell: Shell, tmp_path: Path) -> 
 
 
 def test_an_output_that_cannot_be_written_is_no_file() -> None:
-    with pytest.raises(Misused) as caught, told("127.0.0.1:9090"):
+    with pytest.raises(Misused) as caught, report_errors("127.0.0.1:9090"):
         raise FULL
     said = "cannot write the output: No space left on device; send it elsewhere, or make room for it"
     assert caught.value.message == said

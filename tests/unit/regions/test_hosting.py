@@ -113,7 +113,7 @@ def test_a_region_that_was_given_up_is_refused_until_a_later_epoch() -> None:
         (info,) = house.served.regions
         house.server.evict(house.region())
         state = house.server.hosting.state
-        state.told(info.region_id, Event.GIVEN_UP)
+        state.apply_event(info.region_id, Event.GIVEN_UP)
         with pytest.raises(NotServingRegion, match="served by another"):
             house.region()
         assert not state.own(info.region_id, state.epoch)

@@ -183,7 +183,7 @@ async def test_who_waits_at_the_stop_is_refused(house: Opening) -> None:
 @housed()
 async def test_a_region_that_was_given_up_is_elsewhere(house: Opening) -> None:
     info = house.info(b"a")
-    house.server.hosting.state.told(info.region_id, Event.GIVEN_UP)
+    house.server.hosting.state.apply_event(info.region_id, Event.GIVEN_UP)
     with pytest.raises(RegionElsewhere, match="is served by another") as caught:
         house.server.open_region(house.served, info)
     assert caught.value.region == info.encoded
@@ -216,7 +216,7 @@ async def test_a_look_ahead_agrees_with_the_opening_in_every_state(house: Openin
     assert not is_elsewhere(), "it is open still"
     await server.close_regions([info])
     assert is_elsewhere(), "it is closed, and was given up"
-    state.told(info.region_id, Event.GIVEN_UP)
+    state.apply_event(info.region_id, Event.GIVEN_UP)
     assert is_elsewhere()
     state.own(info.region_id, state.epoch_of(info.region_id) + 1)
     assert not is_elsewhere(), "it came back"

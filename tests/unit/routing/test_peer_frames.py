@@ -17,7 +17,7 @@ from columnar.routing.peer_frames import (
     HEAD_BYTES,
     HELLO,
     REFUSED,
-    TOLD,
+    RESPONSE,
     BadFrame,
     Frame,
     FrameReader,
@@ -34,7 +34,7 @@ STREAM = [
     peer_frames.answer_head(1 << 63, len(REPLY)) + REPLY,
     peer_frames.answer_head(2, 0),
     peer_frames.ask(3, "rows", {"table": "t", "rows": [b"\x00\xff"]}),
-    peer_frames.told(3, None),
+    peer_frames.response_frame(3, None),
     peer_frames.refused(4, "moved", {"epoch": 9}),
 ]
 SEEN = [
@@ -43,7 +43,7 @@ SEEN = [
     (ANSWER, 1 << 63),
     (ANSWER, 2),
     (ASK, 3),
-    (TOLD, 3),
+    (RESPONSE, 3),
     (REFUSED, 4),
 ]
 
@@ -166,20 +166,20 @@ def test_a_call_of_no_service_or_protocol_is_told(body: bytes) -> None:
     [b"", b"\xc1", b"\x92", b"\x93\xa4rows", b"\xa4row", b"\x80\x80", b"\x81\x90\x01", b"\xa1\xff", b"\x91" * 2_000],
 )
 def test_a_body_that_is_no_msgpack_is_told(body: bytes) -> None:
-    (frame,) = FrameReader().feed((9 + len(body)).to_bytes(4, "big") + bytes(8) + bytes([TOLD]) + body)
+    (frame,) = FrameReader().feed((9 + len(body)).to_bytes(4, "big") + bytes(8) + bytes([RESPONSE]) + body)
     with pytest.raises(BadFrame, match="no msgpack"):
         frame.unpacked()
 
 
 @pytest.mark.parametrize("plain", [None, [], ["rows"], [1, {}], ["rows", []], {"rows": {}}])
 def test_an_ask_without_a_name_and_a_map_is_told(plain: object) -> None:
-    (frame,) = FrameReader().feed(peer_frames.told(1, plain))
+    (frame,) = FrameReader().feed(peer_frames.response_frame(1, plain))
     with pytest.raises(BadFrame, match="no list of a name and a map"):
         frame.named()
 
 
 def test_elements_of_a_newer_version_behind_name_and_map_are_passed_over() -> None:
-    (frame,) = FrameReader().feed(peer_frames.told(1, ["rows", {}, "more"]))
+    (frame,) = FrameReader().feed(peer_frames.response_frame(1, ["rows", {}, "more"]))
     assert frame.named() == ("rows", {})
 
 
@@ -202,7 +202,7 @@ def test_frames_with_flipped_bits_and_missing_bytes_are_frames_or_bad_frames() -
                     assert frame.protocol
                 elif frame.kind in (ASK, REFUSED):
                     frame.named()
-                elif frame.kind in (TOLD, HELLO):
+                elif frame.kind in (RESPONSE, HELLO):
                     frame.unpacked()
         except BadFrame:
             bad += 1
@@ -230,4 +230,4 @@ def test_a_body_over_the_bound_is_not_packed(monkeypatch: pytest.MonkeyPatch) ->
     assert peer_frames.answer_head(1, PEER_FRAME_BYTES - 9)
     monkeypatch.setattr(peer_frames, "PEER_FRAME_BYTES", 20)
     with pytest.raises(FrameTooLong):
-        peer_frames.told(1, "twelve bytes")
+        peer_frames.response_frame(1, "twelve bytes")

@@ -90,7 +90,7 @@ class Answering:
         if self.refusal is not None:
             link.refuse(number, self.refusal)
         elif not self.is_silent:
-            link.told(number, message, b"m" if isinstance(message, MiddleRow) else None)
+            link.send_response(number, message, b"m" if isinstance(message, MiddleRow) else None)
 
 
 class Pair:
@@ -318,7 +318,7 @@ async def test_an_answer_that_cannot_be_read_ends_the_link_and_its_ask(pair: Pai
     pair.far_side.is_silent = True
     asking = asyncio.ensure_future(pair.near.ask(MiddleRow(REGION)))
     await pair.far_side.until(1)
-    pair.far._send(peer_link._Queued(peer_frames.told(pair.near._last_number, 7), b"", None))
+    pair.far._send(peer_link._Queued(peer_frames.response_frame(pair.near._last_number, 7), b"", None))
     with pytest.raises(LinkBroke):
         await asking
     assert pair.near.state is State.ENDED

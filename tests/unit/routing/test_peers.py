@@ -40,7 +40,7 @@ class Answering:
         self.asks.append(message)
         self.came.set()
         if not self.is_silent:
-            link.told(number, message, None)
+            link.send_response(number, message, None)
 
     def link_ended(self, link: PeerLink) -> None:
         self.ended.append(link)

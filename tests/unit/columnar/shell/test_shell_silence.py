@@ -14,7 +14,7 @@ from thriftpy2.transport import TTransportException
 
 from columnar.client.store_socket import NoAnswer, StoreSocket
 from columnar.shell import connecting
-from columnar.shell.connecting import Unreachable, told
+from columnar.shell.connecting import Unreachable, report_errors
 from tests.support.shell import Shell
 
 ENDED = "ended the connection before it answered, so the outcome is unknown; look at the store's log, and at --store"
@@ -70,10 +70,10 @@ def test_a_store_that_ends_the_connection_while_a_command_sends() -> None:
     with (
         closing(StoreSocket(sock=ours)) as ending,
         pytest.raises(Unreachable, match=f"^there {ENDED}$"),
-        told("there"),
+        report_errors("there"),
     ):
         ending.write(b"call")
-    with pytest.raises(BrokenPipeError), told("there"):
+    with pytest.raises(BrokenPipeError), report_errors("there"):
         raise BrokenPipeError(errno.EPIPE, "of stdout")
 
 
@@ -109,6 +109,6 @@ def _of_a_handshake() -> TTransportException:
     ],
 )
 def test_starting_a_store_is_the_next_step_only_where_nobody_took_the_connection(error: Exception, said: str) -> None:
-    with pytest.raises(Unreachable) as raised, told("there"):
+    with pytest.raises(Unreachable) as raised, report_errors("there"):
         raise error
     assert raised.value.message == said

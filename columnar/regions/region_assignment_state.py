@@ -127,7 +127,7 @@ class Refuse:
     why: Why
 
 
-Told: TypeAlias = (
+AssignmentOutput: TypeAlias = (
     BringIn | CallOff | MayServe | RaiseEpoch | Leave | ReportOpened | ReportClosed | ReportFailed | Refuse
 )
 
@@ -142,7 +142,7 @@ class _Held:
     next: Owner | None = None  # to be opened when it has left
 
 
-class ToldRegions:
+class AssignedRegions:
     """Owned by the loop.  Each event returns what is to be done, in this order."""
 
     def __init__(self, here: Incarnation, hosting: HostingState) -> None:
@@ -159,7 +159,7 @@ class ToldRegions:
         """Before ``told_open`` at that epoch: the region is BRINGING first, also if nothing is behind."""
         self._doubted[region] = epoch
 
-    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
+    def on_open_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         """``owner``: the row, on disk, which names this server and what is behind."""
         if not self._is_led_by(leader):
             return (Refuse(region, owner.epoch, Why.OLD_LEADER),)
@@ -175,18 +175,18 @@ class ToldRegions:
             return self._leave(region, held)
         return (ReportOpened(region, owner.epoch),) if held.stage is Stage.SERVING else ()
 
-    def told_renumber(self, region: int, owner: Owner, leader: int) -> tuple[Told, ...]:
+    def on_renumber_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         """A region that is served had all that ``owner.behind`` names, beside this server, brought in before."""
         held = self._held.get(region)
         if held is None or held.stage is not Stage.SERVING or owner.epoch <= held.owner.epoch:
-            return self.told_open(region, owner, leader)
+            return self.on_open_region(region, owner, leader)
         if not self._is_led_by(leader):
             return (Refuse(region, owner.epoch, Why.OLD_LEADER),)
         self._own(region, owner.epoch)
         held.owner = owner
         return (RaiseEpoch(region, owner.epoch), ReportOpened(region, owner.epoch))
 
-    def told_close(self, region: int, epoch: int, leader: int) -> tuple[Told, ...]:
+    def on_close_region(self, region: int, epoch: int, leader: int) -> tuple[AssignmentOutput, ...]:
         if not self._is_led_by(leader):
             return (Refuse(region, epoch, Why.OLD_LEADER),)
         held = self._held.get(region)
@@ -203,7 +203,7 @@ class ToldRegions:
             return (ReportClosed(region, epoch, is_behind=True),)
         if epoch not in held.asked:
             held.asked = (*held.asked, epoch)
-        refused: tuple[Told, ...] = ()
+        refused: tuple[AssignmentOutput, ...] = ()
         if held.next is not None and held.next.epoch <= epoch:
             refused = (Refuse(region, held.next.epoch, Why.GIVEN_UP),)
             held.next = None
@@ -211,7 +211,7 @@ class ToldRegions:
 
     # --- reports of the shell ----------------------------------------------------------------------
 
-    def opened(self, region: int, epoch: int) -> tuple[Told, ...]:
+    def opened(self, region: int, epoch: int) -> tuple[AssignmentOutput, ...]:
         """After BringIn: the store has all that was behind, and that is on disk."""
         held = self._held[region]
         assert held.owner.epoch == epoch, "it was told once"
@@ -221,7 +221,7 @@ class ToldRegions:
         held.stage = Stage.SERVING
         return (ReportOpened(region, epoch),)
 
-    def not_opened(self, region: int, epoch: int, why: str, *, is_damaged: bool) -> tuple[Told, ...]:
+    def not_opened(self, region: int, epoch: int, why: str, *, is_damaged: bool) -> tuple[AssignmentOutput, ...]:
         """After BringIn: the region is refused at that epoch for ever."""
         held = self._held[region]
         assert held.owner.epoch == epoch, "it was told once"
@@ -229,10 +229,10 @@ class ToldRegions:
             return self._left(region, held)
         assert held.stage is Stage.BRINGING, held.stage
         held.stage = Stage.LEFT
-        self._hosting.told(region, Event.GIVEN_UP)
+        self._hosting.apply_event(region, Event.GIVEN_UP)
         return (ReportFailed(region, epoch, why, is_damaged),)
 
-    def closed(self, region: int, epoch: int, *, is_behind: bool) -> tuple[Told, ...]:
+    def closed(self, region: int, epoch: int, *, is_behind: bool) -> tuple[AssignmentOutput, ...]:
         """After Leave: no store of it is open.  ``is_behind``: not all that was acknowledged is on disk there."""
         held = self._held[region]
         assert held.stage is Stage.LEAVING, held.stage
@@ -304,13 +304,13 @@ class ToldRegions:
     def _give_up_unseen(self, region: int, epoch: int) -> None:
         """At an epoch at which it was never had."""
         self._own(region, epoch)
-        self._hosting.told(region, Event.GIVEN_UP)
+        self._hosting.apply_event(region, Event.GIVEN_UP)
 
-    def _begin(self, region: int, owner: Owner, is_behind: bool) -> tuple[Told, ...]:
+    def _begin(self, region: int, owner: Owner, is_behind: bool) -> tuple[AssignmentOutput, ...]:
         if not self._hosting.own(region, owner.epoch):
             return (Refuse(region, owner.epoch, Why.GIVEN_UP),)
         if self._hosting.is_stopping:
-            self._hosting.told(region, Event.GIVEN_UP)
+            self._hosting.apply_event(region, Event.GIVEN_UP)
             self._held[region] = _Held(owner, owner.epoch, Stage.LEFT, is_behind)
             return (Refuse(region, owner.epoch, Why.STOPPING),)
         if not owner.behind and self._doubted.pop(region, 0) != owner.epoch:
@@ -322,7 +322,7 @@ class ToldRegions:
     def _names_here(self, owner: Owner) -> bool:
         return any(tenure.server == self._here for tenure in owner.behind)
 
-    def _opens_after(self, region: int, held: _Held, owner: Owner) -> tuple[Told, ...]:
+    def _opens_after(self, region: int, held: _Held, owner: Owner) -> tuple[AssignmentOutput, ...]:
         """Told to open what is leaving."""
         lowest = max(held.owner.epoch, *held.asked, 0)
         if owner.epoch <= lowest:
@@ -334,7 +334,7 @@ class ToldRegions:
             held.next = before
         return (Refuse(region, min(before.epoch, owner.epoch), Why.OLD_EPOCH),)
 
-    def _leave(self, region: int, held: _Held) -> tuple[Told, ...]:
+    def _leave(self, region: int, held: _Held) -> tuple[AssignmentOutput, ...]:
         was_bringing, held.stage = held.stage is Stage.BRINGING, Stage.LEAVING
         epoch = held.owner.epoch
         self._hosting.give_up(region)
@@ -342,13 +342,13 @@ class ToldRegions:
             return (Refuse(region, epoch, Why.GIVEN_UP), CallOff(region, epoch))
         return (Leave(region, epoch),)
 
-    def _left(self, region: int, held: _Held) -> tuple[Told, ...]:
+    def _left(self, region: int, held: _Held) -> tuple[AssignmentOutput, ...]:
         asked, after = held.asked, held.next
         if after is not None and held.is_behind and not self._names_here(after):
             # The master told it before it could hear that the store lacks what this server's log has.
             own = (Tenure(self._here, epoch) for epoch in range(held.first, held.owner.epoch + 1))
             after = replace(after, behind=(*after.behind, *own))
-        self._hosting.told(region, Event.GIVEN_UP)
+        self._hosting.apply_event(region, Event.GIVEN_UP)
         held.stage, held.asked, held.next = Stage.LEFT, (), None
         last = max((held.owner.epoch, *asked))
         if last > held.owner.epoch:
