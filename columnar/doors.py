@@ -103,7 +103,7 @@ class Doors:
         operations = serving.operations
         writes = WriteMethods(operations)
         self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
-        self.trigger_methods = TriggerMethods(serving.keeper, serving.owner.views)
+        self.trigger_methods = TriggerMethods(serving.trigger_manager, serving.owner.views)
         thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
         self.extension = ExtensionMethods(operations, writes, master.changes, facts)
@@ -151,7 +151,7 @@ class Doors:
         from columnar.thrift.view_methods import ViewMethods
 
         wait = self.trigger_methods.columnarViewWait
-        checks = ViewChecks(serving.owner.views, serving.checks, serving.keeper.applier, wait, lambda: self.owners)
+        checks = ViewChecks(serving.owner.views, serving.checks, serving.trigger_manager.applier, wait, lambda: self.owners)
         return ViewMethods(master.views, serving.owner.views, lambda: self.other_views, checks)
 
     def alone(self, descriptions: Descriptions) -> SingleServer:

@@ -18,7 +18,7 @@ from columnar.regions.region_copy import copy_region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.routing.link_errors import LinkBroke, NotSent
-from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.trigger_manager import TriggerManager
 from columnar.views.here import ViewsHere
 
 CALLS_TIMEOUT_S: Final = 40.0  # over the default time limit of a call
@@ -30,9 +30,9 @@ R = TypeVar("R")
 class RegionOwner:
     """Answers messages of the master, and asks it to commit splits and merges, and to look at views."""
 
-    def __init__(self, server: RegionServer, keeper: TriggerKeeper, region_bytes: int) -> None:
+    def __init__(self, server: RegionServer, keeper: TriggerManager, region_bytes: int) -> None:
         self._server = server
-        self._keeper = keeper
+        self._trigger_manager = keeper
         self.views = ViewsHere(server, keeper.hub, keeper.applier, keeper.governor)
         self.views.on_shown = self._say_shown
         self._master: Peer | None = None
@@ -81,7 +81,7 @@ class RegionOwner:
     async def _publish(self, asked: messages.Publish) -> None:
         regions = self.changing.regions_of(asked.table.name, list(asked.regions))
         self._server.tables.install(ServedTable(asked.table, asked.is_enabled, regions))
-        self._keeper.hub.table_installed(asked.table.name)
+        self._trigger_manager.hub.table_installed(asked.table.name)
 
     async def _withdraw(self, asked: messages.Withdraw) -> None:
         """When this returns no store of the table is open here: the master removes the folders next."""
@@ -90,13 +90,13 @@ class RegionOwner:
 
     async def _follow_schema(self, asked: messages.FollowSchema) -> None:
         await self._server.upkeep.follow_schema(asked.table)
-        self._keeper.hub.schema_followed(asked.table)
+        self._trigger_manager.hub.schema_followed(asked.table)
 
     # --- triggers ----------------------------------------------------------------------------------
 
     async def _hold_deliveries(self, _asked: messages.HoldDeliveries) -> None:
         """A call that runs may read what is newer than a copy, so those under way are waited for."""
-        feeder = self._keeper.feeder
+        feeder = self._trigger_manager.feeder
         feeder.upkeep.hold()
         self.views.come_to_rest()
         deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
@@ -107,8 +107,8 @@ class RegionOwner:
             await asyncio.sleep(CALLS_POLL_S)
 
     async def _release_deliveries(self, _asked: messages.ReleaseDeliveries) -> None:
-        self._keeper.feeder.upkeep.release()
-        self._keeper.feeder.deliver()
+        self._trigger_manager.feeder.upkeep.release()
+        self._trigger_manager.feeder.deliver()
         self.views.go_on()
 
     async def _shown_regions(self, asked: messages.ShownRegions) -> dict[str, list[int]]:
@@ -116,7 +116,7 @@ class RegionOwner:
 
     def _say_shown(self, view: str) -> None:
         if self._master is not None:
-            self._keeper.hub.background.spawn(_say(self._master, messages.Shown(view)))
+            self._trigger_manager.hub.background.spawn(_say(self._master, messages.Shown(view)))
 
     # --- regions in the place of others --------------------------------------------------------------
 

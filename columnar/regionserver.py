@@ -167,13 +167,13 @@ class ClusterServer:
         for kind, answer in asked.answers.items():
             self.peer_server.register(kind, answer)
         connect(operations, asked, self.owners)
-        self.serving.keeper.system.access.others = operations.access.others
+        self.serving.trigger_manager.system.access.others = operations.access.others
         self._ask_about_triggers()
         self.peer_server.register(OwnFigures, self._own_figures)
         self.doors.extension.others, self.doors.extension.remarks = self._figures_of_others, self._remarks
 
     def _ask_about_triggers(self) -> None:
-        keeper = self.serving.keeper
+        keeper = self.serving.trigger_manager
         self.asked_triggers = AskedTriggers(keeper, self.serving.server, self.owners.change, self.serving.wait)
         for kind, answer in self.asked_triggers.answers.items():
             self.peer_server.register(kind, answer)

@@ -41,7 +41,7 @@ class ServerMeasures:
         self._peer_server = peer_server
         self._ways_out = ways_out
         self._triggers = triggers
-        self._flows = serving.keeper.hub.looks
+        self._flows = serving.trigger_manager.hub.looks
         self._sources = Sources(
             version=VERSION,
             address="",

@@ -24,7 +24,7 @@ from columnar.regions.server import RegionServer
 from columnar.storage.descriptors import stores_within
 from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.recovery import recovering
-from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.trigger_manager import TriggerManager
 from columnar.webui.status import TriggerLine, line_of
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class Serving:
         self.scanners = ScannerTable(time.monotonic, lease_s=config.scanner_lease_s, slot=slot)
         self.operations = TableOperations(self.server, self.scanners)
         hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
-        self.keeper = TriggerKeeper(self.server, hub, config.trigger_modules, self.operations)
+        self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations)
         self.server.listener = hub.listener
-        self.owner = RegionOwner(self.server, self.keeper, config.region_bytes)
+        self.owner = RegionOwner(self.server, self.trigger_manager, config.region_bytes)
         self._checks: AskedChecks | None = None
         self._expiring = PlannedStep("expiry of scanners", self._sweep_scanners)
         self._recovery: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class Serving:
 
     async def load(self) -> None:
         """Before the first request; triggers are told of by the master."""
-        await self.keeper.load()
+        await self.trigger_manager.load()
 
     def deliver(
         self,
@@ -85,9 +85,9 @@ class Serving:
 
         ``answered`` and ``has_waiting``: as of ``Governor``, for background work to make way.
         """
-        self.keeper.governor.answered = answered
-        self.keeper.governor.has_waiting = has_waiting
-        self.keeper.start(_reachable(self._config.host), port, private)
+        self.trigger_manager.governor.answered = answered
+        self.trigger_manager.governor.has_waiting = has_waiting
+        self.trigger_manager.start(_reachable(self._config.host), port, private)
 
     def begin(self) -> None:
         """Work in the background: sweeps, expired scanners, and what a crash left in the server's log."""
@@ -119,7 +119,7 @@ class Serving:
         if self._checks is None:
             from columnar.views.asked_checks import AskedChecks  # most stores have no views
 
-            access, governor = self.operations.access, self.keeper.governor
+            access, governor = self.operations.access, self.trigger_manager.governor
             self._checks = AskedChecks(access, self.server, governor, self._definition)
         return self._checks
 
@@ -131,11 +131,11 @@ class Serving:
         """For a follower, by its key (``flows.follower_name``), or for all triggers."""
         name = of_key(key)
         if name.kind == TRIGGER:
-            return await self.keeper.wait(name.name, token, timeout_s)
+            return await self.trigger_manager.wait(name.name, token, timeout_s)
         return await self.owner.views.wait(name.name, token, timeout_s)
 
     def triggers_of(self, table: str) -> list[str]:
-        return [one.name for one in self.keeper.registrations() if one.table == table]
+        return [one.name for one in self.trigger_manager.registrations() if one.table == table]
 
     def held(self, by_doors: Mapping[str, int]) -> dict[str, int]:
         """Bytes of what is bounded in ``limits``."""
@@ -143,14 +143,14 @@ class Serving:
         return {**by_doors, "gathered": gathered, "scanners": scanners}
 
     def trigger_lines(self) -> list[TriggerLine]:
-        return [line_of(one.look()) for one in self.keeper.summaries()]
+        return [line_of(one.look()) for one in self.trigger_manager.summaries()]
 
     async def stop_triggers(self) -> None:
         """Before the port closes: a call cut off by it would count as failed."""
         self._expiring.cancel()
         if self._recovery is not None:
             self._recovery.cancel()
-        await self.keeper.close()
+        await self.trigger_manager.close()
 
     async def close(self) -> None:
         """Sync and close every region."""

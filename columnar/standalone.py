@@ -97,7 +97,7 @@ class Standalone:
             commits=lambda: self.stores.committer.syncs,
             slow_requests=lambda: doors.slow_log.count,
             triggers=serving.trigger_lines,
-            flows=serving.keeper.hub.looks,
+            flows=serving.trigger_manager.hub.looks,
             views=serving.owner.views.looks,
             held=lambda: serving.held(doors.held_bytes),
             slow=lambda: doors.slow_log.recent,

@@ -65,13 +65,13 @@ class Job:
     """The effects of one slice of one call: queued, then perhaps aside, then over."""
 
     __slots__ = (
-        "at", "extra", "is_aside", "is_over", "keeper", "name", "obstacle", "size_bytes", "tell", "waits", "writes",
+        "at", "extra", "is_aside", "is_over", "writer_view", "name", "obstacle", "size_bytes", "tell", "waits", "writes",
     )  # fmt: skip
 
     def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: OnApplied, keeper: str = "") -> None:
         """``keeper``: the view that writes its table; empty: a trigger, which writes none of those."""
         self.name = name  # of the follower
-        self.keeper = keeper
+        self.writer_view = keeper
         self.writes = writes
         self.size_bytes = size_bytes
         self.tell = tell
@@ -201,8 +201,8 @@ class Applier:
 
     def _put(self, job: Job, table: bytes, mutation: RowMutation, batches: dict[int, _Batch]) -> None:
         served = self._access.table(table)
-        served.schema.check_written_by(job.keeper)
-        if not job.keeper:  # a view's shares are as its table takes them
+        served.schema.check_written_by(job.writer_view)
+        if not job.writer_view:  # a view's shares are as its table takes them
             mutation = for_table(mutation, served.schema)
         if served.is_throttled:
             self._access.admit(served, writes=True)
@@ -343,7 +343,7 @@ class Applier:
         for table, mutation in job.writes:
             served = self._access.table(table)
             asked.append((served, for_table(mutation, served.schema)))
-        outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing, job.keeper)
+        outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing, job.writer_view)
         if type(outcome) is Later:
             await asyncio.shield(outcome.future)  # others wait for it, too
         elif outcome is not None:

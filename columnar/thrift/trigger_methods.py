@@ -12,7 +12,7 @@ from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.burials import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.keeper import Summary, TriggerKeeper
+from columnar.triggers.trigger_manager import Summary, TriggerManager
 from columnar.views.here import ViewsHere, view_key
 from columnar.wire.idl import columnar
 from columnar.wire.trigger_specs import registration_of, spec_of
@@ -60,8 +60,8 @@ class TriggerChangeMethods:
 class TriggerMethods:
     """An owner's."""
 
-    def __init__(self, keeper: TriggerKeeper, views: ViewsHere) -> None:
-        self._keeper = keeper
+    def __init__(self, keeper: TriggerManager, views: ViewsHere) -> None:
+        self._manager = keeper
         self._views = views
         self.others: TriggersApart | None = None  # None: this process has all regions
 
@@ -69,27 +69,27 @@ class TriggerMethods:
         return self._listed() if self.others is None else self._listed_apart(self.others)
 
     def _listed(self) -> list[Any]:
-        return [_status(s, s.letters, s.registration, []) for s in self._keeper.summaries()]
+        return [_status(s, s.letters, s.registration, []) for s in self._manager.summaries()]
 
     async def _listed_apart(self, others: TriggersApart) -> list[Any]:
         looks, silent = await others.looks()
-        known = {s.name: s.registration for s in self._keeper.summaries()}
+        known = {s.name: s.registration for s in self._manager.summaries()}
         return [_status(look, look.letters, known[look.name], silent) for look in looks if look.name in known]
 
     async def columnarFlows(self, _ctx: Any) -> str:
-        looks, silent = (self._keeper.hub.looks(), []) if self.others is None else await self.others.flow_looks()
+        looks, silent = (self._manager.hub.looks(), []) if self.others is None else await self.others.flow_looks()
         return flow_look.to_json(looks, silent)
 
     async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
         if (limit or 0) <= 0:
             raise IllegalArgument(f"the number of dead letters asked for is {limit}; it must be positive")
-        letters = await self._keeper.dead_letters(trigger or "", min(limit or 0, LETTERS_PER_CALL))
+        letters = await self._manager.dead_letters(trigger or "", min(limit or 0, LETTERS_PER_CALL))
         return list(map(_letter, letters))
 
     async def columnarTriggerDeadShow(self, _ctx: Any, trigger: str, row: bytes, limit: int | None) -> list[Any]:
         if not trigger or (limit or 0) <= 0:
             raise IllegalArgument("say which trigger's dead letters to show, and how many")
-        return list(map(_letter, await self._keeper.burials.shown(trigger, row or b"", limit or 0)))
+        return list(map(_letter, await self._manager.burials.shown(trigger, row or b"", limit or 0)))
 
     def columnarTriggerRetry(self, ctx: Any, trigger: str, row: bytes) -> Any:
         return self.columnarTriggerDeadRetry(ctx, trigger, row, False)
@@ -97,33 +97,33 @@ class TriggerMethods:
     def columnarTriggerDeadRetry(self, _ctx: Any, trigger: str, row: bytes, as_it_was: bool) -> Any:
         if not trigger:
             raise TriggerError("say which trigger's dead letters to retry")
-        return self._keeper.retry(trigger, row or b"", as_it_was=bool(as_it_was))
+        return self._manager.retry(trigger, row or b"", as_it_was=bool(as_it_was))
 
     def columnarTriggerDeadSkip(self, _ctx: Any, trigger: str, row: bytes) -> Any:
         if not trigger or not row:
             raise IllegalArgument("say whose dead letters to skip: the trigger and the row")
-        return self._keeper.burials.skip(trigger, row)
+        return self._manager.burials.skip(trigger, row)
 
     def columnarTriggerDeadPurge(self, _ctx: Any, trigger: str) -> Any:
         if not trigger:
             raise IllegalArgument("say which trigger's dead letters to remove")
-        return self._keeper.burials.skip(trigger, b"")
+        return self._manager.burials.skip(trigger, b"")
 
     def columnarTriggerWait(self, ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
         name = trigger or ""
         views = self._views.views
-        if self._keeper.triggers.find(name) is None and views.find(views.live_table(name)) is not None:
+        if self._manager.triggers.find(name) is None and views.find(views.live_table(name)) is not None:
             return self.columnarViewWait(ctx, name, token, timeout_ms)
         timeout_s = _checked_wait_s(timeout_ms)
-        held = self._keeper.triggers.find(name)
+        held = self._manager.triggers.find(name)
         if token and held is not None and views.find(held.registration.table) is not None:
             return self._behind_view(held.registration.table, name, token, timeout_s)
         return self._delivered(name, token or "", timeout_s)
 
     def _delivered(self, trigger: str, token: str, timeout_s: float) -> Awaitable[bool]:
         if self.others is None:
-            return self._keeper.wait(trigger, token, timeout_s)
-        return self.others.wait(self._keeper.awaited_tables(trigger), trigger, token, timeout_s)
+            return self._manager.wait(trigger, token, timeout_s)
+        return self.others.wait(self._manager.awaited_tables(trigger), trigger, token, timeout_s)
 
     async def _behind_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
         """The change comes to the trigger by way of the view that it follows."""

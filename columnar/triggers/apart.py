@@ -57,7 +57,7 @@ class TriggersApart:
     async def wait(
         self, tables: Iterable[str], name: str, token: str, timeout_s: float, *, saved: bool = False
     ) -> bool:
-        """As ``TriggerKeeper.wait``, over all regions of these tables; ``saved``: ``WaitForDelivery.saved``."""
+        """As ``TriggerManager.wait``, over all regions of these tables; ``saved``: ``WaitForDelivery.saved``."""
         now_s = asyncio.get_running_loop().time
         deadline_s = now_s() + timeout_s
         tables, vouched, tries = tuple(tables), set[RegionInfo](), 0

@@ -18,7 +18,7 @@ from columnar.model.trigger_look import TriggerLook
 from columnar.regions.change_record import ChangeRecord, unpack
 from columnar.regions.server import RegionServer
 from columnar.routing.asks import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
-from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.trigger_manager import TriggerManager
 
 _ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)
 
@@ -28,7 +28,7 @@ class AskedTriggers:
 
     def __init__(
         self,
-        keeper: TriggerKeeper,
+        keeper: TriggerManager,
         server: RegionServer,
         change: Callable[[], asyncio.Future[None]],
         wait: Callable[[str, str, float], Awaitable[bool]] | None = None,
@@ -37,7 +37,7 @@ class AskedTriggers:
 
         ``wait``: for followers of every kind, by their key; None: for triggers.
         """
-        self._keeper = keeper
+        self._manager = keeper
         self._wait = wait or keeper.wait
         self._server = server
         self._change = change
@@ -49,13 +49,13 @@ class AskedTriggers:
         }
 
     async def looks(self, _asked: TriggerLooks) -> tuple[TriggerLook, ...]:
-        letters = await self._keeper.burials.letters_here()
-        return tuple(replace(one.look(), letters=letters[one.name]) for one in self._keeper.summaries())
+        letters = await self._manager.burials.letters_here()
+        return tuple(replace(one.look(), letters=letters[one.name]) for one in self._manager.summaries())
 
     async def flow_looks(self, _asked: FlowLooks) -> tuple[FlowLook, ...]:
-        letters = await self._keeper.burials.letters_here()
+        letters = await self._manager.burials.letters_here()
         return tuple(
-            replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._keeper.hub.looks()
+            replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._manager.hub.looks()
         )
 
     async def wait(self, asked: WaitForDelivery) -> Waited:
@@ -82,7 +82,7 @@ class AskedTriggers:
 
     async def _delivered(self, asked: WaitForDelivery, timeout_s: float) -> bool:
         is_delivered = await self._wait(asked.trigger, asked.token, timeout_s)
-        return is_delivered and (not asked.saved or await self._keeper.hub.saved(of_key(asked.trigger)))
+        return is_delivered and (not asked.saved or await self._manager.hub.saved(of_key(asked.trigger)))
 
     def _epochs(self, regions: tuple[RegionInfo, ...]) -> list[int] | None:
         """None: one of them is not owned here."""
@@ -101,7 +101,7 @@ class AskedTriggers:
     async def log_again(self, asked: LogAgain) -> bool:
         try:
             record = unpack(asked.change) if asked.change else ChangeRecord(asked.row, 0, (), (), asked.trigger)
-            await self._keeper.burials.log_again(asked.table, record)
+            await self._manager.burials.log_again(asked.table, record)
         except RegionElsewhere:
             return False
         return True

@@ -126,7 +126,7 @@ class Lane:
         self.is_ward = is_ward
         self.calls: dict[int, Call] = {}
         self.link: Link | None = None
-        self._keeper = keeper
+        self._events = keeper
         self._last_number = 0
         self._warm: set[str] = set()  # modules that this process has imported
         self._outgoing: list[Any] = []
@@ -249,7 +249,7 @@ class Lane:
 
     def _timed_out(self, call: Call) -> None:
         try:
-            self._keeper.timed_out(call)
+            self._events.timed_out(call)
         except UNEXPECTED as fault:
             FAULTS.met(LOOP, fault)
             if self.calls.get(call.number) is call and self.link is not None:
@@ -284,7 +284,7 @@ class Lane:
         limit_s = max(SILENCE_S, *limits)
         quiet_s = asyncio.get_running_loop().time() - self._quiet_s
         if quiet_s >= limit_s:
-            self._keeper.silent(self, quiet_s)
+            self._events.silent(self, quiet_s)
         else:
             self._listening.after(limit_s - quiet_s)
 
@@ -306,7 +306,7 @@ class Lane:
     def answered(self, frame: list[Any]) -> None:
         self._quiet_s = asyncio.get_running_loop().time()
         try:
-            self._keeper.answered(self, frame)
+            self._events.answered(self, frame)
         except ValueError:
             raise
         except UNEXPECTED as fault:  # what else the frame says is not known: its calls come again
@@ -316,14 +316,14 @@ class Lane:
 
     def worker_ready(self) -> None:
         try:
-            self._keeper.worker_ready()
+            self._events.worker_ready()
         except UNEXPECTED as fault:
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(AGAIN_S, self.worker_ready)
 
     def worker_gone(self, how: str) -> None:
         try:
-            self._keeper.lane_gone(self, self._why_ended or how)
+            self._events.lane_gone(self, self._why_ended or how)
         except UNEXPECTED as fault:  # nobody else would give back its calls
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(AGAIN_S, self.worker_gone, how)

@@ -68,7 +68,7 @@ class ViewFollower(Follower):
         self.rules = rules
         self._images = union(one.images for one in rules)
         super().__init__(name, region, frozenset(self._images), state)
-        self._keeper = keeper
+        self._services = keeper
         self._table = name.name.encode()
         held = progresses.unpack(state.kept) if state.kept else Progress(region.info.region_id)
         self._showing = Showing(
@@ -112,7 +112,7 @@ class ViewFollower(Follower):
     def dropped(self) -> None:
         self._is_there = False
         for job in self._jobs:
-            self._keeper.applier.give_up(job)
+            self._services.applier.give_up(job)
         self._jobs.clear()
         self._retry.cancel()
         if self._built is not None and not self._built.done():
@@ -156,7 +156,7 @@ class ViewFollower(Follower):
     # --- steps ---------------------------------------------------------------------------------------
 
     def _may_work(self) -> bool:
-        return self._is_there and not self._retry.is_planned and not self._keeper.rests(self)
+        return self._is_there and not self._retry.is_planned and not self._services.rests(self)
 
     def _work(self) -> bool:
         """A step of the governor: whether there is more to do."""
@@ -178,7 +178,7 @@ class ViewFollower(Follower):
         return more
 
     def _do_a_little(self) -> bool:
-        if not self._keeper.applier.has_room(self.name.key):
+        if not self._services.applier.has_room(self.name.key):
             self._retry.after(ROOM_S)
             return False
         if not self._showing.is_over:
@@ -194,10 +194,10 @@ class ViewFollower(Follower):
         if self._showing.end_piece(self.state.is_past):
             self.dirty = True
             if not self._showing.is_over:
-                self._keeper.go_on(self)
+                self._services.go_on(self)
         if self._built is not None and not self._built.done() and self.is_prepared:
             self._built.set_result(None)
-        self._keeper.progressed(self)
+        self._services.progressed(self)
 
     # --- changes -------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class ViewFollower(Follower):
                     left.clear()
                 self._written(error)
 
-        jobs.append(self._keeper.applier.apply(writes, batch.size_bytes, tell, self.name.key, keeper=self.name.name))
+        jobs.append(self._services.applier.apply(writes, batch.size_bytes, tell, self.name.key, keeper=self.name.name))
         self._jobs.update(jobs)
 
     def _written(self, error: ColumnarError | None) -> None:
@@ -269,7 +269,7 @@ class ViewFollower(Follower):
         self._after_work()
         if error is None:
             self._failures = 0
-            self._keeper.go_on(self)
+            self._services.go_on(self)
         else:
             self._failed(error)
 
@@ -288,7 +288,7 @@ class ViewFollower(Follower):
             self.state.done(sequence)
         self.dirty = True
         now_s = monotonic()
-        self._keeper.figures.of(self.name, now_s).delivery(now_s, len(taken))
+        self._services.figures.of(self.name, now_s).delivery(now_s, len(taken))
 
     def _failed(self, error: ColumnarError) -> None:
         """The region or its log cannot be read now, or the view cannot be written: again after a growing pause."""
@@ -300,7 +300,7 @@ class ViewFollower(Follower):
         self._taken, self._batch = [], ShareBatch(self._table)
         self._put_off_spoiled(error)
         self._showing.pause()
-        self._keeper.figures.of(self.name, monotonic()).failed += 1
+        self._services.figures.of(self.name, monotonic()).failed += 1
         _log.warning("%s goes on in %.1f s: %s", self.name, after_s, error.text)
 
     def _put_off_spoiled(self, error: ColumnarError | None = None) -> None:

@@ -21,7 +21,7 @@ from columnar.model.view_set import KIND, ViewSet
 from columnar.regions.server import RegionServer
 
 if TYPE_CHECKING:
-    from columnar.views.keeper import ViewKeeper
+    from columnar.views.view_manager import ViewManager
 
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class ViewsHere:
         self._applier = applier
         self._governor = governor
         self._assigned_views: ViewSet | None = None  # None: the master has not told of any yet
-        self._keeper: ViewKeeper | None = None
+        self._manager: ViewManager | None = None
         # Tables, key of the view, seconds: ``triggers.apart`` with ``saved``.  None: this process has all regions.
         self.saved_apart: Callable[[list[str], str, float], Awaitable[bool]] | None = None
         self.on_shown: Callable[[str], None] = _nobody  # one more region here has shown a view all its rows
@@ -61,12 +61,12 @@ class ViewsHere:
         async with self._hub.lock:
             self._assigned_views = told
             self._server.tables.name_also(told.aliases())
-            if told.all and self._keeper is None:
-                from columnar.views.keeper import ViewKeeper  # most stores have no views
+            if told.all and self._manager is None:
+                from columnar.views.view_manager import ViewManager  # most stores have no views
 
-                self._keeper = ViewKeeper(self._hub, self._applier, self._governor, self._shown)
-            if self._keeper is not None:
-                await self._keeper.follow(told)
+                self._manager = ViewManager(self._hub, self._applier, self._governor, self._shown)
+            if self._manager is not None:
+                await self._manager.follow(told)
 
     def _shown(self, view: str) -> None:
         self.on_shown(view)
@@ -79,7 +79,7 @@ class ViewsHere:
 
     def shown(self, names: Iterable[str]) -> dict[str, list[int]]:
         """By view the regions here that have shown it all their rows (``ShownRegions``)."""
-        keeper = self._keeper
+        keeper = self._manager
         return {} if keeper is None else {name: keeper.shown(name) for name in names}
 
     async def guards_needed_from(self, table: str, now_ms: int) -> int | None:
@@ -91,7 +91,7 @@ class ViewsHere:
         if served is None or not served.schema.kept_by:
             return None
         view = self.views.find(served.schema.kept_by)
-        if view is None or view.state != "live" or self._keeper is None:
+        if view is None or view.state != "live" or self._manager is None:
             return 0
         try:
             return now_ms if await self._is_saved(view.name) else 0
@@ -110,20 +110,20 @@ class ViewsHere:
 
     def come_to_rest(self) -> None:
         """While the hub's cursors are held."""
-        if self._keeper is not None:
-            self._keeper.come_to_rest()
+        if self._manager is not None:
+            self._manager.come_to_rest()
 
     def is_at_rest(self) -> bool:
-        return self._keeper is None or self._keeper.is_at_rest()
+        return self._manager is None or self._manager.is_at_rest()
 
     def go_on(self) -> None:
-        if self._keeper is not None:
-            self._keeper.go_on()
+        if self._manager is not None:
+            self._manager.go_on()
 
     # --- looks and waits -------------------------------------------------------------------------------
 
     def looks(self) -> tuple[ViewLook, ...]:
-        return () if self._keeper is None else self._keeper.looks()
+        return () if self._manager is None else self._manager.looks()
 
     def awaited_tables(self, name: str) -> list[str]:
         """The sources of the view.  ViewError, TableNotEnabled."""

@@ -18,7 +18,7 @@ from columnar.errors import DamagedData
 from columnar.leading import Leading
 from columnar.master.catalogue import Catalogue
 from columnar.storage.rocks import RocksEngine
-from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.trigger_manager import TriggerManager
 from tests.support.failing_disk import until_it_works
 from tests.support.held_engine import HeldEngine
 from tests.support.serving import Serving
@@ -188,7 +188,7 @@ def test_a_store_stops_while_its_catalogue_cannot_be_mended(tmp_path: Path, monk
         (Catalogue, "_load"),
         (Catalogue, "raise_epoch"),
         (Leading, "start"),
-        (TriggerKeeper, "load"),
+        (TriggerManager, "load"),
         (Doors, "open"),
     ],
 )

@@ -128,7 +128,7 @@ def test_pauses_grow(connection: Connection) -> None:
 def test_a_call_of_a_removed_trigger_still_ends_by_its_timeout(serving: Serving, connection: Connection) -> None:
     make(connection, "ghost", timeout_ms=300)
     table = connection.table(b"ghost")
-    feeder = serving.store.serving.keeper.feeder
+    feeder = serving.store.serving.trigger_manager.feeder
     for n in range(8):
         table.put(b"g-%d" % n, {b"f:do": b"hang"})
     connection.triggers.remove("ghost")
@@ -159,7 +159,7 @@ def test_a_process_that_a_function_starts_disturbs_nobody_and_ends_with_the_work
     (status,) = (one for one in connection.triggers.list() if one.name == name)
     assert (status.dead_letters, status.last_error) == (0, "")
     assert len(list(connection.table("forked").scan(row_prefix=name.encode()))) == 5
-    link = serving.store.serving.keeper.feeder.common.main.link
+    link = serving.store.serving.trigger_manager.feeder.common.main.link
     worker = link.process_id
     if order == b"comes back":
         table.put(name.encode() + b"-last", {b"f:do": order})

@@ -17,7 +17,7 @@ LATE = [b"b%d" % n for n in range(5)] + [b"y%d" % n for n in range(5)]
 
 def marked(serving: Serving) -> int:
     """Every log has a mark of now, as it has one now and then; the time after it."""
-    keeper = serving.store.serving.keeper
+    keeper = serving.store.serving.trigger_manager
     regions = [region for region in keeper._server.all_open() if region.info.table == "src"]
     for region in regions:
         region.log.retention.forget()  # marks come some seconds apart

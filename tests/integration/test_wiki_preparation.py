@@ -90,7 +90,7 @@ def test_a_trigger_without_a_batch_gets_one_where_it_is_and_what_waited_is_deliv
         assert held.lag_changes >= 3
         wiki.store.run(lambda c: c.triggers.resume(NAME))
         assert wiki.settle("", 30)
-        keeper = running.inside.serving.keeper
+        keeper = running.inside.serving.trigger_manager
         figures = keeper.hub.figures.of(trigger(NAME), time.monotonic())
         assert (figures.delivered, figures.failed) == (3, 0), "each that waited, and nothing anew"
         assert differences(wiki) == []
@@ -105,7 +105,7 @@ def test_until_the_wiki_is_prepared_the_earlier_registration_delivers(tmp_path: 
     with wiki_in(tmp_path) as (wiki, running):
         wiki.store.run(lambda c: c.triggers.resume(NAME))
         assert wiki.settle("", 30)
-        figures = running.inside.serving.keeper.hub.figures.of(trigger(NAME), time.monotonic())
+        figures = running.inside.serving.trigger_manager.hub.figures.of(trigger(NAME), time.monotonic())
         assert (figures.delivered, figures.failed) == (3, 0)
         assert differences(wiki) == []
         assert status_of(wiki).registration.batch == 0

@@ -25,7 +25,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
-from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.trigger_manager import TriggerManager
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from tests.support.fake_links import FakeLink, runs
 from tests.support.openings import operations_of
@@ -102,7 +102,7 @@ class ChangingHouse:
         self.committer = Committer(asyncio.get_running_loop(), threads=2)
         self.server = RegionServer(engine, folder, self.committer, clock, open_regions=open_regions)
         self.catalogue = Catalogue(rows.read(), rows.write)
-        self.keeper = TriggerKeeper(self.server, Hub(self.server), ("m",), operations_of(self.server))
+        self.keeper = TriggerManager(self.server, Hub(self.server), ("m",), operations_of(self.server))
         self.server.listener = self.keeper.hub.listener
         self.owner = RegionOwner(self.server, self.keeper, region_bytes)
         self.folders = RoomyFolders(folder, engine)

@@ -158,6 +158,6 @@ def test_the_checker_sees_an_upward_import() -> None:
     assert violations("columnar.regions.region", ["columnar.client"])
     assert violations("columnar.operations.access", ["columnar.thrift.translate"])
     assert violations("columnar.routing.routes", ["columnar.operations.access"])
-    assert violations("columnar.views.contributions", ["columnar.triggers.keeper"])
+    assert violations("columnar.views.contributions", ["columnar.triggers.trigger_manager"])
     assert violations("wikibench.trace", ["columnar.client"])
     assert not violations("columnar.regions.region", ["columnar.model.cell"])

@@ -30,7 +30,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
-from columnar.triggers.keeper import TriggerKeeper
+from columnar.triggers.trigger_manager import TriggerManager
 from columnar.triggers.source_trial import SourceTrial
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from tests.support.changing_house import CatalogueRows
@@ -65,7 +65,7 @@ class Bench:
                 await catalogue.adopt(served.schema, served.regions)
         self.catalogue = Catalogue(self.rows.read(), self.rows.write)
         self.hub = Hub(self.server)
-        self.keeper = TriggerKeeper(self.server, self.hub, ("m",), operations_of(self.server))
+        self.keeper = TriggerManager(self.server, self.hub, ("m",), operations_of(self.server))
         self.server.listener = self.hub.listener
         self.owner = RegionOwner(self.server, self.keeper, 1 << 60)
         self.triggers = TriggerChanges(self.catalogue, self.owner, ("m",))

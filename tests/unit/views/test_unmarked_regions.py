@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import RegionElsewhere
 from columnar.model.schema import Family
-from columnar.views.keeper import follower_name
+from columnar.views.view_manager import follower_name
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 

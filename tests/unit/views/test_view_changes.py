@@ -128,7 +128,7 @@ async def test_a_cursor_of_a_view_that_was_dropped_meanwhile_goes_when_its_regio
     again = await house.restarted()
     await again.changes.triggers.publish()
     region = await again.server.opened(again.served("t"), again.served("t").regions[0])
-    assert again.owner.views._keeper is None, "a store without views loads none"
+    assert again.owner.views._manager is None, "a store without views loads none"
     again.keeper.hub.listener.region_opened(region)
     assert await cursors(again) == set()
     await again.close()

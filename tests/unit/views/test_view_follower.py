@@ -16,7 +16,7 @@ from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
 from columnar.views import here, piece_reader, share_writes
 from columnar.views.follower import ROOM_S, UNDER_WAY, ViewFollower
-from columnar.views.keeper import follower_name
+from columnar.views.view_manager import follower_name
 from columnar.views.share_writes import BATCH_RECORDS
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 

@@ -72,7 +72,7 @@ class Summary:
         )  # fmt: skip
 
 
-class TriggerKeeper:
+class TriggerManager:
     def __init__(self, server: RegionServer, hub: Hub, modules: tuple[str, ...], operations: TableOperations) -> None:
         """``modules``: those from which workers take functions; ``operations``: by which effects are written."""
         self.hub = hub

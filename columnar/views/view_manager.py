@@ -36,7 +36,7 @@ def follower_name(name: str) -> FollowerName:
     return FollowerName(KIND, name)
 
 
-class ViewKeeper:
+class ViewManager:
     def __init__(self, hub: Hub, applier: Applier, governor: Governor, on_shown: Callable[[str], None]) -> None:
         """``on_shown``: called with a view that is being built when a region here has shown it all its rows."""
         self._hub = hub
