@@ -114,7 +114,7 @@ class ClusterHost:
         self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each, as ``state`` has them
         self._do: dict[type[Any], Callable[[Any], None]] = {
             do.Write: self._writes.add,
-            do.Tell: self._tell,
+            do.NotifyServer: self._notify_server,
             do.Fence: lambda one: self.spawn(self._to_its_end(lambda: self._servers.fence(one.server))),
             do.RemoveLog: lambda one: self.spawn(self._pasts.remove(one.server)),
             do.Split: self.requests.begin,
@@ -389,7 +389,7 @@ class ClusterHost:
 
     # --- telling -------------------------------------------------------------------------------------
 
-    def _tell(self, tell: do.Tell) -> None:
+    def _notify_server(self, tell: do.NotifyServer) -> None:
         self.spawn(self._request_transition(tell.server, tell.ask))
 
     async def _request_transition(self, server: Incarnation, ask: do.Ask) -> None:

@@ -22,7 +22,7 @@ class PromptFuture(asyncio.Future[None]):
         super().__init__(loop=loop)
         self._immediate_callbacks: list[Callback] = []
 
-    def tell(self, callback: Callback) -> None:
+    def add_callback(self, callback: Callback) -> None:
         """Call ``callback(self)`` as soon as this is resolved, in the order of asking; where it is done, next turn."""
         if self.done():
             self.get_loop().call_soon(callback, self)

@@ -84,13 +84,13 @@ class Beats:
 
     def start(self) -> None:
         self._see()
-        threading.Thread(target=self._tell, name="beats", daemon=True).start()
+        threading.Thread(target=self._write_beats, name="beats", daemon=True).start()
 
     def _see(self) -> None:
         asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the look must not end the beats
         self._seen = self._look(self._seen.iterations + 1)
 
-    def _tell(self) -> None:
+    def _write_beats(self) -> None:
         while True:
             try:
                 os.write(self._pipe, packed(self._seen))

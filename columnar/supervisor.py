@@ -247,7 +247,7 @@ class Supervisor:
             _log.warning("%d connections have ended with server %s", lost, server)
         self.handing_on.open.ended(server)
         if self._addresses.pop(server, None) is not None:
-            self._tell_addresses()
+            self._send_addresses()
         if not self._is_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
@@ -256,7 +256,7 @@ class Supervisor:
     async def _listening(self, server: Incarnation, said: Listening) -> None:
         """The server's own ports are open: everybody may name them to clients."""
         self._addresses[server] = Address(server, said.host, said.port)
-        self._tell_addresses()
+        self._send_addresses()
         if self._was_renewed:  # it may have read the certificate before
             self.processes.living[server].child.signal(signal.SIGHUP)
 
@@ -268,7 +268,7 @@ class Supervisor:
         for server in self._addresses:
             self.processes.living[server].child.signal(signal.SIGHUP)
 
-    def _tell_addresses(self) -> None:
+    def _send_addresses(self) -> None:
         message = self.addresses()
         for one in self.host.greeted:
             self.host.send(one, message)

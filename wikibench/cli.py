@@ -164,7 +164,7 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
         result = run.go(pace, "replay")
     summary = run.summary(result, required, pace)
     print_summary(Console(), summary)
-    _tell_about_trace(run, pace)
+    _print_trace_remarks(run, pace)
     if report is not None:
         with _report_errors():
             click.echo(f"report: {write_report(report, summary, result)}")
@@ -232,7 +232,7 @@ def search(
     sys.exit(MISSED if best is None else MET)
 
 
-def _tell_about_trace(run: Experiment, pace: Pace) -> None:
+def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
     if run.trace.bad_lines:
         click.echo(f"{run.trace.bad_lines} unreadable lines left out, the first: {run.trace.first_bad[0]}", err=True)
     if run.trace.other_hosts:

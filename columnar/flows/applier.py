@@ -65,7 +65,7 @@ class Job:
     """The effects of one slice of one call: queued, then perhaps aside, then over."""
 
     __slots__ = (
-        "at", "extra", "is_aside", "is_over", "writer_view", "name", "obstacle", "size_bytes", "tell", "waits", "writes",
+        "at", "extra", "is_aside", "is_over", "writer_view", "name", "obstacle", "size_bytes", "on_applied", "waits", "writes",
     )  # fmt: skip
 
     def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: OnApplied, keeper: str = "") -> None:
@@ -74,7 +74,7 @@ class Job:
         self.writer_view = keeper
         self.writes = writes
         self.size_bytes = size_bytes
-        self.tell = tell
+        self.on_applied = tell
         self.at = 0  # so many are in batches
         # operations that each write counts as beside its own, for the bytes that it has on average
         self.extra = size_bytes * STEP_OPERATIONS // (STEP_BYTES * len(writes)) if writes else 0
@@ -182,7 +182,7 @@ class Applier:
 
     def _fault(self, job: Job, fault: BaseException) -> None:
         FAULTS.met(LOOP, fault)
-        self._tell(job, ProgramFault(fault))
+        self._finish_job(job, ProgramFault(fault))
 
     def _gather(self, job: Job, most: int, batches: dict[int, _Batch]) -> int:
         """Put the next writes of the job into batches; how many operations they have."""
@@ -288,24 +288,24 @@ class Applier:
             _log.info("effects are written again: %s", failures[0])
             self._go_aside(job)
         else:
-            self._tell(job, None)
+            self._finish_job(job, None)
 
     def _failed(self, job: Job, error: ColumnarError) -> None:
         if isinstance(error, CallerError):
-            self._tell(job, error)
+            self._finish_job(job, error)
         else:
             self._go_aside(job)
 
-    def _tell(self, job: Job, error: ColumnarError | None) -> None:
+    def _finish_job(self, job: Job, error: ColumnarError | None) -> None:
         if job.is_over:
             return
         self.give_up(job)
         try:
-            job.tell(error)
+            job.on_applied(error)
         except UNEXPECTED as fault:  # whoever was told has not settled it
             FAULTS.met(LOOP, fault)
             with surviving(LOOP):
-                job.tell(ProgramFault(fault))
+                job.on_applied(ProgramFault(fault))
 
     # --- aside ---------------------------------------------------------------------------------------
 
@@ -330,13 +330,13 @@ class Applier:
             except ColumnarError as error:
                 tries += 1
                 if isinstance(error, CallerError) or loop.time() >= ends_s:
-                    self._tell(job, error)
+                    self._finish_job(job, error)
                     return
                 job.obstacle = error.wire_message if tries > QUIET_TRIES else ""
                 _log.info("effects are written again in %.1f s: %s", pause_s(tries), error.text)
                 await asyncio.sleep(pause_s(tries))
             else:
-                self._tell(job, None)
+                self._finish_job(job, None)
 
     async def _write_anywhere(self, job: Job) -> None:
         asked: list[tuple[ServedTable, RowMutation]] = []

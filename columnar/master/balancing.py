@@ -166,7 +166,7 @@ class _Round:
             self._say(name)
         times = before / self.mean
         for place in chosen:
-            self._tell(place, f"{place.server} has {times:.2f} times the mean load" if place.server == name else "")
+            self._prefer_server(place, f"{place.server} has {times:.2f} times the mean load" if place.server == name else "")
 
     def _small_ones(self, name: str, movable: list[Place]) -> list[Place]:
         chosen = []
@@ -238,7 +238,7 @@ class _Round:
             self._undo(chosen)
             return []
         for place in chosen:
-            self._tell(place, f"makes room for region {large.info.encoded} of {name}")
+            self._prefer_server(place, f"makes room for region {large.info.encoded} of {name}")
         self._choose(large, target)
         return [large]
 
@@ -274,9 +274,9 @@ class _Round:
             if after <= FILLED * self.mean <= donor_after and after <= self._loads[donor] - WORTH_IT * self.mean:
                 times = self._loads[target] / self.mean
                 self._choose(place, target)
-                self._tell(place, f"{target} has {times:.2f} times the mean load")
+                self._prefer_server(place, f"{target} has {times:.2f} times the mean load")
 
-    def _tell(self, place: Place, why: str) -> None:
+    def _prefer_server(self, place: Place, why: str) -> None:
         if why:
             _, server = self._chosen[place.info.region_id]
             self._draft.instructions.append(Prefer(place.info.region_id, server, why))

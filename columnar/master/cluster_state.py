@@ -60,7 +60,7 @@ from columnar.model.owner_messages import RegionRates, Segments
 from columnar.model.region_info import RegionInfo
 
 LOOK_MS: Final = 1_000  # between two plans without an event
-TELL_AGAIN_MS: Final = 5_000  # what was told and not reported
+NOTIFY_AGAIN_MS: Final = 5_000  # what was told and not reported
 NOTIFY_AGAIN_REGIONS: Final = 100  # regions, at one tick
 UNWRITABLE_MS: Final = 1_000  # after a write that failed
 HOME_FOR_MS: Final = 10 * 60_000  # so long the regions of a server that is away, or drained, are its own
@@ -155,7 +155,7 @@ class ClusterState:
             self._transitions.opened(server, region, epoch, now_ms)
         for region in self.current.under_way:
             if self.current.places[region].phase is not Phase.WRITING:
-                self._transitions.tell_again(self.current.places[region], server, now_ms)
+                self._transitions.notify_owner_again(self.current.places[region], server, now_ms)
         return self._done(now_ms)
 
     def silent(self, server: Incarnation, why: str, now_ms: int) -> list[Output]:
@@ -373,12 +373,12 @@ class ClusterState:
         overdue = []
         for region in self.current.under_way:
             place = self.current.places[region]
-            if place.phase not in (Phase.WRITING, Phase.CHANGING) and now_ms - place.notified_ms >= TELL_AGAIN_MS:
+            if place.phase not in (Phase.WRITING, Phase.CHANGING) and now_ms - place.notified_ms >= NOTIFY_AGAIN_MS:
                 overdue.append(place)
                 if len(overdue) == NOTIFY_AGAIN_REGIONS:
                     break
         for place in overdue:
-            self._transitions.tell(place, now_ms)
+            self._transitions.notify_owner(place, now_ms)
         self._transitions.acquit(now_ms)
         self._transitions.try_again(now_ms)
         for server, why in self._transitions.stuck(now_ms):

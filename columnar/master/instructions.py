@@ -154,7 +154,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class NotifyServer:
     server: Incarnation
     ask: Ask
 
@@ -183,7 +183,7 @@ class Wake:
 
 Instruction: TypeAlias = Give | Prefer | Close | Split | Merge | Say
 Ask: TypeAlias = Open | Close | Renumber
-Output: TypeAlias = Write | Tell | Fence | Split | Merge | RemoveLog | Answer | Wake
+Output: TypeAlias = Write | NotifyServer | Fence | Split | Merge | RemoveLog | Answer | Wake
 
 
 # --- asked by people ---------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from columnar.master.instructions import Close, Open, Output, Reason, Renumber, Tell
+from columnar.master.instructions import Close, Open, Output, Reason, Renumber, NotifyServer
 from columnar.master.owner_ledger import End, OwnerLedger
 from columnar.master.placement import OPENING_TRIES, PROVEN_MS, RETRY_PAUSES_MS, Current, Desired, Phase, Place
 from columnar.master.tallies import Tallies
@@ -58,7 +58,7 @@ class Transitions:
         """The region is closed by its owner, and nobody opens it meanwhile."""
         place.why = why
         self._current.set_phase(place, Phase.LEAVING, now_ms)
-        self.tell(place, now_ms)
+        self.notify_owner(place, now_ms)
 
     def take_back(self, place: Place, now_ms: int) -> None:
         """Its row could not be written: go on from the row on disk."""
@@ -89,13 +89,13 @@ class Transitions:
             self.orphan(place, now_ms)
         elif row.source is None:
             current.set_phase(place, Phase.OPENING, now_ms)
-            self.tell(place, now_ms)
+            self.notify_owner(place, now_ms)
         elif current.is_alive(row.source.server) and not current.is_alive(row.server):
             self.orphan(place, now_ms)  # the source goes on serving it
         else:
             current.set_phase(place, Phase.CLOSING, now_ms)
             self.tallies.paused(region, now_ms)
-            self.tell(place, now_ms)
+            self.notify_owner(place, now_ms)
 
     def _has_ended(self, place: Place) -> bool:
         row = place.owner
@@ -104,27 +104,27 @@ class Transitions:
             return False  # it has not begun
         return self._ledger.is_fenced(row.server) or self._ledger.has_ended(place.info.region_id, row.tenure)
 
-    def tell(self, place: Place, now_ms: int) -> None:
+    def notify_owner(self, place: Place, now_ms: int) -> None:
         """Tell the server whose turn it is; a server that is not there is told at its hello."""
         region, row = place.info.region_id, place.owner
         assert row is not None, "it has an owner"
         place.notified_ms = now_ms
         if place.phase is Phase.CLOSING and row.source is not None:
             if self._current.is_alive(row.source.server):
-                self.outputs.append(Tell(row.source.server, Close(region, row.source.epoch, place.why)))
+                self.outputs.append(NotifyServer(row.source.server, Close(region, row.source.epoch, place.why)))
         elif place.phase is Phase.LEAVING:
-            self.outputs.append(Tell(row.server, Close(region, row.epoch, place.why)))
+            self.outputs.append(NotifyServer(row.server, Close(region, row.epoch, place.why)))
         elif place.phase is Phase.OPENING and self._current.is_alive(row.server):
             self._ledger.record_opener(region, row)
             has_it = any(tenure.server == row.server for tenure in row.behind)
             ask = Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.is_doubted)
-            self.outputs.append(Tell(row.server, ask))
+            self.outputs.append(NotifyServer(row.server, ask))
 
-    def tell_again(self, place: Place, server: Incarnation, now_ms: int) -> None:
+    def notify_owner_again(self, place: Place, server: Incarnation, now_ms: int) -> None:
         """After the server's hello: what was told before may not have reached it."""
         row = place.owner
         if row is not None and server == (row.source.server if row.source is not None else row.server):
-            self.tell(place, now_ms)
+            self.notify_owner(place, now_ms)
 
     # --- reports -----------------------------------------------------------------------------------
 

@@ -232,7 +232,7 @@ class Hosting:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def tell(self, region: Region, event: Event, why: str = "") -> None:
+    def report_event(self, region: Region, event: Event, why: str = "") -> None:
         """Does nothing where the region was closed meanwhile.  ``why``: what requests hear that are refused."""
         region_id = region.info.region_id
         if self._regions.get(region_id) is not region:
@@ -297,7 +297,7 @@ class Hosting:
 
         def closed(ended: asyncio.Future[None]) -> None:
             ended.exception()  # none: closing never fails
-            self.tell(region, Event.STORE_CLOSED)
+            self.report_event(region, Event.STORE_CLOSED)
 
         asyncio.get_running_loop().run_in_executor(None, region.store.close).add_done_callback(closed)
 
@@ -305,7 +305,7 @@ class Hosting:
         for region in [region for region in self._regions.values() if region.store is store and region.is_open]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
             self.read_only.note(region.info, failure)
-            self.tell(region, Event.FSYNC_FAILED)
+            self.report_event(region, Event.FSYNC_FAILED)
             self.on_write_fault()
 
     # --- closing -----------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ class Hosting:
         stays open if ``may_close`` says no by then.
         """
         while self.state_of(region) in SERVING:
-            self.tell(region, Event.LEAVES)
+            self.report_event(region, Event.LEAVES)
             try:
                 await self.quiesce(region)
                 if not region.store.is_clean:
@@ -335,9 +335,9 @@ class Hosting:
                     await self.quiesce(region)
                 if not may_close():
                     return
-                self.tell(region, Event.QUIET)
+                self.report_event(region, Event.QUIET)
             finally:
-                self.tell(region, Event.STAYS)
+                self.report_event(region, Event.STAYS)
 
     async def close_all(self, regions: Sequence[Region]) -> None:
         """``close`` of each, FLUSHED_AT_ONCE of them side by side: a flush waits for the disk."""

@@ -298,7 +298,7 @@ class Region:
         groups = self._groups
         if not groups or groups[-1].synced is not synced:
             groups.append(_Group(synced, PromptFuture(synced.get_loop()), set(), self.log.last_n))
-            synced.tell(self._group_ended)
+            synced.add_callback(self._group_ended)
         groups[-1].last_n = self.log.last_n
         self._async_dirty = False
         return groups[-1]

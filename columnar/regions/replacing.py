@@ -66,14 +66,14 @@ class Replacement(ABC):
                 raise RegionTooBusy(f"region {region.info.encoded} is being split, merged or closed already")
         self.regions = regions
         self._schemas = [region.table for region in regions]
-        self._tell(Event.REPLACEMENT_BEGINS)
+        self._report_event(Event.REPLACEMENT_BEGINS)
 
     def _opened(self) -> list[Region]:
         return [self.server.open_region(self._served, info) for info in self.change.gone]
 
-    def _tell(self, event: Event, why: str = "") -> None:
+    def _report_event(self, event: Event, why: str = "") -> None:
         for region in self.regions:
-            self.server.hosting.tell(region, event, why)
+            self.server.hosting.report_event(region, event, why)
 
     @abstractmethod
     def carrying(self) -> Carrying:
@@ -128,7 +128,7 @@ class Replacement(ABC):
         """Requests wait from here on; when this returns every write is on disk and answered."""
         self.check_open()
         self._shut_at = monotonic()
-        self._tell(Event.HELD)
+        self._report_event(Event.HELD)
         for region in self.regions:
             await self.server.hosting.quiesce(region)
         self.check_open()
@@ -148,7 +148,7 @@ class Replacement(ABC):
         for region in self.regions:
             server.listener.region_leaving(region)
             region.is_open = False
-        self._tell(Event.COMMITTED)
+        self._report_event(Event.COMMITTED)
         served = server.tables.known(self._served.schema.name.encode())
         kept = [info for info in served.regions if info not in self.change.gone and info not in fresh]
         served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
@@ -156,7 +156,7 @@ class Replacement(ABC):
             self._open(info, store)
         server.listener.regions_replaced(self.regions, fresh)
         self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
-        self._tell(Event.SUCCEEDED)
+        self._report_event(Event.SUCCEEDED)
 
     def _open(self, info: RegionInfo, store: Store) -> None:
         try:
@@ -169,20 +169,20 @@ class Replacement(ABC):
     def let_in(self) -> None:
         """Requests wait no longer; consumers are held still."""
         self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
-        self._tell(Event.LET_IN)
+        self._report_event(Event.LET_IN)
 
     def leave(self) -> None:
         """Called off: the old regions serve on, and no store of a successor is open."""
         for region in self._held:
             self.server.listener.release(region)
-        self._tell(Event.CALLED_OFF)
+        self._report_event(Event.CALLED_OFF)
         self._let_go()
 
     def suspend(self, why: str) -> None:
         """The outcome of the commit is unknown: none of them is served until ``resume``, or a restart."""
         for region in self.regions:
             self.server.listener.region_leaving(region)
-        self._tell(Event.UNSURE, why)
+        self._report_event(Event.UNSURE, why)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -192,7 +192,7 @@ class Replacement(ABC):
 
     def resume(self) -> None:
         """After ``suspend``: the catalogue names the old regions, and the next request opens each."""
-        self._tell(Event.SETTLED)
+        self._report_event(Event.SETTLED)
         for region in self.regions:
             self.server.listener.release(region)
             self.server.open_for_consumers(region)

@@ -228,7 +228,7 @@ class RegionServer:
 
     def evict(self, region: Region) -> None:
         """Close a quiet region; the next request opens it again."""
-        self.hosting.tell(region, Event.EVICTED)
+        self.hosting.report_event(region, Event.EVICTED)
 
     def _retry_later(self) -> None:
         """Have regions that readers only are served by opened for writing, if that goes by then."""

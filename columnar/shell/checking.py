@@ -59,7 +59,7 @@ def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) ->
                 say_server_logs(report, data, found.catalogue)
     else:
         report = _checked_online(store, tls)
-    _tell(output, report)
+    _print_report(output, report)
     if report.errors:
         raise SystemExit(FOUND)
 
@@ -210,7 +210,7 @@ def _data_of(staged: str) -> str:
     return os.path.dirname(os.path.dirname(staged))
 
 
-def _tell(output: Output, report: Report) -> None:
+def _print_report(output: Output, report: Report) -> None:
     looked = asdict(report.looked)
     if output.as_json:
         listed = [

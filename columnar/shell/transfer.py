@@ -60,7 +60,7 @@ def export(server: Server, table: str, folder: str) -> None:
         progress_bar(f"exporting {table}", None) as progress,
     ):
         done = export_table(RocksEngine(), copy.path, folder, progress)
-    _tell(server, table, done.rows, done.cells, done.digest, began, bytes=done.size_bytes, folder=folder)
+    _print_summary(server, table, done.rows, done.cells, done.digest, began, bytes=done.size_bytes, folder=folder)
 
 
 @click.command("import")
@@ -90,7 +90,7 @@ def import_(server: Server, folder: str, table: str | None) -> None:
             with files_in(staged.path), progress_bar(f"importing {readable(name)}", None) as progress:
                 done = build_table(RocksEngine(), folder, exported, staged.path, progress)
             connection.snapshots.adopt_staged(staged, name)
-    _tell(server, readable(name), done.rows, done.cells, done.hex, began)
+    _print_summary(server, readable(name), done.rows, done.cells, done.hex, began)
 
 
 @click.command()
@@ -111,9 +111,9 @@ def digest(server: Server, table: str) -> None:
         progress_bar(f"reading {table}", None) as progress,
     ):
         done = digest_of(RocksEngine(), copy.path, progress)
-    _tell(server, table, done.rows, done.cells, done.hex, began)
+    _print_summary(server, table, done.rows, done.cells, done.hex, began)
 
 
-def _tell(server: Server, table: str, rows: int, cells: int, hex_digest: str, began: float, **more: object) -> None:
+def _print_summary(server: Server, table: str, rows: int, cells: int, hex_digest: str, began: float, **more: object) -> None:
     facts: dict[str, object] = {"table": table, "rows": rows, "cells": cells, "digest": hex_digest, **more}
     server.output.facts({**facts, "seconds": round(time.monotonic() - began, 1)})

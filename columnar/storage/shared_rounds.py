@@ -213,7 +213,7 @@ class SharedRounds:
     def _settle_one(self) -> None:
         store = self._known.get(self._to_settle.popleft())
         if store is not None:
-            self._syncs.sync_by_itself(store).tell(self._settled)
+            self._syncs.sync_by_itself(store).add_callback(self._settled)
             self._settling += 1
 
     def _settled(self, _: asyncio.Future[None]) -> None:

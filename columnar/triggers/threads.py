@@ -56,7 +56,7 @@ class Work(Protocol):
     def blocks(self, call: Call) -> bool:
         """Its function takes a client."""
 
-    def tell(self, *parts: Any) -> None:
+    def send_frame(self, *parts: Any) -> None:
         """Send a frame.  Thread-safe."""
 
 
@@ -136,7 +136,7 @@ class Threads:
                 if outcome[USED_US] < TICK_S * 1e6:
                     self._held_up.was_quick(call.function)
                 call = self._ended_call(call)
-            self._work.tell("did", [outcome])
+            self._work.send_frame("did", [outcome])
 
     def _ended_call(self, call: Call) -> Call | None:
         """I2.  A call of its trigger that waited, which is under way now."""
@@ -229,7 +229,7 @@ class Threads:
             if is_much or perf_counter() - self._out_since_s >= GATHER_S:
                 self._flush()
             return True
-        self._work.tell("did", [outcome])
+        self._work.send_frame("did", [outcome])
         self._run_aside(freed, hand)
         return False
 
@@ -244,7 +244,7 @@ class Threads:
             out, self._out, self._out_bytes = self._out, [], 0
             self._last_report_s = perf_counter()
         if out:
-            self._work.tell("did", out)
+            self._work.send_frame("did", out)
 
     # --- the watcher ---------------------------------------------------------------------------------
 
@@ -279,11 +279,11 @@ class Threads:
             if out or late or is_due:
                 self._last_report_s = now_s
         if out:
-            self._work.tell("did", out)
+            self._work.send_frame("did", out)
         if late:
-            self._work.tell("began", [one.id for one in late])
+            self._work.send_frame("began", [one.id for one in late])
         elif is_due and not out:
-            self._work.tell("alive", 0)
+            self._work.send_frame("alive", 0)
         if is_stuck:
             self._hire(_LEAD)
         return 0 if is_stuck or current is None else running

@@ -94,7 +94,7 @@ class Worker:
         sys.stdout = sys.stderr = cast(TextIO, self._output)
         sys.setswitchinterval(SWITCH_S)
         self._copies.watch()
-        self.tell("ready", 0)
+        self.send_frame("ready", 0)
         Threads(self).serve()
 
     # --- threads.Work ----------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Worker:
         function = self._functions.get(call.function)
         return function is None or function.wants_client  # importing a module may take long
 
-    def tell(self, *parts: Any) -> None:
+    def send_frame(self, *parts: Any) -> None:
         try:
             frame = pack(*parts)
         except (TypeError, ValueError, OverflowError):
@@ -169,7 +169,7 @@ class Worker:
         if found.module not in self._announced:
             self._announced.add(found.module)
             call.is_begin_reported = True
-            self.tell("began", [call.id])
+            self.send_frame("began", [call.id])
         return found
 
     def _function(self, name: str) -> Function:
@@ -202,7 +202,7 @@ class Worker:
             forget(self._at_start, self._modules)
             self._functions.clear()
             self._announced.clear()
-        self.tell("checked", check_id, None)
+        self.send_frame("checked", check_id, None)
 
     def _check(self, check_id: int, name: str) -> None:
         """Tell the reason, in one line, why ``name`` cannot be a trigger, or that it can."""
@@ -212,7 +212,7 @@ class Worker:
             self._function(name)
         except BaseException as error:  # noqa: BLE001 - importing runs user code
             problem = f"{type(error).__name__}: {error}"
-        self.tell("checked", check_id, problem)
+        self.send_frame("checked", check_id, problem)
 
 
 def _encodable(part: Any) -> Any:

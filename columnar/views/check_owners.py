@@ -100,13 +100,13 @@ class CheckOwners:
         """On disk when it returns; contributions may be written again after an unknown outcome."""
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def tell(error: ColumnarError | None) -> None:
+        def on_applied(error: ColumnarError | None) -> None:
             if not told.done():
                 told.set_result(None) if error is None else told.set_exception(error)
 
         name = table.encode()
         several = [(name, one) for one in writes]
-        job = self._applier.apply(several, len(writes) * WRITE_BYTES, tell, f"check:{table}", keeper=table)
+        job = self._applier.apply(several, len(writes) * WRITE_BYTES, on_applied, f"check:{table}", keeper=table)
         try:
             await told
         finally:

@@ -253,7 +253,7 @@ class ViewFollower(Follower):
         jobs: list[Job] = []
         left = [ended]  # a fault behind it must not end the batch twice
 
-        def tell(error: ColumnarError | None) -> None:
+        def on_applied(error: ColumnarError | None) -> None:
             self._jobs.difference_update(jobs)
             if self._is_there:
                 if left:
@@ -261,7 +261,7 @@ class ViewFollower(Follower):
                     left.clear()
                 self._written(error)
 
-        jobs.append(self._services.applier.apply(writes, batch.size_bytes, tell, self.name.key, keeper=self.name.name))
+        jobs.append(self._services.applier.apply(writes, batch.size_bytes, on_applied, self.name.key, keeper=self.name.name))
         self._jobs.update(jobs)
 
     def _written(self, error: ColumnarError | None) -> None:

@@ -378,7 +378,7 @@ class Connection:
         request.buffer = b""  # who handed it on has the message
         if request.size_bytes > LARGE_BYTES:
             request.args = []
-        handed_on.tell(Waiting(self, request, started, None).resume)
+        handed_on.add_callback(Waiting(self, request, started, None).resume)
         return None
 
     def resume(self, request: Request, future: Awaited, started: float, later: Later | None) -> None:

@@ -263,7 +263,7 @@ class WireServer:
         if others is None:
             others = self._waiting[future] = []
             if isinstance(future, PromptFuture):
-                future.tell(self._resume_all)
+                future.add_callback(self._resume_all)
             else:
                 future.add_done_callback(self._resume_all)
         others.append(waiting)

@@ -84,7 +84,7 @@ class HandedOn:
         assert self._reply is not None, "it has not ended yet"
         return self._reply
 
-    def tell(self, ended: Ended) -> None:
+    def add_callback(self, ended: Ended) -> None:
         """Call ``ended`` when it ends, the last thing that is done then; it has not ended yet."""
         self._ended = ended
 

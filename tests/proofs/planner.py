@@ -41,7 +41,7 @@ from columnar.master.instructions import (
     Prefer,
     Reason,
     Renumber,
-    Tell,
+    NotifyServer,
     UndrainServer,
 )
 from columnar.master.placement import Phase, ServerState
@@ -160,7 +160,7 @@ class Trial:
         self._made.clear()
         current, now_ms = self.cluster.state.current, self.cluster.now_ms
         for output in outputs:
-            if isinstance(output, Tell) and isinstance(output.ask, Open | Renumber) and self._lost:
+            if isinstance(output, NotifyServer) and isinstance(output.ask, Open | Renumber) and self._lost:
                 since_ms = self._lost.pop(output.ask.region, None)
                 if since_ms is not None:
                     self.findings.longest_ownerless_ms = max(self.findings.longest_ownerless_ms, now_ms - since_ms)

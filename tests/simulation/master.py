@@ -16,7 +16,7 @@ from columnar.master.instructions import (
     RemoveLog,
     Request,
     Split,
-    Tell,
+    NotifyServer,
     Wake,
     Write,
 )
@@ -181,7 +181,7 @@ class Master:
             self._write(output)
         elif isinstance(output, Split | Merge):
             self.region_changes.begin(output)
-        elif isinstance(output, Tell):
+        elif isinstance(output, NotifyServer):
             self._tell(output.server, output.ask)
         elif isinstance(output, Fence):
             self._fence(output)

@@ -26,7 +26,7 @@ from columnar.master.instructions import (
     Renumber,
     Request,
     Split,
-    Tell,
+    NotifyServer,
     UnassignRegion,
     Wake,
     Write,
@@ -159,7 +159,7 @@ class PlannedCluster:
     def _carry_out(self, output: Output) -> None:
         if isinstance(output, Write):
             self._write(output)
-        elif isinstance(output, Tell):
+        elif isinstance(output, NotifyServer):
             self.later(self._drawn(self.delays.message_ms), lambda: self._hear(output))
         elif isinstance(output, Fence):
             self.kill(output.server)
@@ -268,7 +268,7 @@ class PlannedCluster:
         named = {(region, epoch) for region, epoch, _ in log}
         self.event("fenced", server, (("00000001.segment", 64 * len(log)),), named, asked=asked)
 
-    def _hear(self, tell: Tell) -> None:
+    def _hear(self, tell: NotifyServer) -> None:
         server = self.servers.get(tell.server)
         if server is None or self._happens("lost"):
             return

@@ -20,7 +20,7 @@ def test_all_who_asked_hear_at_once_in_their_order() -> None:
             heard.append((number, done.result()))
 
         for number in range(3):
-            future.tell(partial(note, number))
+            future.add_callback(partial(note, number))
         future.resolve()
         assert heard == [(0, None), (1, None), (2, None)]
         await future
@@ -33,7 +33,7 @@ def test_who_comes_after_it_hears_in_the_next_turn() -> None:
         future = PromptFuture(asyncio.get_running_loop())
         heard: list[Any] = []
         future.resolve()
-        future.tell(heard.append)
+        future.add_callback(heard.append)
         assert heard == []
         await asyncio.sleep(0)
         assert heard == [future]
@@ -52,8 +52,8 @@ def test_one_that_fails_is_told_to_the_loop_and_the_others_hear_all_the_same() -
         def fails(_done: object) -> None:
             raise KeyError("mine")
 
-        future.tell(fails)
-        future.tell(heard.append)
+        future.add_callback(fails)
+        future.add_callback(heard.append)
         future.resolve()
         assert heard == [future]
         (context,) = reported
@@ -70,7 +70,7 @@ def test_a_failure_reaches_those_who_await_and_warns_nobody_where_none_does() ->
         loop.set_exception_handler(lambda _loop, context: reported.append(context))
         awaited, alone = PromptFuture(loop), PromptFuture(loop)
         heard: list[Any] = []
-        awaited.tell(lambda done: heard.append(done.exception()))
+        awaited.add_callback(lambda done: heard.append(done.exception()))
         waiting = asyncio.ensure_future(asyncio.wait_for(asyncio.shield(awaited), 10))
         await asyncio.sleep(0)
         failure = OSError("the disk is gone")

@@ -37,7 +37,7 @@ class _Said:
     account: Account
     link: str = ""
 
-    def tell(self, as_json: bool) -> None:
+    def print_account(self, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps(_as_data(self.account) | ({"link": self.link} if self.link else {})))
             return
@@ -88,7 +88,7 @@ def add(
         except (Unsuitable, NameTaken, AddressTaken) as refused:
             _refuse(_why(refused, name))
         accounts.audit.note("register", user=account.name, by="command")
-        _Said(account, _reset_link(accounts, account, public_url, LIFE_S["invitation"])).tell(as_json)
+        _Said(account, _reset_link(accounts, account, public_url, LIFE_S["invitation"])).print_account(as_json)
 
 
 @user.command("set")
@@ -121,7 +121,7 @@ def set_user(
             accounts.audit.note("administrator", user=account.name, by="command", note="yes" if admin else "no")
         if status is not None:
             _set_status(wiki, accounts, account, status)
-        _Said(accounts.directory.at(account.row) or account).tell(as_json)
+        _Said(accounts.directory.at(account.row) or account).print_account(as_json)
 
 
 @user.command("reset")
@@ -135,7 +135,7 @@ def reset(store: str, indexes: Any, tls: ClientTls | None, public_url: str, name
         accounts = accounts_of(wiki)
         account = _named(accounts, name)
         accounts.audit.note("reset link", user=account.name, by="command")
-        _Said(account, _reset_link(accounts, account, public_url)).tell(as_json)
+        _Said(account, _reset_link(accounts, account, public_url)).print_account(as_json)
 
 
 @user.command("invite")

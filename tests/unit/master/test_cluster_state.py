@@ -17,7 +17,7 @@ from columnar.master.instructions import (
     Open,
     Output,
     SplitRegion,
-    Tell,
+    NotifyServer,
     UnassignRegion,
     Write,
 )
@@ -48,7 +48,7 @@ def of(kind: type, outputs: list[Output]) -> list:
 
 def opened(state: ClusterState) -> ClusterState:
     (write,) = of(Write, state.begin(0))
-    (tell,) = of(Tell, state.written(write.number, 10))
+    (tell,) = of(NotifyServer, state.written(write.number, 10))
     state.opened(tell.server, 2, tell.ask.owner.epoch, 20)
     (write,) = of(Write, state.tick(1_100))
     state.written(write.number, 1_200)
@@ -58,11 +58,11 @@ def opened(state: ClusterState) -> ClusterState:
 def test_a_row_is_on_disk_before_its_owner_is_told() -> None:
     state = begun(S1)
     outputs = state.begin(0)
-    assert of(Tell, outputs) == []
+    assert of(NotifyServer, outputs) == []
     (write,) = of(Write, outputs)
     assert write.owners == ((INFO, Owner(S1, 9, 0, None, (Tenure(DEAD, 8),))),)
     assert write.sealed == ((DEAD, (("1", 64),)),)
-    (tell,) = of(Tell, state.written(write.number, 10))
+    (tell,) = of(NotifyServer, state.written(write.number, 10))
     assert tell.server == S1
     assert isinstance(tell.ask, Open)
 
@@ -74,13 +74,13 @@ def test_a_source_that_is_behind_is_on_disk_before_the_next_owner_is_told() -> N
     assert owner is not None
     target = S2 if owner.server == S1 else S1
     (write,) = of(Write, state.asked(1, MoveRegion(2, target.name), 2_000))
-    (tell,) = of(Tell, state.written(write.number, 2_010))
-    assert tell == Tell(owner.server, Close(2, owner.epoch, "asked for"))
+    (tell,) = of(NotifyServer, state.written(write.number, 2_010))
+    assert tell == NotifyServer(owner.server, Close(2, owner.epoch, "asked for"))
     outputs = state.closed(owner.server, 2, owner.epoch, 2_020, is_behind=True)
-    assert of(Tell, outputs) == []
+    assert of(NotifyServer, outputs) == []
     (write,) = of(Write, outputs)
     assert write.owners[0][1].behind == (owner.tenure,)
-    (tell,) = of(Tell, state.written(write.number, 2_030))
+    (tell,) = of(NotifyServer, state.written(write.number, 2_030))
     assert tell.ask.owner.behind == (owner.tenure,)
     assert of(Answer, state.opened(target, 2, tell.ask.owner.epoch, 2_040)) == [Answer(1, None)]
 
@@ -107,12 +107,12 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
     outputs, now_ms, tried, waits = state.begin(0), 0, [], []
     for _ in range(OPENING_TRIES):
         began_ms = now_ms
-        while not of(Tell, outputs):
+        while not of(NotifyServer, outputs):
             outputs = [one for write in of(Write, outputs) for one in state.written(write.number, now_ms)]
             if not outputs:
                 now_ms += 100
                 outputs = state.tick(now_ms)
-        (tell,) = of(Tell, outputs)
+        (tell,) = of(NotifyServer, outputs)
         tried.append(tell.server.name)
         waits.append(now_ms - began_ms)
         outputs = state.failed(tell.server, 2, tell.ask.owner.epoch, "no", False, now_ms)
@@ -125,7 +125,7 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
         assert not of(Write, state.tick(now_ms + later_ms)), "a pause, or a person who assigns it, comes first"
     now_ms += RETRY_PAUSES_MS[0] - 1
     (write,) = of(Write, state.asked(1, AssignRegion(2), now_ms))
-    (tell,) = of(Tell, state.written(write.number, now_ms))
+    (tell,) = of(NotifyServer, state.written(write.number, now_ms))
     assert tell.ask.is_doubted
     assert of(Answer, state.opened(tell.server, 2, tell.ask.owner.epoch, now_ms)) == [Answer(1, None)]
     assert not state.current.failed
@@ -134,7 +134,7 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
 def test_damaged_data_is_not_tried_elsewhere() -> None:
     state = begun(S1, S2)
     (write,) = of(Write, state.begin(0))
-    (tell,) = of(Tell, state.written(write.number, 10))
+    (tell,) = of(NotifyServer, state.written(write.number, 10))
     state.failed(tell.server, 2, tell.ask.owner.epoch, "a block is damaged", True, 20)
     assert state.current.places[2].phase is Phase.FAILED_OPEN
 
@@ -149,11 +149,11 @@ def test_an_owner_that_cannot_open_its_region_gives_it_up_before_another_tries()
     state = opened(begun(S1, S2))
     owner, other = owner_and_other(state)
     outputs = state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_000)
-    assert outputs[0] == Tell(owner.server, Close(2, owner.epoch, f"{owner.server.name} cannot open it: no file"))
+    assert outputs[0] == NotifyServer(owner.server, Close(2, owner.epoch, f"{owner.server.name} cannot open it: no file"))
     assert not of(Write, outputs)
-    assert not of(Tell, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_001)), "it was heard"
+    assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_001)), "it was heard"
     (write,) = of(Write, state.closed(owner.server, 2, owner.epoch, 2_010))
-    (tell,) = of(Tell, state.written(write.number, 2_020))
+    (tell,) = of(NotifyServer, state.written(write.number, 2_020))
     assert tell.server == other
     assert tell.ask == Open(2, tell.ask.owner, f"could not be opened by {owner.server.name}: no file", True)
     state.opened(other, 2, tell.ask.owner.epoch, 2_030)
@@ -169,14 +169,14 @@ def test_an_owner_that_finds_its_region_damaged_gives_it_up_for_good() -> None:
     state.unopened(owner.server, 2, owner.epoch, "a block is damaged", True, 2_000)
     assert not of(Write, state.closed(owner.server, 2, owner.epoch, 2_010))
     assert state.current.places[2].phase is Phase.FAILED_OPEN
-    assert not of(Tell, state.tick(100_000))
+    assert not of(NotifyServer, state.tick(100_000))
 
 
 def test_what_was_said_of_an_earlier_epoch_or_by_another_server_changes_nothing() -> None:
     state = opened(begun(S1, S2))
     owner, other = owner_and_other(state)
     for server, epoch in ((owner.server, owner.epoch - 1), (other, owner.epoch)):
-        assert not of(Tell, state.unopened(server, 2, epoch, "no file", False, 2_000))
+        assert not of(NotifyServer, state.unopened(server, 2, epoch, "no file", False, 2_000))
     assert state.current.places[2].phase is Phase.OPEN
 
 
@@ -184,8 +184,8 @@ def test_a_region_that_a_report_overtakes_is_given_up_all_the_same() -> None:
     """The report of a failed opening may come before the answer that the region may be served."""
     state = begun(S1)
     (write,) = of(Write, state.begin(0))
-    (tell,) = of(Tell, state.written(write.number, 10))
-    (close,) = of(Tell, state.unopened(S1, 2, tell.ask.owner.epoch, "no file", False, 20))
+    (tell,) = of(NotifyServer, state.written(write.number, 10))
+    (close,) = of(NotifyServer, state.unopened(S1, 2, tell.ask.owner.epoch, "no file", False, 20))
     assert isinstance(close.ask, Close)
     state.opened(S1, 2, tell.ask.owner.epoch, 21)
     assert state.current.places[2].phase is Phase.LEAVING
@@ -196,18 +196,18 @@ def test_a_report_that_comes_amid_a_split_is_taken_when_it_comes_again() -> None
     owner, _ = owner_and_other(state)
     state.asked(1, SplitRegion(2, b"m"), 2_000)
     assert state.current.places[2].phase is Phase.CHANGING
-    assert not of(Tell, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_010)), "the split goes on"
+    assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_010)), "the split goes on"
     state.change_failed([2], "no file", 2_020)
-    (tell,) = of(Tell, state.unopened(owner.server, 2, owner.epoch, "no file", False, 12_010))
+    (tell,) = of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 12_010))
     assert isinstance(tell.ask, Close)
 
 
 def test_tries_begin_anew_when_the_region_was_open() -> None:
     state = begun(S1, S2)
     (write,) = of(Write, state.begin(0))
-    (tell,) = of(Tell, state.written(write.number, 10))
+    (tell,) = of(NotifyServer, state.written(write.number, 10))
     (write,) = of(Write, state.failed(tell.server, 2, tell.ask.owner.epoch, "no", False, 20))
-    (tell,) = of(Tell, state.written(write.number, 30))
+    (tell,) = of(NotifyServer, state.written(write.number, 30))
     state.opened(tell.server, 2, tell.ask.owner.epoch, 40)
     assert state.current.places[2].tried == ()
 
@@ -322,7 +322,7 @@ def test_an_assign_whose_write_fails_is_answered_and_the_region_stays_closed() -
     assert state.desired.wishes.unassigned == {2}
     state.check()
     (write,) = of(Write, state.asked(2, AssignRegion(2), 4_000))
-    (tell,) = of(Tell, state.written(write.number, 4_010))
+    (tell,) = of(NotifyServer, state.written(write.number, 4_010))
     assert answers(state.opened(tell.server, 2, tell.ask.owner.epoch, 4_020)) == ["done"]
 
 
@@ -373,9 +373,9 @@ def test_a_region_whose_unassigning_was_not_written_is_opened_again_once(is_clos
     if not is_closed_first:
         state.closed(owner.server, 2, owner.epoch, 2_020)
     (write,) = of(Write, state.tick(4_000))
-    (tell,) = of(Tell, state.written(write.number, 4_010))
+    (tell,) = of(NotifyServer, state.written(write.number, 4_010))
     outputs = state.opened(tell.server, 2, tell.ask.owner.epoch, 4_020) + state.tick(5_000)
-    assert of(Tell, outputs) == [], "nobody wants it closed any more"
+    assert of(NotifyServer, outputs) == [], "nobody wants it closed any more"
     assert state.current.places[2].phase is Phase.OPEN
     state.check()
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from columnar.master.cluster_state import ClusterState
-from columnar.master.instructions import Close, Output, Tell, Write
+from columnar.master.instructions import Close, Output, NotifyServer, Write
 from columnar.master.placement import Current, Phase
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation
@@ -36,13 +36,13 @@ class Cluster:
         return joined + self.state.hello(server, {}, {}, self.now_ms)
 
     def go_on(self, outputs: list[Output], comes_back: Incarnation | None = None) -> None:
-        todo, tells = deque(outputs), deque[Tell]()
+        todo, tells = deque(outputs), deque[NotifyServer]()
         while todo or tells:
             if todo:
                 output = todo.popleft()
                 if isinstance(output, Write):
                     todo.extend(self.state.written(output.number, self.now_ms))
-                elif isinstance(output, Tell):
+                elif isinstance(output, NotifyServer):
                     tells.append(output)
                 continue
             one = tells.popleft()

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from columnar.master.cluster_state import ClusterState
-from columnar.master.instructions import Answer, Merge, MergeRegions, Output, Split, SplitRegion, Tell, Write
+from columnar.master.instructions import Answer, Merge, MergeRegions, Output, Split, SplitRegion, NotifyServer, Write
 from columnar.master.requests import GONE, regions_changed, regions_of
 from columnar.master.wishes import Wishes
 from columnar.model.owner import Incarnation, Owner
@@ -37,7 +37,7 @@ def opened() -> ClusterState:
     state.joined(S1, 0)
     state.hello(S1, {}, {}, 0)
     for write in of(Write, state.begin(0)):
-        for tell in of(Tell, state.written(write.number, 10)):
+        for tell in of(NotifyServer, state.written(write.number, 10)):
             state.opened(S1, tell.ask.region, tell.ask.owner.epoch, 20)
     for write in of(Write, state.tick(1_100)):
         state.written(write.number, 1_200)

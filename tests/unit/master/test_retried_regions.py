@@ -14,7 +14,7 @@ from columnar.master.instructions import (
     MoveRegion,
     Open,
     Output,
-    Tell,
+    NotifyServer,
     UnassignRegion,
     Wake,
     Write,
@@ -54,11 +54,11 @@ class Cluster:
                 self._wake_ms = one.at_ms
             elif isinstance(one, Fence):
                 self.fenced.append(one)
-            elif isinstance(one, Tell):
+            elif isinstance(one, NotifyServer):
                 self._told(one)
         self.state.check()
 
-    def _told(self, tell: Tell) -> None:
+    def _told(self, tell: NotifyServer) -> None:
         region = tell.ask.region
         if isinstance(tell.ask, Close):
             if region not in self.hanging:

@@ -234,12 +234,12 @@ def test_a_step_that_waited_for_the_engine_deletes_nothing_in_a_region_that_is_h
         deleting = asyncio.ensure_future(delete_rows(house.operations.access, b"t", b"", b""))
         await was_called.wait()
         for event in (Event.REPLACEMENT_BEGINS, Event.HELD):
-            hosting.tell(region, event)
+            hosting.report_event(region, event)
         done, _ = await asyncio.wait([deleting], timeout=10 * STALL_POLL_S)
         assert not done
         assert region.writes == 2 * len(NAMES), "nothing is deleted meanwhile"
         for event in (Event.LET_IN, Event.CALLED_OFF):
-            hosting.tell(region, event)
+            hosting.report_event(region, event)
         assert await deleting == Deleted(len(NAMES), None)
         await house.close()
 

@@ -142,13 +142,13 @@ def test_upkeep_waits_for_an_unavailable_region(monkeypatch: pytest.MonkeyPatch)
     async def play(house: House) -> None:
         region = house.region(b"a")
         hosting = house.server.hosting
-        hosting.tell(region, Event.REPLACEMENT_BEGINS)
-        hosting.tell(region, Event.HELD)
+        hosting.report_event(region, Event.REPLACEMENT_BEGINS)
+        hosting.report_event(region, Event.HELD)
         starts = noted(house.server.upkeep, monkeypatch, "compact")
         working = asyncio.ensure_future(house.operations.upkeep.compact(b"t"))
         await a_while()
         assert (starts, working.done()) == ([], False)
-        hosting.tell(region, Event.CALLED_OFF)
+        hosting.report_event(region, Event.CALLED_OFF)
         await working
         assert starts == [b"", b"m"]
 

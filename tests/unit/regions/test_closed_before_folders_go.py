@@ -39,7 +39,7 @@ def test_a_store_that_failed_is_waited_for(close_all: Closing) -> None:
             closed.set()
 
         region.store.close = slowly  # type: ignore[method-assign]
-        house.server.hosting.tell(region, Event.FSYNC_FAILED)
+        house.server.hosting.report_event(region, Event.FSYNC_FAILED)
         asyncio.get_running_loop().call_later(0.05, may_close.set)
         await close_all(house)
         assert closed.is_set()

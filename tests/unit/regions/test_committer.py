@@ -207,7 +207,7 @@ def test_who_hears_of_an_fsync_and_writes_at_once_waits_for_the_next(writers: in
         first, *_ = (committer.durable(store) for _ in range(writers))
         again: list[PromptFuture] = []
         for _ in range(writers):
-            first.tell(lambda _: again.append(committer.durable(store)))
+            first.add_callback(lambda _: again.append(committer.durable(store)))
         await first
         second = again[0]
         assert not second.done()
@@ -236,9 +236,9 @@ def test_the_store_counts_as_broken_before_its_writers_hear_of_it(
         store = engine.open("s", frozenset({"a"}))
         engine.gate.hold()
         first = committer.durable(store)
-        first.tell(lambda _: heard.append("writer"))
+        first.add_callback(lambda _: heard.append("writer"))
         await asyncio.to_thread(engine.gate.entered.wait, 10)
-        committer.durable(store).tell(lambda _: heard.append("gathered"))
+        committer.durable(store).add_callback(lambda _: heard.append("gathered"))
         engine.gate.fail()
         with pytest.raises(OutcomeUnknown):
             await first

@@ -93,8 +93,8 @@ def run(monkeypatch: pytest.MonkeyPatch, check: Callable[..., Any], busy_s: floa
 def test_a_write_in_a_long_turn_begins_the_next_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check(house: Late, first: PromptFuture, second: PromptFuture) -> None:
         ended: list[str] = []
-        first.tell(lambda _: ended.append("first"))
-        second.tell(lambda _: ended.append("second"))
+        first.add_callback(lambda _: ended.append("first"))
+        second.add_callback(lambda _: ended.append("second"))
         house.gate.hold()
         assert house.again() is second, "it was gathered before that fsync began"
         assert house.gate.entered.wait(10)
@@ -102,7 +102,7 @@ def test_a_write_in_a_long_turn_begins_the_next_fsync(monkeypatch: pytest.Monkey
         assert not first.done()
         third = house.again()
         assert third is not second, "that fsync began before this write"
-        third.tell(lambda _: ended.append("third"))
+        third.add_callback(lambda _: ended.append("third"))
         await first
         assert ended == ["first"]
         assert not house.committer.is_idle(house.store)
@@ -129,7 +129,7 @@ def test_several_fsyncs_may_end_before_the_loop_hears_of_the_first(monkeypatch: 
             assert house.over.wait(10)
             asked.append(house.again())
         for number, future in enumerate(asked):
-            future.tell(partial(note, number))
+            future.add_callback(partial(note, number))
         await asked[-1]
         assert ended == list(range(len(asked))), "in the order in which they were asked for"
         assert house.committer.is_idle(house.store)
@@ -196,7 +196,7 @@ def test_a_loop_that_hears_of_it_soon_lets_others_join(monkeypatch: pytest.Monke
 def test_what_the_loop_was_late_to_hear_waits_for_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check(house: Late, first: PromptFuture, _second: PromptFuture) -> None:
         syncs: list[int] = []
-        first.tell(lambda _: syncs.append(house.committer.syncs))
+        first.add_callback(lambda _: syncs.append(house.committer.syncs))
         await first
         assert syncs == [2]
 
@@ -292,8 +292,8 @@ def test_an_end_whose_thread_is_interrupted_comes_before_the_next(monkeypatch: p
         engine.gate.release()
         assert is_over.wait(10)
         assert committer.durable(store) is second, "it is begun now"
-        first.tell(lambda _: ended.append("first"))
-        second.tell(lambda _: ended.append("second"))
+        first.add_callback(lambda _: ended.append("first"))
+        second.add_callback(lambda _: ended.append("second"))
         await second
         await first
         assert ended == ["first", "second"]

@@ -101,7 +101,7 @@ def test_events_about_a_region_that_was_opened_anew_meanwhile_change_nothing() -
         house.server.evict(old)
         new = house.region()
         for event in Event:
-            house.server.hosting.tell(old, event)
+            house.server.hosting.report_event(old, event)
         assert house.region() is new
         assert house.server.hosting.state_of(new) is State.OPEN
 

@@ -68,7 +68,7 @@ def test_files_of_a_store_that_a_thread_still_closes_are_not_linked(monkeypatch:
             close()
 
         region.store.close = slowly  # type: ignore[method-assign]
-        hosting.tell(region, Event.FSYNC_FAILED)
+        hosting.report_event(region, Event.FSYNC_FAILED)
         copying = asyncio.ensure_future(region_copy.copy_region(house.server, region.info, "copies/r"))
         while not closing.is_set():  # noqa: ASYNC110 - a thread tells
             await asyncio.sleep(0.001)

@@ -56,7 +56,7 @@ def test_a_write_is_acknowledged_in_the_turn_in_which_its_fsync_ended(fails: boo
         region = house.region()
         synced = house.committer.durable(region.store)  # the fsync that the write waits for; the region asked first
         told: list[bool] = []
-        synced.tell(lambda _: told.append(applied.durable.done()))
+        synced.add_callback(lambda _: told.append(applied.durable.done()))
         await asyncio.to_thread(house.gate.entered.wait, 10)
         if fails:
             house.gate.fail()

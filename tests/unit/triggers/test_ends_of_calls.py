@@ -168,7 +168,7 @@ def test_an_effect_that_was_changed_after_it_was_made_is_refused_by_the_store(
         good = Put("out", b"q", {b"f:a": b"1"})
         held: list[Any] = [good, effect]
         worker = Worker(theirs, "127.0.0.1", 1, frozenset())
-        worker.tell("did", [[1, what, [[0, one] for one in held] if is_batch else held, None, "", None, 5, 5]])
+        worker.send_frame("did", [[1, what, [[0, one] for one in held] if is_batch else held, None, "", None, 5, 5]])
         ((kind, (outcome,)),) = Frames().feed(ours.recv(1 << 16))
     assert (kind, outcome[:2]) == ("did", [1, what])
     first, second = [one[1] for one in outcome[2]] if is_batch else outcome[2]

@@ -83,11 +83,11 @@ def test_nothing_is_repaired_in_a_region_that_is_about_to_be_replaced() -> None:
         mending = asyncio.ensure_future(house.asked.mend_group(MendGroup("v", b"first")))
         while not region.upkeep:  # noqa: ASYNC110 - until its work is planned
             await asyncio.sleep(0)
-        hosting.tell(region, Event.REPLACEMENT_BEGINS)
+        hosting.report_event(region, Event.REPLACEMENT_BEGINS)
         writes = region.writes
         assert (await mending).is_elsewhere, "it is asked for again"
         assert region.writes == writes
-        hosting.tell(region, Event.CALLED_OFF)
+        hosting.report_event(region, Event.CALLED_OFF)
         assert (await house.asked.mend_group(MendGroup("v", b"first"))).totals == 1
         assert house.differences() == []
 
