@@ -39,7 +39,7 @@ from columnar.model import owner_messages as told
 from columnar.model.owner import Incarnation, Owner, is_named, servers_behind
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
-from columnar.model.route import ChangeRoutes, RoutesHeld
+from columnar.model.route import ChangeRoutes, RoutesVersion
 from columnar.planned_step import PlannedStep, pause_after
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.server_watch import ServerWatch
@@ -304,7 +304,7 @@ class ClusterHost:
 
     async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
         try:
-            held: RoutesHeld = await self._servers.ask(server, change)
+            held: RoutesVersion = await self._servers.ask(server, change)
             if held.number < change.number:
                 await self._replace_routes(server)
         except (NotSent, LinkBroke):
@@ -370,7 +370,7 @@ class ClusterHost:
 
     def hold(self, table: str) -> None:
         """No transition of its regions begins until ``release``: it is being copied."""
-        self.event(self.state.held(table, self.now_ms()))
+        self.event(self.state.pause_table_transitions(table, self.now_ms()))
 
     def release(self, table: str) -> None:
         self.event(self.state.released(table, self.now_ms()))

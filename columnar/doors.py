@@ -289,7 +289,7 @@ class Doors:
         return int(self.wire.connections) + (self.wire2.connections if self.wire2 is not None else 0)
 
     @property
-    def held_bytes(self) -> dict[str, int]:
+    def buffered_bytes(self) -> dict[str, int]:
         """Bytes of the requests and replies that are under way."""
         wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
         return {

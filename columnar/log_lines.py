@@ -55,7 +55,7 @@ class LineQueue:
         """Empty, without a thread; after a fork, too."""
         self._changed = threading.Condition()  # reentrant: a signal handler may log while its thread adds a line
         self._lines: deque[bytes] = deque()
-        self._held_bytes = 0  # of the lines that wait and of those that are being written
+        self._buffered_bytes = 0  # of the lines that wait and of those that are being written
         self._unsaid = 0  # lines dropped since the last that was taken
         self._thread: threading.Thread | None = None
         self._last: LastLines | None = None
@@ -73,7 +73,7 @@ class LineQueue:
         with self._changed:
             if self._last is not None:
                 self._last.add(line)
-            if self._held_bytes and self._held_bytes + len(line) > self._bound_bytes:
+            if self._buffered_bytes and self._buffered_bytes + len(line) > self._bound_bytes:
                 self.dropped += 1
                 self._unsaid += 1
                 return
@@ -82,7 +82,7 @@ class LineQueue:
                 self._unsaid = 0
             line += b"\n"
             self._lines.append(line)
-            self._held_bytes += len(line)
+            self._buffered_bytes += len(line)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name=f"log {self._descriptor}", daemon=True)
                 self._thread.start()
@@ -92,7 +92,7 @@ class LineQueue:
         """Wait until all lines are written; False: not in time."""
         ends_s = monotonic() + within_s
         with self._changed:
-            while self._held_bytes:
+            while self._buffered_bytes:
                 left_s = ends_s - monotonic()
                 if left_s <= 0:
                     return False
@@ -113,7 +113,7 @@ class LineQueue:
             with self._changed:
                 if not is_written:
                     self.dropped += len(chunk)
-                self._held_bytes -= size
+                self._buffered_bytes -= size
                 self._changed.notify_all()
 
     def _written(self, data: bytes) -> bool:

@@ -16,7 +16,7 @@ from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
-from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesHeld
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesVersion
 from columnar.region_owner import RegionOwner
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
@@ -118,7 +118,7 @@ class MasterAsks:
 
     # --- routes --------------------------------------------------------------------------------------
 
-    async def _change_routes(self, asked: ChangeRoutes) -> RoutesHeld:
+    async def _change_routes(self, asked: ChangeRoutes) -> RoutesVersion:
         come = {route.region.table for route in asked.routes if self._routes.of(route.region) is None}
         held = self._routes.apply(asked)
         if held.number == asked.number:
@@ -130,7 +130,7 @@ class MasterAsks:
             self.on_routes(touched)
         return held
 
-    async def _replace_routes(self, asked: ReplaceRoutes) -> RoutesHeld:
+    async def _replace_routes(self, asked: ReplaceRoutes) -> RoutesVersion:
         before = frozenset(self._routes.tables)
         held = self._routes.replace(asked)
         self._follow(self._routes.tables)

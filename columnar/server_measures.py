@@ -55,7 +55,7 @@ class ServerMeasures:
             slow_requests=lambda: doors.slow_log.count,
             triggers=list,  # asked for below: letters are counted on disk
             views=serving.owner.views.looks,
-            held=lambda: serving.held(doors.held_bytes),
+            buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
         )
 
     async def measures(self, _asked: Measures) -> tuple[Family, ...]:

@@ -137,7 +137,7 @@ class Serving:
     def triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.trigger_manager.registrations() if one.table == table]
 
-    def held(self, by_doors: Mapping[str, int]) -> dict[str, int]:
+    def buffered_bytes(self, by_doors: Mapping[str, int]) -> dict[str, int]:
         """Bytes of what is bounded in ``limits``."""
         gathered, scanners = self.server.gathering.total_bytes, self.scanners.size_bytes
         return {**by_doors, "gathered": gathered, "scanners": scanners}

@@ -99,7 +99,7 @@ class Standalone:
             triggers=serving.trigger_lines,
             flows=serving.trigger_manager.hub.looks,
             views=serving.owner.views.looks,
-            held=lambda: serving.held(doors.held_bytes),
+            buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
             slow=lambda: doors.slow_log.recent,
             looks=lambda: doors.alone(serving.operations.descriptions),
         )

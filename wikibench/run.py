@@ -22,13 +22,13 @@ OnTick = Callable[[Injector], None]
 
 def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -> Replay:
     """Replay ``plan``; blocks to its end.  The first Ctrl-C ends it early, the second at once."""
-    with _no_walks_over_what_is_held(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with _freeze_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         injector = runner.run(_run(load, plan, on_tick))
     return figures(injector)
 
 
 @contextlib.contextmanager
-def _no_walks_over_what_is_held() -> Iterator[None]:
+def _freeze_collector() -> Iterator[None]:
     """Keep the collector from walking over what the trace holds, which is no garbage, while the clock runs.
 
     A process that has frozen what it holds stays as it is: an unfreezing here would be of its objects, too.

@@ -38,7 +38,7 @@ class QueueWorker:
         self._crew = Crew(poller, endpoint, spread, self._done)
         self._free: list[Line] = []
         self._todo: deque[tuple[bytes, list[bytes]]] = deque()
-        self._held: set[bytes] = set()  # entries in ``_todo`` or under way
+        self._known_entries: set[bytes] = set()  # entries in ``_todo`` or under way
         self._entry_of: dict[Line, bytes] = {}
         self._is_taking = self._is_claiming = False
         self._claim_ns = 0
@@ -82,8 +82,8 @@ class QueueWorker:
 
     def _offer(self, entries: list[Any]) -> None:
         for entry, fields in entries:
-            if entry not in self._held:
-                self._held.add(entry)
+            if entry not in self._known_entries:
+                self._known_entries.add(entry)
                 self._todo.append((entry, fields))
         self._begin()
 
@@ -103,7 +103,7 @@ class QueueWorker:
         self._begin()
 
     def _acknowledged(self, entry: bytes, _count: Any) -> None:
-        self._held.discard(entry)
+        self._known_entries.discard(entry)
 
 
 def _nothing(_reply: Any) -> None:

@@ -35,26 +35,26 @@ class Replies:
     """Pieces of the stream in, whole replies out: bytes, int, None, lists of these, RedisError as a value."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
         """ValueError where the stream is none of Redis."""
-        self._held += data
+        self._buffer += data
         at = 0
         try:
-            while at < len(self._held):
+            while at < len(self._buffer):
                 reply, at = self._reply(at)
                 yield reply
         except _Unfinished:
             pass
         finally:
-            del self._held[:at]
+            del self._buffer[:at]
 
     def _reply(self, at: int) -> tuple[Any, int]:
-        end = self._held.find(_CRLF, at)
+        end = self._buffer.find(_CRLF, at)
         if end < 0:
             raise _Unfinished
-        kind, text, at = bytes(self._held[at : at + 1]), bytes(self._held[at + 1 : end]), end + len(_CRLF)
+        kind, text, at = bytes(self._buffer[at : at + 1]), bytes(self._buffer[at + 1 : end]), end + len(_CRLF)
         if kind == b"+":
             return text, at
         if kind == b"-":
@@ -70,9 +70,9 @@ class Replies:
 
     def _bulk(self, at: int, length: int) -> tuple[bytes, int]:
         end = at + length
-        if len(self._held) < end + len(_CRLF):
+        if len(self._buffer) < end + len(_CRLF):
             raise _Unfinished
-        return bytes(self._held[at:end]), end + len(_CRLF)
+        return bytes(self._buffer[at:end]), end + len(_CRLF)
 
     def _array(self, at: int, count: int) -> tuple[list[Any], int]:
         found = []

@@ -120,21 +120,21 @@ class Applier:
         self._background = background
         self._line: WriteLine[Job] = WriteLine()
         self._steps = GovernedStep(governor, LOOP, self._step)
-        self._held_bytes = 0
-        self._held_by: dict[str, int] = {}  # bytes of each follower that has any
+        self._pending_bytes = 0
+        self._pending_by_follower: dict[str, int] = {}  # bytes of each follower that has any
         self.on_room: Callable[[], None] = lambda: None  # called when there is more room than before
 
     def has_room(self, name: str) -> bool:
         """For more effects of this follower (I3)."""
-        return self._held_by.get(name, 0) < WAITING_BYTES - self._held_bytes
+        return self._pending_by_follower.get(name, 0) < WAITING_BYTES - self._pending_bytes
 
     def apply(
         self, writes: list[Write], size_bytes: int, tell: OnApplied, name: str = "", share: int = SHARE, keeper: str = ""
     ) -> Job:
         """``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``."""
         job = Job(name, writes, size_bytes, tell, keeper)
-        self._held_bytes += size_bytes
-        self._held_by[name] = self._held_by.get(name, 0) + size_bytes
+        self._pending_bytes += size_bytes
+        self._pending_by_follower[name] = self._pending_by_follower.get(name, 0) + size_bytes
         self._line.push(name, share, job)
         self._steps.soon()
         return job
@@ -143,12 +143,12 @@ class Applier:
         """Write no more of it; it is not told."""
         if not job.is_over:
             job.is_over = True
-            self._held_bytes -= job.size_bytes
-            left = self._held_by[job.name] - job.size_bytes
+            self._pending_bytes -= job.size_bytes
+            left = self._pending_by_follower[job.name] - job.size_bytes
             if left:
-                self._held_by[job.name] = left
+                self._pending_by_follower[job.name] = left
             else:
-                del self._held_by[job.name]
+                del self._pending_by_follower[job.name]
             with surviving(LOOP):
                 self.on_room()
 

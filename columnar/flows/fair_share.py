@@ -91,7 +91,7 @@ class _Trigger:
         "due",
         "due_serial",
         "filled_s",
-        "is_held_back",
+        "is_suspended",
         "is_measured",
         "is_removed",
         "line_pace",
@@ -113,7 +113,7 @@ class _Trigger:
         self.terms = terms
         self.bound = terms.side_by_side  # above it only by calls begun before it was lowered
         self.is_removed = False
-        self.is_held_back = False
+        self.is_suspended = False
         self.consumers: OrderedDict[Hashable, None] = OrderedDict()  # that have a change ready
         self.continuing: OrderedDict[Hashable, None] = OrderedDict()  # paused calls with a slice ready
         self.continues_next = True  # continuing calls and new ones take turns
@@ -152,7 +152,7 @@ class _Trigger:
 
     @property
     def can_take(self) -> bool:
-        return not self.is_held_back and (bool(self.continuing) or self.may_begin)
+        return not self.is_suspended and (bool(self.continuing) or self.may_begin)
 
     def weigh(self) -> None:
         """Set ``most_begun`` (I2, I6) and ``pace`` (I5)."""
@@ -226,13 +226,13 @@ class FairShare:
         """It takes no turn until ``let_go``; what runs goes on to the end of its slice."""
         held = self._triggers.get(trigger)
         if held is not None:
-            held.is_held_back = True
+            held.is_suspended = True
             self._settle(held)
 
     def let_go(self, trigger: str) -> None:
         held = self._triggers.get(trigger)
         if held is not None:
-            held.is_held_back = False
+            held.is_suspended = False
             self._settle(held)
 
     # --- events ------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ class FairShare:
         if held.terms.rate_per_s is not None:
             self._await_token(held)
             wants = wants and held.tokens >= 1.0
-        if held.is_held_back or not (wants or held.continuing):
+        if held.is_suspended or not (wants or held.continuing):
             self._in_line -= held.serial != _NOWHERE
             held.serial = _NOWHERE
             if held.is_removed and not begun:

@@ -95,7 +95,7 @@ class Follower(ABC):
     def step(self) -> float | None:
         """Do a bounded part of what there is; seconds until the next step, None: when the log is longer."""
 
-    def held(self) -> None:  # noqa: B027 - most kinds have nothing under way between two steps
+    def pause_intake(self) -> None:  # noqa: B027 - most kinds have nothing under way between two steps
         """Take up nothing more: the region is about to be replaced.  ``step`` is called again if it stays."""
 
     def dropped(self) -> None:  # noqa: B027

@@ -27,7 +27,7 @@ class Followers:
         self._by_name: dict[FollowerName, dict[int, Follower]] = {}  # by region id
         self._by_region: dict[int, list[Follower]] = {}
         self._missing: dict[Key, Missing] = {}
-        self._held: set[int] = set()  # regions that are about to be replaced: nothing is taken up from them
+        self._paused_regions: set[int] = set()  # regions that are about to be replaced: nothing is taken up from them
         self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
         self._region_watchers: list[RegionWatcher] = []
 
@@ -91,17 +91,17 @@ class Followers:
     # --- regions that are replaced ---------------------------------------------------------------------
 
     def hold(self, region_id: int) -> None:
-        self._held.add(region_id)
+        self._paused_regions.add(region_id)
 
     def let_go(self, region_id: int) -> None:
-        self._held.discard(region_id)
+        self._paused_regions.discard(region_id)
 
-    def is_held(self, region_id: int) -> bool:
-        return region_id in self._held
+    def is_region_paused(self, region_id: int) -> bool:
+        return region_id in self._paused_regions
 
     def replaced(self, gone: frozenset[int], fresh: Sequence[int]) -> None:
         """Regions ``fresh`` are open in the place of ``gone``, whose followers are dropped."""
-        self._held -= gone
+        self._paused_regions -= gone
         for watcher in list(self._region_watchers):
             watcher(gone, fresh)
 

@@ -38,7 +38,7 @@ class Handover:
         region_id = region.info.region_id
         self._followers.hold(region_id)
         for follower in self._followers.at(region_id):
-            follower.held()
+            follower.pause_intake()
 
         def is_at_rest() -> bool:
             return all(follower.is_at_rest for follower in self._followers.at(region_id))

@@ -137,7 +137,7 @@ class Hub:
         A cursor of a region that is closed was saved when it closed.
         """
         found = self.followers.of(name)
-        if self.upkeep.is_held or any(self.followers.is_held(one.region.info.region_id) for one in found):
+        if self.upkeep.is_saving_paused or any(self.followers.is_region_paused(one.region.info.region_id) for one in found):
             return False
         await asyncio.gather(*(one.save_durably() for one in found))
         return True

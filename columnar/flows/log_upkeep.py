@@ -61,7 +61,7 @@ class LogUpkeep:
         self._holds += 1
 
     @property
-    def is_held(self) -> bool:
+    def is_saving_paused(self) -> bool:
         return self._holds > 0
 
     def release(self) -> None:

@@ -14,7 +14,7 @@ Key = tuple[FollowerName, str]  # name and table: a follower of several tables s
 
 class Subscriptions:
     def __init__(self) -> None:
-        self._held: dict[Key, Subscription] = {}
+        self._active: dict[Key, Subscription] = {}
         self._beginning: dict[Key, Subscription] = {}  # their tables log for them, nobody follows yet
 
     def begin(self, subscription: Subscription) -> None:
@@ -23,30 +23,30 @@ class Subscriptions:
 
     def add(self, subscription: Subscription) -> None:
         self._beginning.pop((subscription.name, subscription.table), None)
-        self._held[subscription.name, subscription.table] = subscription
+        self._active[subscription.name, subscription.table] = subscription
 
     def remove(self, name: FollowerName) -> list[Subscription]:
         """Remove the subscriptions to every table, and return them."""
         removed: dict[Key, Subscription] = {}
-        for held in (self._beginning, self._held):
+        for held in (self._beginning, self._active):
             for key in [key for key in held if key[0] == name]:
                 removed[key] = held.pop(key)
         return list(removed.values())
 
     def __contains__(self, name: FollowerName) -> bool:
-        return any(key[0] == name for key in self._held)
+        return any(key[0] == name for key in self._active)
 
     def of_table(self, table: str) -> list[Subscription]:
-        return [held for held in self._held.values() if held.table == table]
+        return [held for held in self._active.values() if held.table == table]
 
     def beginning(self, table: str) -> list[Subscription]:
         return [held for held in self._beginning.values() if held.table == table]
 
     def is_followed(self, table: str) -> bool:
-        return any(held.table == table for held in self._held.values())
+        return any(held.table == table for held in self._active.values())
 
     def tables(self) -> list[str]:
-        return list(dict.fromkeys(held.table for held in self._held.values()))
+        return list(dict.fromkeys(held.table for held in self._active.values()))
 
     def wanted(self, table: str) -> LogPolicy:
         """The union of what they want: whoever asked for more is answered, and sees more than it asked for."""

@@ -331,7 +331,7 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
             yield f"{server.name} is to stop: the region leaves it"
     if place.write_fault:
         yield f"it cannot be written: {place.write_fault}"
-    if place.info.table in state.current.held_tables:
+    if place.info.table in state.current.paused_tables:
         yield "the table is being copied: none of its regions moves, splits or merges meanwhile"
     if place.limit_bytes and place.size_bytes > place.limit_bytes:
         text = f"it has {place.size_bytes // MIB} MiB, over its table's limit of {place.limit_bytes // MIB}"

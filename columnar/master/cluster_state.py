@@ -353,13 +353,13 @@ class ClusterState:
             self._transitions.serves_on(place, now_ms)
         return self._done(now_ms)
 
-    def held(self, table: str, now_ms: int) -> list[Output]:
+    def pause_table_transitions(self, table: str, now_ms: int) -> list[Output]:
         """The table is being copied: no transition of its regions begins."""
-        self.current.held_tables.add(table)
+        self.current.paused_tables.add(table)
         return self._done(now_ms)
 
     def released(self, table: str, now_ms: int) -> list[Output]:
-        self.current.held_tables.discard(table)
+        self.current.paused_tables.discard(table)
         return self._done(now_ms)
 
     # --- people and time ---------------------------------------------------------------------------

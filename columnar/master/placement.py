@@ -198,7 +198,7 @@ class Current:
         self.unwritable: dict[int, None] = {}  # they cannot be written, as their owner reported last
         self.under_way: dict[int, None] = {}
         self.closing: dict[int, None] = {}  # their source was told to close them
-        self.held_tables: set[str] = set()  # copied now: none of their regions begins a transition
+        self.paused_tables: set[str] = set()  # copied now: none of their regions begins a transition
         self.astray: dict[str, dict[int, None]] = {}  # by ideal server
         self.at_home: dict[str, dict[int, None]] = {}  # by ideal server, which has them
         self.moves: dict[int, tuple[str, str]] = {}  # from, to
@@ -344,7 +344,7 @@ class Current:
 
     def is_free(self, place: Place) -> bool:
         """Whether a transition of the region may begin: it is open, and its table is not being copied."""
-        return place.phase is Phase.OPEN and place.info.table not in self.held_tables
+        return place.phase is Phase.OPEN and place.info.table not in self.paused_tables
 
     def begin_move(self, region: int, source: str, target: str) -> None:
         self.end_move(region)

@@ -164,7 +164,7 @@ class Draft:
         current, given = self.current, self._given
         if not current.is_up(name):
             return []
-        places, held = current.places, current.held_tables
+        places, held = current.places, current.paused_tables
         found = [places[region] for region in current.servers[name].regions if region not in given]
         return [place for place in found if place.phase is Phase.OPEN and place.info.table not in held]
 

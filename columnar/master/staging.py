@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 class Staging:
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._held: dict[str, IO[bytes]] = {}  # those that are being filled
+        self._lock_files: dict[str, IO[bytes]] = {}  # those that are being filled
 
     def make(self) -> str:
         """A new folder's token; ours until ``hand_out``.  RetryLater over STAGED_FOLDERS."""
@@ -41,14 +41,14 @@ class Staging:
         for folder in (self._folder, self.path(token)):
             with suppress(FileExistsError):  # the first; nothing above it is made: it is the data folder
                 os.mkdir(folder)
-        held = self._held[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - held until it is handed out
+        held = self._lock_files[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - held until it is handed out
         fcntl.flock(held, fcntl.LOCK_EX)
         return token
 
     def hand_out(self, token: str) -> str:
         """The folder's path; who asked for it locks it now."""
         os.utime(self.path(token))
-        self._held.pop(token).close()
+        self._lock_files.pop(token).close()
         return os.path.abspath(self.path(token))
 
     def path(self, token: str, *names: str) -> str:
@@ -64,7 +64,7 @@ class Staging:
         return path
 
     def remove(self, token: str) -> None:
-        held = self._held.pop(token, None)
+        held = self._lock_files.pop(token, None)
         if held is not None:
             held.close()
         remove_tree(self.path(token), missing_ok=True)

@@ -87,20 +87,20 @@ class Member:
         self.carried = carried
         self.part = part  # of the source's change at ``sequence``
 
-    def _held(self) -> tuple[object, ...]:
+    def _as_tuple(self) -> tuple[object, ...]:
         return (
             self.sequence, self.part, self.applied_ms, self.is_gone, self.amounts, self.ordered, self.order,
             self.carried,
         )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Member) and other._held() == self._held()
+        return isinstance(other, Member) and other._as_tuple() == self._as_tuple()
 
     def __hash__(self) -> int:
-        return hash(self._held())
+        return hash(self._as_tuple())
 
     def __repr__(self) -> str:
-        return f"Member{self._held()!r}"
+        return f"Member{self._as_tuple()!r}"
 
 
 # --- bytes -------------------------------------------------------------------------------------------

@@ -19,17 +19,17 @@ class _Value:
 
     __slots__ = ()
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Value) and type(other) is type(self) and other._held() == self._held()
+        return isinstance(other, _Value) and type(other) is type(self) and other._as_tuple() == self._as_tuple()
 
     def __hash__(self) -> int:
-        return hash(self._held())
+        return hash(self._as_tuple())
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}{self._held()!r}"
+        return f"{type(self).__name__}{self._as_tuple()!r}"
 
 
 class Put(_Value):
@@ -49,7 +49,7 @@ class Put(_Value):
         self.timestamp = timestamp  # None: the region's clock
         self.ttl_ms = ttl_ms
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return self.family, self.qualifier, self.value, self.timestamp, self.ttl_ms
 
 
@@ -71,7 +71,7 @@ class Delete(_Value):
         self.timestamp = timestamp
         self.exact = exact
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return self.family, self.qualifier, self.timestamp, self.exact
 
 
@@ -83,7 +83,7 @@ class Increment(_Value):
         self.qualifier = qualifier
         self.amount = amount
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return self.family, self.qualifier, self.amount
 
 
@@ -95,7 +95,7 @@ class Append(_Value):
         self.qualifier = qualifier
         self.value = value
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return self.family, self.qualifier, self.value
 
 
@@ -161,7 +161,7 @@ class Contribute(_Value):
             self.order_family, self.order, self.carry, self.relative, self.part,
         )  # fmt: skip
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return self.fields
 
 
@@ -236,7 +236,7 @@ class RowMutation(_Value):
         self.durability = durability
         self.hops = hops  # how many changes led to this one: 0 for a client's, one more for each flow it went through
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return self.row, self.operations, self.conditions, self.durability, self.hops
 
 
@@ -256,7 +256,7 @@ class RowPuts(_Value):
         ]
         return RowMutation(self.row, tuple(puts))
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return self.row, self.columns, self.values
 
 

@@ -35,7 +35,7 @@ def route_to(region: RegionInfo, owner: Owner) -> Route:
 
 
 @dataclass(frozen=True, slots=True)
-class RoutesHeld:
+class RoutesVersion:
     """The state of a copy after a change was offered: a ``number`` below the change's says that it was refused."""
 
     number: int  # of the last change in the copy: the changes after it are wanted
@@ -43,7 +43,7 @@ class RoutesHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRoutes(Message[RoutesHeld]):
+class ChangeRoutes(Message[RoutesVersion]):
     """To each server: the change ``number`` of the catalogue, as far as it concerns routes."""
 
     number: int
@@ -52,7 +52,7 @@ class ChangeRoutes(Message[RoutesHeld]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceRoutes(Message[RoutesHeld]):
+class ReplaceRoutes(Message[RoutesVersion]):
     """To a server whose copy is empty or misses changes: all routes as of the change ``number``."""
 
     number: int

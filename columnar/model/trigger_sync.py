@@ -30,12 +30,12 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    held: Registration
+    current: Registration
     wanted: Registration
 
     def words(self) -> list[str]:
         """Each setting that is another, as a line for people."""
-        old, new = asdict(self.held), asdict(self.wanted)
+        old, new = asdict(self.current), asdict(self.wanted)
         lines = [
             f"{_WORDS.get(key, key)}: {_text(old[key])} -> {_text(new[key])}" for key in old if old[key] != new[key]
         ]
@@ -46,7 +46,7 @@ class Change:
     @property
     def asks_for_more(self) -> bool:
         """Whether records of earlier changes may lack what it asks for."""
-        held, wanted = self.held, self.wanted
+        held, wanted = self.current, self.wanted
         if wanted.before and not held.before:
             return True
         there, asked = held.scope().images, wanted.scope().images
@@ -87,7 +87,7 @@ def plan_of(held: Iterable[Registration], wanted: Sequence[Registration], remove
             raise IllegalArgument(f"trigger {name} cannot be removed and declared at once")
     added = tuple(one for one in wanted if one.name not in there)
     pairs = [_change(there[one.name], one) for one in wanted if one.name in there]
-    return Plan(added, tuple(pair for pair in pairs if pair.held != pair.wanted), tuple(sorted(set(removed))))
+    return Plan(added, tuple(pair for pair in pairs if pair.current != pair.wanted), tuple(sorted(set(removed))))
 
 
 def _change(held: Registration, wanted: Registration) -> Change:

@@ -142,7 +142,7 @@ class TableAccess:
         if applied.durable is None and applied.failed_condition is None:
             self._server.async_writes.happened()
         if region.write_delay_s > 0:
-            return _held_back(applied.durable, region.write_delay_s)
+            return _delay_future(applied.durable, region.write_delay_s)
         return applied.durable
 
 
@@ -164,7 +164,7 @@ def _bytes_of(write: RowWrite) -> int:
 # --- answers that wait -----------------------------------------------------------------------------
 
 
-def _held_back(future: asyncio.Future[None] | None, delay_s: float) -> asyncio.Future[None]:
+def _delay_future(future: asyncio.Future[None] | None, delay_s: float) -> asyncio.Future[None]:
     """``future``, but not before ``delay_s`` from now: how writers are slowed down."""
     loop = asyncio.get_running_loop()
     held: asyncio.Future[None] = loop.create_future()

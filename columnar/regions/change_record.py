@@ -174,22 +174,22 @@ class ChangeRecord:
 
     def but(self, **changes: Any) -> ChangeRecord:
         """With other values in these fields."""
-        return ChangeRecord(**(dict(zip(_FIELDS, self._held(), strict=True)) | changes))
+        return ChangeRecord(**(dict(zip(_FIELDS, self._as_tuple(), strict=True)) | changes))
 
-    def _held(self) -> tuple[Any, ...]:
+    def _as_tuple(self) -> tuple[Any, ...]:
         return (
             self.row, self.timestamp, self.entries, self.before, self.only_for, self.stamp, self.hops, self.after,
             self.sends, self.more_follows, self.images, self.touched,
         )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ChangeRecord) and other._held() == self._held()
+        return isinstance(other, ChangeRecord) and other._as_tuple() == self._as_tuple()
 
     def __hash__(self) -> int:
         return hash((self.row, self.stamp))
 
     def __repr__(self) -> str:
-        named = zip(_FIELDS, self._held(), strict=True)
+        named = zip(_FIELDS, self._as_tuple(), strict=True)
         return f"ChangeRecord({', '.join(f'{name}={value!r}' for name, value in named)})"
 
 

@@ -39,7 +39,7 @@ from columnar.storage.api import Batch, Store
 from columnar.storage.layout import cell_head, escape, row_prefix
 
 PLAIN_SOURCE_BYTES: Final = CELL_BYTES // 2  # a member of a longer one may be too big a cell
-Held = dict[str, dict[bytes, bytes | None]]  # by space and key: the cell as it is stored; None: there is none
+CellsBySpace = dict[str, dict[bytes, bytes | None]]  # by space and key: the cell as it is stored; None: there is none
 Totals = tuple[tuple[bytes, bytes], ...]
 
 
@@ -87,7 +87,7 @@ def _names_the_same(one: Contribute, other: Contribute) -> bool:
     return one.totals is other.totals and one.family is other.family and one.order_family is other.order_family
 
 
-def read(store: Store, views: Views, mutations: list[RowMutation]) -> Held:
+def read(store: Store, views: Views, mutations: list[RowMutation]) -> CellsBySpace:
     """The members and totals that the rows name."""
     keys: dict[str, dict[bytes, bytes | None]] = {}
     for mutation in mutations:
@@ -105,7 +105,7 @@ def read(store: Store, views: Views, mutations: list[RowMutation]) -> Held:
     return keys
 
 
-def _named(keys: Held, space: str) -> dict[bytes, bytes | None]:
+def _named(keys: CellsBySpace, space: str) -> dict[bytes, bytes | None]:
     named = keys.get(space)
     if named is None:
         named = keys[space] = {}
@@ -115,16 +115,16 @@ def _named(keys: Held, space: str) -> dict[bytes, bytes | None]:
 class ContributedRow:
     """The next state of one row.  Nothing is written before ``emit``."""
 
-    __slots__ = ("_cells", "_held", "_now_ms", "_prefix", "_row", "_store", "_totals", "_views", "guarded")
+    __slots__ = ("_cells", "_stored", "_now_ms", "_prefix", "_row", "_store", "_totals", "_views", "guarded")
 
-    def __init__(self, store: Store, views: Views, held: Held, row: bytes, now_ms: int) -> None:
+    def __init__(self, store: Store, views: Views, held: CellsBySpace, row: bytes, now_ms: int) -> None:
         self._store = store
         self._views = views
-        self._held = held
+        self._stored = held
         self._row = row
         self._now_ms = now_ms
         self._prefix = row_prefix(row)
-        self._cells: Held = {}  # what is written; None: it is removed
+        self._cells: CellsBySpace = {}  # what is written; None: it is removed
         self._totals: dict[bytes, int] = {}  # by column: what is added
         self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
 
@@ -144,7 +144,7 @@ class ContributedRow:
             key = self._prefix + escape(said.source)
             data = _named(self._cells, view.space).get(key)
             if data is None:
-                data = visible_value(self._held[view.space][key], view, self._now_ms)
+                data = visible_value(self._stored[view.space][key], view, self._now_ms)
             if names is not None and self._contribute_plainly(said, names, view, key, data):
                 continue
             if not self._contribute(said, view, key, data):
@@ -240,7 +240,7 @@ class ContributedRow:
             if view.max_versions != 1:
                 return False
             space, key = view.space, self._prefix + escape(qualifier)
-            held = self._held.get(space)
+            held = self._stored.get(space)
             raw = held[key] if held is not None and key in held else self._store.get(space, key)
             value = visible_value(raw, view, self._now_ms)
             if value is not None and len(value) != 8:

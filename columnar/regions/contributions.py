@@ -37,7 +37,7 @@ def contribute(draft: RowDraft, said: Contribute) -> None:
     for family in said.families:
         if draft.view(family).ttl_ms is not None:
             raise expiring(draft.table, family)
-    held = _held(draft, said)
+    held = _read_member(draft, said)
     member = follow(held, said, draft.now_ms)
     if member is None:
         return
@@ -55,7 +55,7 @@ def contribute(draft: RowDraft, said: Contribute) -> None:
     draft.write_cell(said.family, said.source, data)
 
 
-def _held(draft: RowDraft, said: Contribute) -> Member | None:
+def _read_member(draft: RowDraft, said: Contribute) -> Member | None:
     data = draft.value_of(said.family, said.source)
     if data is None:
         return None

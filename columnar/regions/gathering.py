@@ -26,7 +26,7 @@ class Gathering:
     def __init__(self, bound_bytes: int, step_bytes: int) -> None:
         self._bound = bound_bytes
         self._step = step_bytes
-        self._held: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
+        self._reserved: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
         self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
         self._gone: dict[int, HasGone] = {}  # by ticket
         self._last_ticket = 0
@@ -41,7 +41,7 @@ class Gathering:
     @property
     def calls(self) -> int:
         """How many gather."""
-        return len(self._held)
+        return len(self._reserved)
 
     @property
     def waiting(self) -> int:
@@ -51,14 +51,14 @@ class Gathering:
         """A call that holds so much gathers on; ``end`` must follow.  Its ticket."""
         self._last_ticket += 1
         self._gone[self._last_ticket] = has_gone
-        self._held[self._last_ticket] = size_bytes
+        self._reserved[self._last_ticket] = size_bytes
         self.total_bytes += size_bytes
         return self._last_ticket
 
     async def turn(self, ticket: int, size_bytes: int) -> None:
         """The call holds so much by now: give way to others, and wait for room for its next step.  ClientGone."""
         self._hold(ticket, size_bytes)
-        if not self.is_full or ticket == next(iter(self._held)):
+        if not self.is_full or ticket == next(iter(self._reserved)):
             self._hold(ticket, size_bytes + self._step)
         else:
             future = self._waiting[ticket] = asyncio.get_running_loop().create_future()
@@ -71,15 +71,15 @@ class Gathering:
             raise ClientGone
 
     def _hold(self, ticket: int, size_bytes: int) -> None:
-        self.total_bytes += size_bytes - self._held[ticket]
-        self._held[ticket] = size_bytes
+        self.total_bytes += size_bytes - self._reserved[ticket]
+        self._reserved[ticket] = size_bytes
 
     def end(self, ticket: int) -> None:
         """What the call gathered is handed over, or given up: others go on as far as there is room."""
-        self.total_bytes -= self._held.pop(ticket)
+        self.total_bytes -= self._reserved.pop(ticket)
         del self._gone[ticket]
-        if self._held:
-            self._wake(next(iter(self._held)))
+        if self._reserved:
+            self._wake(next(iter(self._reserved)))
         for waiting in list(self._waiting):
             if self.is_full:
                 return
@@ -88,5 +88,5 @@ class Gathering:
     def _wake(self, ticket: int) -> None:
         future = self._waiting.get(ticket)
         if future is not None and not future.done():
-            self._hold(ticket, self._held[ticket] + self._step)
+            self._hold(ticket, self._reserved[ticket] + self._step)
             future.set_result(None)

@@ -112,7 +112,7 @@ class Hosting:
         region_id = region.info.region_id
         return self.state.state(region_id) if self._regions.get(region_id) is region else State.NONE
 
-    def held(self, region_id: int) -> Region | None:
+    def find_region(self, region_id: int) -> Region | None:
         """The region in every state but NONE, OPENING and CLOSED; its store may be closed."""
         return self._regions.get(region_id)
 

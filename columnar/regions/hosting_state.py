@@ -60,7 +60,7 @@ class Event(Enum):
     QUIET = auto()  # after LEAVES: every write is on disk
     STAYS = auto()  # after LEAVES: called off
     REPLACEMENT_BEGINS = auto()
-    HELD = auto()  # successors have nearly all: the pause begins
+    PAUSE_BEGINS = auto()  # successors have nearly all: the pause begins
     LET_IN = auto()  # the pause was too long; another try follows
     CALLED_OFF = auto()
     COMMITTED = auto()  # the catalogue names the successors
@@ -109,7 +109,7 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     (State.NONE, Event.GIVEN_UP): (State.CLOSED, (Do.REPORT,)),
     # replaced by others
     (State.OPEN, Event.REPLACEMENT_BEGINS): (State.REPLACING, ()),
-    (State.REPLACING, Event.HELD): (State.HOLDING, (Do.HOLD_REQUESTS, Do.SYNC)),
+    (State.REPLACING, Event.PAUSE_BEGINS): (State.HOLDING, (Do.HOLD_REQUESTS, Do.SYNC)),
     (State.HOLDING, Event.LET_IN): (State.REPLACING, (Do.RELEASE,)),
     (State.REPLACING, Event.CALLED_OFF): (State.OPEN, ()),
     (State.HOLDING, Event.CALLED_OFF): (State.OPEN, (Do.RELEASE,)),

@@ -192,7 +192,7 @@ class Owning:
         return f"region {info.encoded} is refused at epoch {refusal.epoch}: {_WORDS[refusal.why]}"
 
     def _raise_epoch(self, region_id: int, epoch: int) -> None:
-        region = self._hosting.held(region_id)
+        region = self._hosting.find_region(region_id)
         if region is not None and region.is_open:
             region.store.own(region.info.encoded, epoch)
 
@@ -259,7 +259,7 @@ class Owning:
             return
         if region_id in self._lacking:  # else a request has had it opened meanwhile
             await self._open(region_id)
-            region = self._hosting.held(region_id)
+            region = self._hosting.find_region(region_id)
             if region is not None and self._server.serving(info) is None:
                 await self._hosting.close(region)
 
@@ -349,7 +349,7 @@ class Owning:
         hosting, region_id = self._hosting, info.region_id
         closed = None
         while (state := hosting.state.state(region_id)) is not State.NONE:
-            region = hosting.held(region_id)
+            region = hosting.find_region(region_id)
             if state is State.OPENING:
                 hosting.call_off_openings(lambda one: one.region_id == region_id)
             elif state is State.SHUT:

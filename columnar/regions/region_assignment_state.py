@@ -133,7 +133,7 @@ AssignmentOutput: TypeAlias = (
 
 
 @dataclass(slots=True)
-class _Held:
+class _AssignedRegion:
     owner: Owner
     first: int  # the epoch at which it began to be had; the owner's is above it after a renumbering in place
     stage: Stage
@@ -150,7 +150,7 @@ class AssignedRegions:
         self.leader = 0  # the highest epoch of a leader that was heard
         self._here = here
         self._hosting = hosting
-        self._held: dict[int, _Held] = {}
+        self._regions: dict[int, _AssignedRegion] = {}
         self._doubted: dict[int, int] = {}  # region -> the epoch at which it is SERVING only with its store open
 
     # --- told by a master --------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class AssignedRegions:
         """``owner``: the row, on disk, which names this server and what is behind."""
         if not self._is_led_by(leader):
             return (Refuse(region, owner.epoch, Why.OLD_LEADER),)
-        held = self._held.get(region)
+        held = self._regions.get(region)
         if held is None or held.stage is Stage.LEFT:
             return self._begin(region, owner, held is not None and held.is_behind)
         if held.stage is Stage.LEAVING:
@@ -177,7 +177,7 @@ class AssignedRegions:
 
     def on_renumber_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         """A region that is served had all that ``owner.behind`` names, beside this server, brought in before."""
-        held = self._held.get(region)
+        held = self._regions.get(region)
         if held is None or held.stage is not Stage.SERVING or owner.epoch <= held.owner.epoch:
             return self.on_open_region(region, owner, leader)
         if not self._is_led_by(leader):
@@ -189,9 +189,9 @@ class AssignedRegions:
     def on_close_region(self, region: int, epoch: int, leader: int) -> tuple[AssignmentOutput, ...]:
         if not self._is_led_by(leader):
             return (Refuse(region, epoch, Why.OLD_LEADER),)
-        held = self._held.get(region)
+        held = self._regions.get(region)
         if held is None:
-            held = self._held[region] = _Held(Owner(self._here, epoch), epoch, Stage.LEFT, is_behind=False)
+            held = self._regions[region] = _AssignedRegion(Owner(self._here, epoch), epoch, Stage.LEFT, is_behind=False)
             self._give_up_unseen(region, epoch)
         if held.stage is Stage.LEFT:
             if epoch > held.owner.epoch:
@@ -213,7 +213,7 @@ class AssignedRegions:
 
     def opened(self, region: int, epoch: int) -> tuple[AssignmentOutput, ...]:
         """After BringIn: the store has all that was behind, and that is on disk."""
-        held = self._held[region]
+        held = self._regions[region]
         assert held.owner.epoch == epoch, "it was told once"
         if held.stage is Stage.LEAVING:
             return (Leave(region, epoch),)
@@ -223,7 +223,7 @@ class AssignedRegions:
 
     def not_opened(self, region: int, epoch: int, why: str, *, is_damaged: bool) -> tuple[AssignmentOutput, ...]:
         """After BringIn: the region is refused at that epoch for ever."""
-        held = self._held[region]
+        held = self._regions[region]
         assert held.owner.epoch == epoch, "it was told once"
         if held.stage is Stage.LEAVING:
             return self._left(region, held)
@@ -234,7 +234,7 @@ class AssignedRegions:
 
     def closed(self, region: int, epoch: int, *, is_behind: bool) -> tuple[AssignmentOutput, ...]:
         """After Leave: no store of it is open.  ``is_behind``: not all that was acknowledged is on disk there."""
-        held = self._held[region]
+        held = self._regions[region]
         assert held.stage is Stage.LEAVING, held.stage
         assert held.owner.epoch == epoch, "it was told once"
         held.is_behind = is_behind
@@ -244,14 +244,14 @@ class AssignedRegions:
 
     def made(self, region: int, owner: Owner) -> None:
         """A split or merge here is committed, and this server owns the new region: nobody tells it to open it."""
-        assert region not in self._held, "a new region"
+        assert region not in self._regions, "a new region"
         self._own(region, owner.epoch)
-        self._held[region] = _Held(owner, owner.epoch, Stage.SERVING, is_behind=False)
+        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, is_behind=False)
 
     def forget(self, regions: Iterable[int]) -> None:
         """No table has them any more, and none of their stores is open."""
         for region in regions:
-            self._held.pop(region, None)
+            self._regions.pop(region, None)
             self._doubted.pop(region, None)
             self._hosting.forget(region)
 
@@ -259,12 +259,12 @@ class AssignedRegions:
 
     def owner_of(self, region: int) -> Owner | None:
         """The row as it was told, while the region is had."""
-        held = self._held.get(region)
+        held = self._regions.get(region)
         return held.owner if held is not None and held.stage is not Stage.LEFT else None
 
     def had(self) -> list[int]:
         """The regions that nobody else may have."""
-        return [region for region, held in self._held.items() if held.stage is not Stage.LEFT]
+        return [region for region, held in self._regions.items() if held.stage is not Stage.LEFT]
 
     def epochs_of(self, region: int) -> range:
         """The epochs of the unbroken tenure in which the region is had.
@@ -272,22 +272,22 @@ class AssignedRegions:
         A store that failed is opened again with this server's own records of these epochs.  Records of an earlier
         tenure must not come again: another server wrote to the store since.
         """
-        held = self._held.get(region)
+        held = self._regions.get(region)
         if held is None or held.stage is Stage.LEFT:
             return range(0)
         return range(held.first, held.owner.epoch + 1)
 
     def stage_of(self, region: int) -> Stage | None:
-        held = self._held.get(region)
+        held = self._regions.get(region)
         return held.stage if held is not None else None
 
     def serving(self) -> dict[int, int]:
         """Epochs by region, for a hello."""
-        return {region: held.owner.epoch for region, held in self._held.items() if held.stage is Stage.SERVING}
+        return {region: held.owner.epoch for region, held in self._regions.items() if held.stage is Stage.SERVING}
 
     def given_up(self) -> dict[int, tuple[int, bool]]:
         """The last epoch that is refused, and whether the store may lack writes of it, for a hello."""
-        left = ((region, held) for region, held in self._held.items() if held.stage is Stage.LEFT)
+        left = ((region, held) for region, held in self._regions.items() if held.stage is Stage.LEFT)
         return {region: (held.owner.epoch, held.is_behind) for region, held in left}
 
     # --- rules -------------------------------------------------------------------------------------
@@ -311,18 +311,18 @@ class AssignedRegions:
             return (Refuse(region, owner.epoch, Why.GIVEN_UP),)
         if self._hosting.is_stopping:
             self._hosting.apply_event(region, Event.GIVEN_UP)
-            self._held[region] = _Held(owner, owner.epoch, Stage.LEFT, is_behind)
+            self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.LEFT, is_behind)
             return (Refuse(region, owner.epoch, Why.STOPPING),)
         if not owner.behind and self._doubted.pop(region, 0) != owner.epoch:
-            self._held[region] = _Held(owner, owner.epoch, Stage.SERVING, is_behind=False)
+            self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, is_behind=False)
             return (MayServe(region, owner), ReportOpened(region, owner.epoch))
-        self._held[region] = _Held(owner, owner.epoch, Stage.BRINGING, self._names_here(owner))
+        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.BRINGING, self._names_here(owner))
         return (BringIn(region, owner),)
 
     def _names_here(self, owner: Owner) -> bool:
         return any(tenure.server == self._here for tenure in owner.behind)
 
-    def _opens_after(self, region: int, held: _Held, owner: Owner) -> tuple[AssignmentOutput, ...]:
+    def _opens_after(self, region: int, held: _AssignedRegion, owner: Owner) -> tuple[AssignmentOutput, ...]:
         """Told to open what is leaving."""
         lowest = max(held.owner.epoch, *held.asked, 0)
         if owner.epoch <= lowest:
@@ -334,7 +334,7 @@ class AssignedRegions:
             held.next = before
         return (Refuse(region, min(before.epoch, owner.epoch), Why.OLD_EPOCH),)
 
-    def _leave(self, region: int, held: _Held) -> tuple[AssignmentOutput, ...]:
+    def _leave(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
         was_bringing, held.stage = held.stage is Stage.BRINGING, Stage.LEAVING
         epoch = held.owner.epoch
         self._hosting.give_up(region)
@@ -342,7 +342,7 @@ class AssignedRegions:
             return (Refuse(region, epoch, Why.GIVEN_UP), CallOff(region, epoch))
         return (Leave(region, epoch),)
 
-    def _left(self, region: int, held: _Held) -> tuple[AssignmentOutput, ...]:
+    def _left(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
         asked, after = held.asked, held.next
         if after is not None and held.is_behind and not self._names_here(after):
             # The master told it before it could hear that the store lacks what this server's log has.
@@ -359,7 +359,7 @@ class AssignedRegions:
 
     def check(self) -> None:
         self._hosting.check()
-        for region, held in self._held.items():
+        for region, held in self._regions.items():
             state, is_owned = self._hosting.state(region), self._hosting.owns(region)
             assert held.first <= held.owner.epoch == self._hosting.epoch_of(region), "T1"
             assert is_owned == (held.stage in (Stage.BRINGING, Stage.SERVING)), "T1"

@@ -52,7 +52,7 @@ class Replacement(ABC):
         self._served = served
         self.regions: list[Region] = []
         self._schemas: list[Table] = []
-        self._held: list[Region] = []
+        self._quiesced: list[Region] = []
         self._carrying: Carrying | None = None
         self._shut_at = 0.0
         self.shut_s = 0.0  # how long requests waited at most, once it is over
@@ -113,9 +113,9 @@ class Replacement(ABC):
     async def hold(self) -> None:
         """Have consumers come to rest, and nearly all on disk.  RegionTooBusy says who does not."""
         for region in self.regions:
-            if region in self._held:
+            if region in self._quiesced:
                 continue  # since an earlier try
-            self._held.append(region)
+            self._quiesced.append(region)
             under_way = await self.server.listener.hold(region, HOLD_PATIENCE_S)
             if under_way:
                 raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
@@ -128,7 +128,7 @@ class Replacement(ABC):
         """Requests wait from here on; when this returns every write is on disk and answered."""
         self.check_open()
         self._shut_at = monotonic()
-        self._report_event(Event.HELD)
+        self._report_event(Event.PAUSE_BEGINS)
         for region in self.regions:
             await self.server.hosting.quiesce(region)
         self.check_open()
@@ -173,7 +173,7 @@ class Replacement(ABC):
 
     def leave(self) -> None:
         """Called off: the old regions serve on, and no store of a successor is open."""
-        for region in self._held:
+        for region in self._quiesced:
             self.server.listener.release(region)
         self._report_event(Event.CALLED_OFF)
         self._let_go()

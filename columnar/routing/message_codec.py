@@ -139,7 +139,7 @@ _ROUTE: Final = record(
     routes.Route,
     {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(TENURE), "shut": TEXT},
 )
-_HELD: Final = record(routes.RoutesHeld, {"number": INT, "needs_all": BOOL})
+_ROUTES_VERSION: Final = record(routes.RoutesVersion, {"number": INT, "needs_all": BOOL})
 _OWNER: Final = record(
     Owner,
     {
@@ -342,9 +342,9 @@ _ENTRIES: Final = (
     _Entry("give_back", owners.GiveBack, {"connections": INT, "within_ms": INT}, INT),
     _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
     _Entry(
-        "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _HELD
+        "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _ROUTES_VERSION
     ),
-    _Entry("replace_routes", routes.ReplaceRoutes, {"number": INT, "routes": several(_ROUTE)}, _HELD),
+    _Entry("replace_routes", routes.ReplaceRoutes, {"number": INT, "routes": several(_ROUTE)}, _ROUTES_VERSION),
     _Entry("rows", asks.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP), "max_bytes": INT}, _FOUND),
     _Entry("apply", asks.Apply, {"table": TEXT, "rows": WRITES}, _APPLIED),
     _Entry(

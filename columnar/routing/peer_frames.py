@@ -177,14 +177,14 @@ class FrameReader:
     def __init__(self, bound_bytes: int = PEER_FRAME_BYTES) -> None:
         self._bound = bound_bytes
         self._pieces: list[bytes] = []  # of the frame that is not whole
-        self._held = 0
+        self._buffered_bytes = 0
         self._wanted = 0  # bytes in the pieces at which to look again
         self._fault = ""
 
     @property
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """Bytes that wait for the rest of their frame."""
-        return self._held
+        return self._buffered_bytes
 
     def feed(self, data: bytes) -> list[Frame]:
         """BadFrame (F3); whole frames before the bad one in the same piece are lost with it."""
@@ -192,20 +192,20 @@ class FrameReader:
             raise BadFrame(self._fault)
         frames: list[Frame] = []
         at, size = 0, len(data)
-        while self._held:
+        while self._buffered_bytes:
             at = self._fill(data, at)
-            if self._held < self._wanted:
+            if self._buffered_bytes < self._wanted:
                 return frames
             whole = b"".join(self._pieces)
             self._pieces.clear()
             length, number, kind = _unpack_head(whole, 0)
             self._check(length, kind)
             self._wanted = _LENGTH_BYTES + length
-            if self._held < self._wanted:  # it was the head alone
+            if self._buffered_bytes < self._wanted:  # it was the head alone
                 self._pieces.append(whole)
                 continue
-            frames.append(Frame(kind, number, whole, HEAD_BYTES, self._held))
-            self._held = 0
+            frames.append(Frame(kind, number, whole, HEAD_BYTES, self._buffered_bytes))
+            self._buffered_bytes = 0
         while size - at >= HEAD_BYTES:
             length, number, kind = _unpack_head(data, at)
             self._check(length, kind)
@@ -224,9 +224,9 @@ class FrameReader:
 
         The frames behind it are not copied with it.
         """
-        end = min(at + self._wanted - self._held, len(data))
+        end = min(at + self._wanted - self._buffered_bytes, len(data))
         self._pieces.append(data[at:end])
-        self._held += end - at
+        self._buffered_bytes += end - at
         return end
 
     def _check(self, length: int, kind: int) -> None:
@@ -235,7 +235,7 @@ class FrameReader:
 
     def _keep(self, data: bytes, at: int, wanted: int) -> None:
         self._pieces.append(data[at:] if at else data)
-        self._held = len(data) - at
+        self._buffered_bytes = len(data) - at
         self._wanted = wanted
 
     def _bad(self, length: int, kind: int) -> BadFrame:

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
-from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesVersion
 
 
 class _TableRoutes:
@@ -86,10 +86,10 @@ class Routes:
     # --- what the master sends ---------------------------------------------------------------------
 
     @property
-    def held(self) -> RoutesHeld:
-        return RoutesHeld(self.number, self._needs_all)
+    def report_version(self) -> RoutesVersion:
+        return RoutesVersion(self.number, self._needs_all)
 
-    def replace(self, all_routes: ReplaceRoutes) -> RoutesHeld:
+    def replace(self, all_routes: ReplaceRoutes) -> RoutesVersion:
         """Take all routes anew.  ValueError, and nothing changed: some table is not covered exactly once."""
         by_table: dict[str, list[Route]] = {}
         for route in all_routes.routes:
@@ -102,27 +102,27 @@ class Routes:
         self._tables = {table: _TableRoutes(routes) for table, routes in by_table.items()}
         self.number = all_routes.number
         self._needs_all = False
-        return self.held
+        return self.report_version
 
-    def apply(self, change: ChangeRoutes) -> RoutesHeld:
+    def apply(self, change: ChangeRoutes) -> RoutesVersion:
         """Apply the change that follows the last one.
 
         A change that is in the copy already is passed over.  A change with a gap before it is refused.  A change
         that does not fit the regions of the copy is refused too, and from then on all routes are needed.
         """
         if self._needs_all or change.number != self.number + 1:
-            return self.held
+            return self.report_version
         planned = self._planned(change)
         if planned is None:
             self._needs_all = True
-            return self.held
+            return self.report_version
         splices, known = planned
         for splice in splices:
             self._put_in(splice)
         for route in known:
             self._raise(route)
         self.number = change.number
-        return self.held
+        return self.report_version
 
     def _planned(self, change: ChangeRoutes) -> tuple[list[_Splice], list[Route]] | None:
         """(places that change hands, routes of regions that stay); None: the change does not fit."""

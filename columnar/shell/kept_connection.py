@@ -32,7 +32,7 @@ _BETWEEN_CALLS: Final[tuple[Any, ...]] = (
 class KeptConnection:
     def __init__(self, connect: Callable[[str, ClientTls | None], Opened]) -> None:
         self._connect = connect
-        self._held: Opened | None = None
+        self._idle_connection: Opened | None = None
         self._where: tuple[str, ClientTls | None] | None = None  # of the one that is held
 
     @contextmanager
@@ -49,7 +49,7 @@ class KeptConnection:
         self._put_back(opened, store, tls)
 
     def _taken(self, store: str, tls: ClientTls | None) -> Opened:
-        held, self._held = self._held, None
+        held, self._idle_connection = self._idle_connection, None
         if held is not None:
             if self._where == (store, tls) and not _has_ended(held[0]):
                 return held
@@ -58,10 +58,10 @@ class KeptConnection:
 
     def _put_back(self, opened: Opened, store: str, tls: ClientTls | None) -> None:
         self.close()
-        self._held, self._where = opened, (store, tls)
+        self._idle_connection, self._where = opened, (store, tls)
 
     def close(self) -> None:
-        held, self._held = self._held, None
+        held, self._idle_connection = self._idle_connection, None
         if held is not None:
             held[0].close()
 

@@ -19,7 +19,7 @@ class Pages:
     def __init__(self, lines: int, columns: int) -> None:
         self._lines_left = lines - 1  # the prompt takes one
         self._columns = max(1, columns)
-        self._held: list[str] = []
+        self._buffered: list[str] = []
         self._pager: TextIO | None = None
         self._stack = ExitStack()
 
@@ -32,7 +32,7 @@ class Pages:
         if self._pager is not None:
             self._pager.write(text)
             return
-        self._held.append(text)
+        self._buffered.append(text)
         self._lines_left -= sum(self._height(line) for line in text.splitlines())
         if self._lines_left < 0:
             self._pager = self._stack.enter_context(click.get_pager_file())
@@ -43,7 +43,7 @@ class Pages:
         return 1 + max(0, len(click.unstyle(line)) - 1) // self._columns
 
     def _taken(self) -> str:
-        text, self._held = "".join(self._held), []
+        text, self._buffered = "".join(self._buffered), []
         return text
 
     def __enter__(self) -> Pages:
@@ -52,7 +52,7 @@ class Pages:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if self._held:  # a short answer, or what there was before an error
+        if self._buffered:  # a short answer, or what there was before an error
             click.echo(self._taken(), nl=False)
         # click's pager takes the BrokenPipeError of a pager that was left
         return bool(self._stack.__exit__(kind, error, trace))

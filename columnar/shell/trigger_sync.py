@@ -100,7 +100,7 @@ def _show(plan: Plan) -> None:
     for one in plan.added:
         click.echo(f"add     {one.name}: {one.function} on {one.table}, from {one.from_where}")
     for change in plan.changed:
-        click.echo(f"change  {change.held.name}, which keeps its place")
+        click.echo(f"change  {change.current.name}, which keeps its place")
         for line in change.words():
             click.echo(f"          {line}")
     for name in plan.removed:
@@ -110,7 +110,7 @@ def _show(plan: Plan) -> None:
 def _as_json(plan: Plan, *, is_done: bool) -> dict[str, Any]:
     return {
         "added": [one.name for one in plan.added],
-        "changed": {change.held.name: change.words() for change in plan.changed},
+        "changed": {change.current.name: change.words() for change in plan.changed},
         "removed": list(plan.removed),
         "done": is_done,
     }

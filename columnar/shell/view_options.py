@@ -103,20 +103,20 @@ def view_of(name: str, options: Mapping[str, Any], held: View | None = None) -> 
 
 
 def _source(table: str, options: Mapping[str, Any], side: str) -> Source:
-    def held(name: str) -> Any:
+    def side_option(name: str) -> Any:
         return options[side + name]
 
-    if not held("by"):
+    if not side_option("by"):
         raise IllegalArgument(f"say by what rows of {table} are grouped: --by family:qualifier")
     return Source(
         table,
-        key=tuple(held("by")),
-        where=tuple(held("where")),
-        sums=_named("--sum", held("sum")),
-        averages=_named("--avg", held("avg")),
-        order=_order(held("order")),
-        include=tuple(held("include")),
-        families=tuple(held("families")),
+        key=tuple(side_option("by")),
+        where=tuple(side_option("where")),
+        sums=_named("--sum", side_option("sum")),
+        averages=_named("--avg", side_option("avg")),
+        order=_order(side_option("order")),
+        include=tuple(side_option("include")),
+        families=tuple(side_option("families")),
     )
 
 

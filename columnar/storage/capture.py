@@ -25,8 +25,8 @@ class Capture:
     __slots__ = (
         "_era",
         "_floor",
-        "_held",
-        "_held_bytes",
+        "_operations",
+        "_operation_bytes",
         "_marks",
         "_number",
         "_records",
@@ -49,8 +49,8 @@ class Capture:
         self.epochs = [epoch]  # that records of it may carry, ascending: the owner's, and those before in its tenure
         self._era = era
         self._stamp = stamp
-        self._held: list[Operation] = []  # of the batch that is on its way to the engine
-        self._held_bytes = 0
+        self._operations: list[Operation] = []  # of the batch that is on its way to the engine
+        self._operation_bytes = 0
         self._number = 0  # of that batch
         self._records: list[Written] = []
         self._whole = False
@@ -67,11 +67,11 @@ class Capture:
 
     def note(self, operations: Sequence[Operation], size_bytes: int) -> None:
         """They are part of the next batch."""
-        self._held_bytes += size_bytes
-        if self._held_bytes > CAPTURED_BYTES:
+        self._operation_bytes += size_bytes
+        if self._operation_bytes > CAPTURED_BYTES:
             self.missed()
         if self._whole:
-            self._held += operations
+            self._operations += operations
 
     def mark(self) -> tuple[bytes, bytes]:
         """What the next batch must carry: key and value, with a new number."""
@@ -94,8 +94,8 @@ class Capture:
         marks = self._marks
         if self._whole:
             previous = marks[-1] if marks else 0
-            self._records.append((self.region, self.epoch, self._number, previous, self._held))
-            self._held = []
+            self._records.append((self.region, self.epoch, self._number, previous, self._operations))
+            self._operations = []
         while marks and marks[0] <= self._floor:
             marks.popleft()
         marks.append(self._number)
@@ -105,15 +105,15 @@ class Capture:
         """Something is handed over, or was, that nobody noted."""
         self._whole = False
         self._records = []
-        self._held = []
+        self._operations = []
 
     def take(self) -> list[Written] | None:
         """None: there is more than the records say, and only an fsync of the store will do.
 
         One of both must follow: until it has, nothing that was handed over before this is on disk.
         """
-        assert not self._held, "the store is settled first"
+        assert not self._operations, "the store is settled first"
         records, self._records = self._records, []
         was_whole, self._whole = self._whole, True
-        self._held_bytes = 0
+        self._operation_bytes = 0
         return records if was_whole else None

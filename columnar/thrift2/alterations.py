@@ -31,33 +31,33 @@ class AlterationMethods2:
 
     def addColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
         wanted, table = schema.family_from_wire(given(family, "column family")), schema.table_name(name)
-        held = self._held(table)
+        held = self._families_of(table)
         if wanted.name in held:
             raise InvalidFamilyOperation(f"table {shown(table)} has a column family {wanted.name} already")
         return self._alterations.alter(table, TableChange(add=(wanted,)))
 
     def deleteColumnFamily(self, _ctx: Any, name: Any, family: bytes | None) -> Awaitable[None]:
         wanted, table = checked_family_name(given(family, "column family")), schema.table_name(name)
-        held = self._held(table)
-        _check_held(wanted, table, held)
+        held = self._families_of(table)
+        _check_family_exists(wanted, table, held)
         if len(held) == 1:
             raise InvalidFamilyOperation(f"{wanted} is the only column family of table {shown(table)}; drop the table")
         return self._alterations.alter(table, TableChange(drop=frozenset({wanted})))
 
     def modifyColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
         wanted, table = schema.family_from_wire(given(family, "column family")), schema.table_name(name)
-        held = self._held(table)
-        _check_held(wanted.name, table, held)
+        held = self._families_of(table)
+        _check_family_exists(wanted.name, table, held)
         return self._alterations.alter(table, TableChange(change={wanted.name: whole(wanted, held[wanted.name])}))
 
-    def _held(self, table: bytes) -> dict[str, Family]:
+    def _families_of(self, table: bytes) -> dict[str, Family]:
         """The families that the table has; TableNotFound."""
         return {family.name: family for family in self._descriptions.known(table).schema.families}
 
     def modifyTable(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
         """Families that the descriptor does not name go, with their cells."""
         name, families, attributes = schema.table_from_wire(descriptor)
-        held, known = self._descriptions.known(name).schema, self._held(name)
+        held, known = self._descriptions.known(name).schema, self._families_of(name)
         change = TableChange(
             add=tuple(family for family in families if family.name not in known),
             change={family.name: whole(family, known[family.name]) for family in families if family.name in known},
@@ -80,7 +80,7 @@ class AlterationMethods2:
         return self._alterations.drop_namespace(given(name, "namespace").encode())
 
 
-def _check_held(family: str, table: bytes, held: Collection[str]) -> None:
+def _check_family_exists(family: str, table: bytes, held: Collection[str]) -> None:
     if family not in held:
         raise InvalidFamilyOperation(f"Column family {family} does not exist in table {shown(table)}")
 

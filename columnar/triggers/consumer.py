@@ -51,7 +51,7 @@ class Delivering(Protocol):
 
     def go_on(self, consumer: Consumer) -> None: ...
 
-    def held(self, consumer: Consumer) -> None: ...
+    def pause_consumer_intake(self, consumer: Consumer) -> None: ...
 
     def dropped(self, consumer: Consumer) -> None: ...
 
@@ -98,9 +98,9 @@ class Consumer(Follower):
             self._backfill = self._spawn(self._log_all())
         self._feeder.go_on(self)
 
-    def held(self) -> None:
+    def pause_intake(self) -> None:
         self._end_backfill()
-        self._feeder.held(self)
+        self._feeder.pause_consumer_intake(self)
 
     def dropped(self) -> None:
         self._end_backfill()

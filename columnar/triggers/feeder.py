@@ -131,7 +131,7 @@ class Feeder:
     def is_paused(self, name: str) -> bool:
         return name in self._paused
 
-    def held(self, consumer: Consumer) -> None:
+    def pause_consumer_intake(self, consumer: Consumer) -> None:
         """Take up nothing more of it; what is in flight ends as it would."""
         for deliveries in self.pool_of(consumer.registration.process).without_suspects_of(consumer):
             self.outcomes.not_delivered(consumer, deliveries)
@@ -139,7 +139,7 @@ class Feeder:
     def _rests(self, consumer: Consumer) -> bool:
         if consumer.registration.name in self._paused or consumer in self._unreadable:
             return True
-        return consumer.registration.module in self.trials or self._followers.is_held(consumer.region.info.region_id)
+        return consumer.registration.module in self.trials or self._followers.is_region_paused(consumer.region.info.region_id)
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
@@ -237,7 +237,7 @@ class Feeder:
 
     def _deliver_until(self, ends_s: float) -> bool:
         """Each pool has one turn at least; whether there are more."""
-        if self._closing or self.upkeep.is_held:
+        if self._closing or self.upkeep.is_saving_paused:
             return False
         more = False
         for pool in list(self._pools.values()):

@@ -68,22 +68,22 @@ class Frames:
     """Pieces of the stream in, whole frames out."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[list[Any]]:
         """ValueError for a frame over FRAME_BYTES or one that is no array of msgpack."""
         import msgpack
 
-        self._held += data
-        while len(self._held) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._held)
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
             if length > FRAME_BYTES:
                 raise ValueError(f"a frame of {length} bytes is over the bound of {FRAME_BYTES}")
             end = _LENGTH.size + length
-            if len(self._held) < end:
+            if len(self._buffer) < end:
                 return
-            body = bytes(self._held[_LENGTH.size : end])
-            del self._held[:end]
+            body = bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[:end]
             frame = msgpack.unpackb(body, strict_map_key=False, max_bin_len=FRAME_BYTES)
             if not isinstance(frame, list) or len(frame) < 2:
                 raise ValueError("a frame that is no array of a kind and a number")

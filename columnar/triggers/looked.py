@@ -65,7 +65,7 @@ class Looked:
         last_family, _, last = next(reversed(self._cells), b"").partition(b":")
         for family in self._families:
             start = last + b"\x00" if family == last_family else b""
-            while page := self._held().slice(self.row, family, start, b"", limit=PAGE_CELLS):
+            while page := self._client_table().slice(self.row, family, start, b"", limit=PAGE_CELLS):
                 for qualifier, value in page:
                     yield family + b":" + qualifier, value
                 start = page[-1][0] + b"\x00"
@@ -78,7 +78,7 @@ class Looked:
         family, _, qualifier = column.partition(b":")
         if family not in self._families:
             return default
-        found = self._held().slice(self.row, family, qualifier, qualifier + b"\x00", limit=1)
+        found = self._client_table().slice(self.row, family, qualifier, qualifier + b"\x00", limit=1)
         return found[0][1] if found else default
 
     def __getitem__(self, column: bytes) -> bytes:
@@ -95,7 +95,7 @@ class Looked:
         if self._problem:
             raise NotReadable(f"change.look: {self._problem}") if self._passes else LookupError(self._problem)
 
-    def _held(self) -> Table:
+    def _client_table(self) -> Table:
         assert self._table_of is not None, "a look that goes on has a client"
         table: Table = self._table_of(self.table)
         return table

@@ -25,7 +25,7 @@ from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
 from columnar.triggers.effect_places import families_beside, place_of
 from columnar.triggers.forked import ending_copies
-from columnar.triggers.held_gifts import HELD, held, held_pairs
+from columnar.triggers.contribution_buffer import BUFFERED, buffer_contributions, buffer_contribution_pairs
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
@@ -244,8 +244,8 @@ class Call:
         try:
             with ending_copies():
                 found = function(self._change, client) if wants_client else function(self._change)
-                for effect in held(yielded(found, self._change, self._run.asked, is_batch=False), self.part):
-                    if effect is not HELD:
+                for effect in buffer_contributions(yielded(found, self._change, self._run.asked, is_batch=False), self.part):
+                    if effect is not BUFFERED:
                         self._take(effect)
         except Later as later:
             check_put_off(later)
@@ -304,8 +304,8 @@ class BatchCall(Call):
         try:
             with ending_copies():
                 found = function(self._changes, client) if wants_client else function(self._changes)
-                for pair in held_pairs(pairs_of(found, self._changes), self._changes):
-                    if pair is not HELD and type(pair) is tuple:
+                for pair in buffer_contribution_pairs(pairs_of(found, self._changes), self._changes):
+                    if pair is not BUFFERED and type(pair) is tuple:
                         _check_written(pair[1], pair[0], self._run.asked)
                         self._take_of(pair[1], pair[0])
         except Later as later:

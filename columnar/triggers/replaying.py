@@ -40,7 +40,7 @@ _NONE: Final = Sequence(0, 0, 0)
 
 def carry_out(name: FollowerName, wish: Replay, region: Region, *, starts: bool) -> None:
     """Before a follower begins; does nothing where it is done (I1).  ``starts``: it is where the trigger begins."""
-    held = _held(region, name)
+    held = _replay_mark(region, name)
     if held is not None and held[0] >= wish.number:
         return
     saved = region.log.cursor(name.key)
@@ -73,10 +73,10 @@ def _back(region: Region, name: FollowerName, cursor: Cursor, wish: Replay) -> C
 
 def repeats_to(region: Region, name: FollowerName) -> Sequence | None:
     """Changes up to there were delivered before, if they are none that were open; None: there was no replay."""
-    held = _held(region, name)
+    held = _replay_mark(region, name)
     return held[1] if held is not None and held[1] != _NONE else None
 
 
-def _held(region: Region, name: FollowerName) -> tuple[int, Sequence] | None:
+def _replay_mark(region: Region, name: FollowerName) -> tuple[int, Sequence] | None:
     data = region.mark(REPLAY + name.key.encode())
     return None if data is None else (_NUMBER.unpack(data[: _NUMBER.size])[0], unpack_key(data[_NUMBER.size :]))

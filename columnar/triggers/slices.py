@@ -30,7 +30,7 @@ from columnar.triggers.api import (
     TriggerFunction,
 )
 from columnar.triggers.frames import FRAME_BYTES
-from columnar.triggers.held_gifts import HELD, held, held_pairs
+from columnar.triggers.contribution_buffer import BUFFERED, buffer_contributions, buffer_contribution_pairs
 from columnar.triggers.looked import looked_from
 from columnar.triggers.obstacles import obstacle_in
 
@@ -115,7 +115,7 @@ class Call:
                 computed_s = thread_time()
                 what_for = self.argument
                 found = function.call(what_for, connect()) if function.wants_client else function.call(what_for)
-                self.effects = taken.held(taken.effects_of(found))
+                self.effects = taken.buffered_effects(taken.effects_of(found))
             elif self.is_dropped:
                 self.effects = _ended(self.effects)
             self.begun_s = begun_s
@@ -185,15 +185,15 @@ class _Slice:
             elif type(effect) is Barrier:
                 if effects:
                     return True
-            elif effect is not HELD:  # there the slice may end
+            elif effect is not BUFFERED:  # there the slice may end
                 effects.append(self.effect_in(effect))
                 self.size_bytes += _bounded(effect)
             if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
                 return True
         return False
 
-    def held(self, yielded: Iterator[Any]) -> Iterator[Any]:
-        return held(yielded, self._part)
+    def buffered_effects(self, yielded: Iterator[Any]) -> Iterator[Any]:
+        return buffer_contributions(yielded, self._part)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
         """The effects that a function returned: an iterable of them, or one.  TypeError: it returned anything else.
@@ -236,7 +236,7 @@ class _BatchSlice(_Slice):
             if type(pair) is Barrier:
                 if effects:
                     return True
-            elif pair is not HELD:
+            elif pair is not BUFFERED:
                 effects.append([self._place_of(pair), pair[1]])
                 self.size_bytes += _bounded(pair[1])
             if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
@@ -263,8 +263,8 @@ class _BatchSlice(_Slice):
         effect: Effect = yielded[1]
         return effect
 
-    def held(self, yielded: Iterator[Any]) -> Iterator[Any]:
-        return held_pairs(yielded, self._changes)
+    def buffered_effects(self, yielded: Iterator[Any]) -> Iterator[Any]:
+        return buffer_contribution_pairs(yielded, self._changes)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
         """An iterable of anything is taken for pairs: ``fill`` says what is wrong with them."""

@@ -3,7 +3,7 @@
     leading    one thread at a time takes calls from the socket and runs them itself, one after the other: no call
                costs a change of threads.  A call that runs longer than a tick keeps its thread, and another leads.
     aside      calls of functions that take a client wait for answers of the store, so each has a thread at once; so
-               has a call of a function that held up the leader (``held_up``).
+               has a call of a function that held up the leader (``note_blocking``).
     watching   while calls run one thread looks every TICK_S: it hands the lead on, tells the store which calls have
                begun, and that the worker is alive
 
@@ -25,7 +25,7 @@ from time import perf_counter, sleep
 from typing import Any, Final, Protocol
 
 from columnar.client import Connection
-from columnar.triggers.held_up import HeldUp
+from columnar.triggers.note_blocking import BlockingFunctions
 from columnar.triggers.slices import USED_US, Call
 
 TICK_S: Final = 0.002
@@ -73,7 +73,7 @@ class Threads:
         self._ready: deque[Call] = deque()  # the leader's
         self._under_way: dict[str, int] = {}  # calls of each trigger
         self._waiting: dict[str, deque[Call]] = {}  # of triggers that have as many under way as they may
-        self._held_up = HeldUp()  # under ``_mutex``
+        self._blocking_functions = BlockingFunctions()  # under ``_mutex``
         self._out: list[Any] = []
         self._out_since_s = 0.0
         self._out_bytes = 0  # of effects
@@ -134,7 +134,7 @@ class Threads:
             with self._mutex:
                 self._aside.discard(call)
                 if outcome[USED_US] < TICK_S * 1e6:
-                    self._held_up.was_quick(call.function)
+                    self._blocking_functions.was_quick(call.function)
                 call = self._ended_call(call)
             self._work.send_frame("did", [outcome])
 
@@ -171,10 +171,10 @@ class Threads:
                 return
 
     def _runs_aside(self, call: Call) -> bool:
-        if call.function not in self._held_up:
+        if call.function not in self._blocking_functions:
             return False
         with self._mutex:
-            return self._held_up.runs_aside(call.function, perf_counter())
+            return self._blocking_functions.runs_aside(call.function, perf_counter())
 
     def _take_in(self) -> bool:
         """Wait for more calls; False: there will be none."""
@@ -216,7 +216,7 @@ class Threads:
                     self._out_since_s = perf_counter()
                 self._out.append(outcome)
                 self._out_bytes += call.size_bytes
-                if call.function in self._held_up:
+                if call.function in self._blocking_functions:
                     self._tried(call.function, outcome)
             else:
                 self._aside.discard(call)
@@ -235,9 +235,9 @@ class Threads:
 
     def _tried(self, function: str, outcome: list[Any]) -> None:
         if outcome[USED_US] < TICK_S * 1e6:
-            self._held_up.was_quick(function)
+            self._blocking_functions.was_quick(function)
         else:
-            self._held_up.held_up(function, perf_counter())
+            self._blocking_functions.note_blocking(function, perf_counter())
 
     def _flush(self) -> None:
         with self._mutex:
@@ -267,7 +267,7 @@ class Threads:
             if is_stuck and current is not None:
                 self._leader, self._current = 0, None
                 self._aside.add(current)
-                self._held_up.held_up(current.function, now_s)
+                self._blocking_functions.note_blocking(current.function, now_s)
                 out, self._out, self._out_bytes = self._out, [], 0
             late = [one for one in self._aside if one.begun_s and not one.is_begin_reported and now_s - one.begun_s >= TICK_S]
             for one in late:

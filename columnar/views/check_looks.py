@@ -24,7 +24,7 @@ class Both:
 
     places: frozenset[Place]  # that give it or were seen to have it
     given: Mapping[Place, bytes]
-    held: Mapping[Place, bytes]  # an empty hash: the member cannot be read
+    stored: Mapping[Place, bytes]  # an empty hash: the member cannot be read
     prints: tuple[bytes, ...]  # of the row and of the members
     member_prints: Mapping[Place, bytes]
 

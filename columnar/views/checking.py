@@ -186,7 +186,7 @@ class ViewCheck:
             if not await self._owners.caught_up(self._table):
                 break  # what differs may be lag
             now = await self._looks.both({row: candidates[row] for row in before})
-            differing = {row: both for row, both in now.items() if both.given != both.held}
+            differing = {row: both for row, both in now.items() if both.given != both.stored}
             wrong |= {row: both for row, both in differing.items() if both.prints == before[row].prints}
             before = {row: both for row, both in differing.items() if row not in wrong}
         return wrong, len(before)
@@ -223,7 +223,7 @@ class ViewCheck:
         """Remove members that nothing said now can follow, where they are as they were seen; their groups."""
         doomed: dict[bytes, list[tuple[bytes, bytes]]] = {}
         for place in both.places:  # a withdrawn member gives nothing, and may be what refuses
-            if not unreadable or both.held.get(place) == b"":
+            if not unreadable or both.stored.get(place) == b"":
                 doomed.setdefault(place[0], []).append((place[1], both.member_prints[place]))
         for group, members in doomed.items():
             await self._owners.ask(self._table, group, MendGroup(self._table, group, tuple(members)))
@@ -270,7 +270,7 @@ def _suspect(found: _Found, row: Row, group: bytes) -> None:
 
 def _difference(both: Both) -> str:
     for place in sorted(both.places):
-        given, held = both.given.get(place), both.held.get(place)
+        given, held = both.given.get(place), both.stored.get(place)
         if given != held:
             group = printable(place[0][:80])
             if held is None:

@@ -105,7 +105,7 @@ class ViewFollower(Follower):
         due_s = self.state.next_due_s()
         return None if due_s is None else max(0.0, due_s - get_running_loop().time())
 
-    def held(self) -> None:
+    def pause_intake(self) -> None:
         self._hand_over()
         self._showing.pause()
 

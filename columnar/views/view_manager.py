@@ -102,7 +102,7 @@ class ViewManager:
 
     def _rests(self, follower: Follower) -> bool:
         hub = self._hub
-        return hub.upkeep.is_held or hub.followers.is_held(follower.region.info.region_id)
+        return hub.upkeep.is_saving_paused or hub.followers.is_region_paused(follower.region.info.region_id)
 
     def _progressed(self, follower: Follower) -> None:
         view = self._assigned_views.find(follower.name.name)
@@ -124,7 +124,7 @@ class ViewManager:
     def come_to_rest(self) -> None:
         """While cursors are held: what is taken up is handed over, and nothing more is taken."""
         for follower in self._followers():
-            follower.held()
+            follower.pause_intake()
 
     def is_at_rest(self) -> bool:
         return all(follower.is_at_rest for follower in self._followers())

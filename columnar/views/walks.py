@@ -302,7 +302,7 @@ def walk_members(
                     _add(walk.digest, bucket, unescape(key[:cut]), source, value)
                 elif value is not None:
                     group = unescape(key[:cut])
-                    held = _held_hash(group, source, value)
+                    held = _member_hash(group, source, value)
                     if held is not None:
                         walk.entries.append((group, source, held))
             if left <= 0:
@@ -319,7 +319,7 @@ def walk_members(
             return
 
 
-def _held_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
+def _member_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
     """None: the member was withdrawn.  Empty: it cannot be read."""
     try:
         if unpack(data).is_gone:
@@ -331,7 +331,7 @@ def _held_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
 
 def _add(digest: Digest, bucket: int, group: bytes, source: bytes, data: bytes) -> None:
     """A member that was not withdrawn; one that cannot be read is an entry that no source row gives."""
-    held = _held_hash(group, source, data)
+    held = _member_hash(group, source, data)
     if held is not None:
         digest.add(bucket, held or entry_hash(group, source, given_bytes(data)))
 
@@ -342,5 +342,5 @@ def look_at_member(region: Region, group: bytes, source: bytes) -> Look:
     raw = region.store.get(view.space, cell_key(group, source))
     value = visible_value(raw, view, region.now_ms)
     stamp = blake2b(raw or b"", digest_size=16).digest()
-    held = _held_hash(group, source, value) if value is not None else None
+    held = _member_hash(group, source, value) if value is not None else None
     return Look(stamp, ((group, source, held),) if held is not None else ())

@@ -23,7 +23,7 @@ def of_process(status: Status) -> Iterator[Family]:
     yield single("columnar_unwritable_regions", GAUGE, about, status.unwritable_regions)
     yield single("columnar_open_scanners", GAUGE, "Scanners not yet closed.", status.open_scanners)
     about = "Of requests half received, replies unsent or in the making, scanners."
-    yield by_label("columnar_held_bytes", GAUGE, about, "what", status.held)
+    yield by_label("columnar_held_bytes", GAUGE, about, "what", status.buffered_bytes)
     yield single("columnar_commits", COUNTER, "Group commits: fsyncs of the log.", status.commits)
     yield single("columnar_slow_requests", COUNTER, "Requests slower than --slow-ms.", status.slow_requests)
     yield log_lines_dropped(status.log_lines_dropped)

@@ -141,7 +141,7 @@ class Status:
     methods: tuple[MethodLine, ...]  # by name
     triggers: tuple[TriggerLine, ...]
     views: tuple[ViewLook, ...] = ()  # by name
-    held: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
+    buffered_bytes: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
     flows: tuple[FlowLook, ...] = ()  # of every kind
     faults: tuple[str, ...] = ()  # what an operator must end
@@ -184,7 +184,7 @@ class Sources:
     slow_requests: Callable[[], int]
     triggers: Callable[[], list[TriggerLine]]
     views: Callable[[], Iterable[ViewLook]] = tuple
-    held: Callable[[], Mapping[str, int]] = dict
+    buffered_bytes: Callable[[], Mapping[str, int]] = dict
     hot_modules: Callable[[], str] = str
     flows: Callable[[], Sequence[FlowLook]] = tuple
     slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
@@ -213,7 +213,7 @@ def gather(sources: Sources) -> Status:
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),
         views=tuple(sources.views()),
-        held=tuple(sources.held().items()),
+        buffered_bytes=tuple(sources.buffered_bytes().items()),
         hot_modules=sources.hot_modules(),
         flows=tuple(sources.flows()),
         faults=descriptions.faults(),

@@ -81,7 +81,7 @@ class Connection:
         self._handed_on: HandedOn | None = None  # the call that another server answers
         self._out: list[bytes | memoryview] = []  # replies of this time slice
         self._out_bytes = 0
-        self.held_bytes = 0  # of input that waits and may be refused: half a message, or requests read ahead
+        self.buffered_bytes = 0  # of input that waits and may be refused: half a message, or requests read ahead
         self.serving_bytes = 0  # of the request whose reply is pending
         self.counted_bytes = 0  # the sum of the two, as last reported to the server
         self.unsent_bytes = 0  # of output, as last reported to the server
@@ -200,7 +200,7 @@ class Connection:
         """Refuse the first request that waits, or close; False: it is refused already, and others are served first."""
         ahead = self._busy or self._resting
         if not self._stream.shed(error):
-            self.held_bytes = 0  # it is not asked again before it is served, or read
+            self.buffered_bytes = 0  # it is not asked again before it is served, or read
             if ahead or self._blocked():
                 return False
             self.abort(f"half the head of a request is here, and {error}")
@@ -479,10 +479,10 @@ class Connection:
             transport.resume_reading()
 
     def _account_input(self) -> None:
-        self.held_bytes = self._stream.buffered_bytes
+        self.buffered_bytes = self._stream.buffered_bytes
         if not self._busy:
             self.serving_bytes = 0
-        total = self.held_bytes + self.serving_bytes
+        total = self.buffered_bytes + self.serving_bytes
         if total != self.counted_bytes:
             before, self.counted_bytes = self.counted_bytes, total
             self._server.input_changed(total - before)

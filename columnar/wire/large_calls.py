@@ -35,7 +35,7 @@ from columnar.limits import BATCH_BYTES
 from columnar.wire.codec import Request, ServiceCodec
 from columnar.wire.framing import Hangup, Refusal, Whole, decode_message
 
-HELD_S: Final = 0.05  # a call that holds the loop longer is followed by a rest
+LONG_CALL_S: Final = 0.05  # a call that holds the loop longer is followed by a rest
 REST: Final = 3
 REST_BESIDE_OTHERS: Final = 99
 LIGHT_BYTES: Final = BATCH_BYTES  # a larger message is heavy until its client has shown that its calls are short
@@ -72,7 +72,7 @@ class LargeCaller:
         return (self.is_proven or size_bytes <= LIGHT_BYTES) and now >= self.pays_until
 
     def paid(self, took: float, now: float) -> None:
-        self.is_proven = took <= HELD_S
+        self.is_proven = took <= LONG_CALL_S
         if not self.is_proven:
             self.pays_until = now + REST_BESIDE_OTHERS * took
 
@@ -118,7 +118,7 @@ class LargeCalls:
             return  # it was forgotten
         try:
             took = self._made(*self._light.popitem(last=False))
-            if took > HELD_S and not self._is_resting:
+            if took > LONG_CALL_S and not self._is_resting:
                 self._is_resting = True  # heavy calls wait for the rest after this call, as after a heavy call
                 self._rest(took)
         finally:  # other calls are made even if this call fails
@@ -132,7 +132,7 @@ class LargeCalls:
                 self._virtual, call = self._heavy.pop(caller)
                 took = self._made(caller, call)
         finally:
-            if took > HELD_S:
+            if took > LONG_CALL_S:
                 self._rest(took)
             elif self._heavy:
                 asyncio.get_running_loop().call_soon(self._next_heavy)

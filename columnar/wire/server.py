@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none fo
     from columnar.wire.leaving import Give, Leaving, Stays
     from columnar.wire.tls_door import Tls, TlsDoor
 
-_HELD_BYTES: Final = attrgetter("held_bytes")  # a lambda would cost each call of its method a closure, once compiled
+_BUFFERED_BYTES: Final = attrgetter("buffered_bytes")  # a lambda would cost each call of its method a closure, once compiled
 _UNSENT_BYTES: Final = attrgetter("unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
 LOOKED_AT: Final = 8  # of the requests that wait for one thing
@@ -300,8 +300,8 @@ class WireServer:
     def input_changed(self, delta: int) -> None:
         self._input_bytes += delta
         if delta > 0 and self._input_bytes > self.limits.server_input_bytes:
-            waiting = [one for one in self._connections if one.held_bytes > SMALL_REQUEST_BYTES]
-            waiting.sort(key=_HELD_BYTES, reverse=True)
+            waiting = [one for one in self._connections if one.buffered_bytes > SMALL_REQUEST_BYTES]
+            waiting.sort(key=_BUFFERED_BYTES, reverse=True)
             error = self.full()
             for one in waiting:
                 if one.shed_input(error):

@@ -131,7 +131,7 @@ def after(*events: Event) -> tuple[HostingState, tuple[Do, ...]]:
 
 
 OPEN = (Event.WANTED, Event.OPENED)
-HOLDING = (*OPEN, Event.REPLACEMENT_BEGINS, Event.HELD)
+HOLDING = (*OPEN, Event.REPLACEMENT_BEGINS, Event.PAUSE_BEGINS)
 
 
 def test_a_region_that_is_given_up_is_refused_at_that_epoch_for_ever() -> None:

@@ -167,7 +167,7 @@ class Changing:
 
     def _shut(self, work: Work, answer: Answer) -> None:
         for region in work.sources:
-            self._hosting.apply_event(region, Event.HELD)
+            self._hosting.apply_event(region, Event.PAUSE_BEGINS)
         self._quiesce(work, answer)
 
     def _quiesce(self, work: Work, answer: Answer) -> None:

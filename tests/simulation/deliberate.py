@@ -46,7 +46,7 @@ class _Forgetful(HostingState):
 class _ForgetfulTold(AssignedRegions):
     def told_open(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         if self.owner_of(region) is None:
-            self._held.pop(region, None)
+            self._regions.pop(region, None)
         return super().on_open_region(region, owner, leader)
 
 

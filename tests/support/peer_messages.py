@@ -14,7 +14,7 @@ from columnar.model.owner import Incarnation, Owner, Tenure
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
-from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesVersion
 from columnar.model.row_ranges import RowRange
 from columnar.model.schema import Family, make_table
 from columnar.model.slow_request import SlowRequest
@@ -113,8 +113,8 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.HandOver(60_000), owners.HandedOver(10_000, 0, 1, 2)),
     (owners.GiveBack(40, 2_000), 39),
     (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
-    (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesHeld(12, True)),
-    (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesHeld(7)),
+    (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesVersion(12, True)),
+    (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesVersion(7)),
     (
         asks.Rows("t", FORM, (asks.RowGroup((b"r", b"\xff"), PLAIN), asks.RowGroup((b"s",), READ, b"KeyOnly()", 1, 2))),
         asks.RowsFound((b"packed", None), (2,)),
@@ -181,7 +181,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (regions.Undelivered("t", ()), {}),
     (regions.LogReach("t"), 0),
     (regions.Loads(), ()),
-    (ChangeRoutes(1), RoutesHeld(0)),
+    (ChangeRoutes(1), RoutesVersion(0)),
     (owners.OpenRegion(LOW, Owner(S1, 1), (), True), None),
     (owners.Rates(), ()),
     (owners.SlowRequests(), ()),

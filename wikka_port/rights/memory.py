@@ -25,7 +25,7 @@ class RulesMemory:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._held: tuple[float, Rules] | None = None  # when it was asked for
+        self._cached: tuple[float, Rules] | None = None  # when it was asked for
 
     def young(self) -> Rules | None:
         """The rules if they are young enough; None: they have to be read.
@@ -33,7 +33,7 @@ class RulesMemory:
         The answer is the rules themselves: another thread may ``forget`` between a question and a look, and no rules
         at all let everybody in.
         """
-        held = self._held
+        held = self._cached
         return held[1] if held is not None and 0 <= self._clock() - held[0] < RIGHTS_AGE_S else None
 
     def asking(self) -> float | None:
@@ -43,13 +43,13 @@ class RulesMemory:
 
     def take(self, cells: Mapping[bytes, bytes], asked: float) -> Rules:
         """``cells``: of the row, read since ``asked``."""
-        held = self._held
+        held = self._cached
         rules = held[1] if held is not None and held[1].cells == cells else Rules(cells)
-        self._held = (asked, rules)
+        self._cached = (asked, rules)
         return rules
 
     def forget(self) -> None:
-        self._held = None
+        self._cached = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +67,27 @@ class GroupMemory:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._held: OrderedDict[str, tuple[float, Group]] = OrderedDict()  # guarded by _lock
+        self._cached: OrderedDict[str, tuple[float, Group]] = OrderedDict()  # guarded by _lock
 
     def young(self, names: Collection[str]) -> dict[str, Group]:
         """The groups among ``names`` that are held and young enough."""
         now = self._clock()
         with self._lock:
-            found = {name: self._held[name] for name in names if name in self._held}
+            found = {name: self._cached[name] for name in names if name in self._cached}
             for name in found:
-                self._held.move_to_end(name)
+                self._cached.move_to_end(name)
         return {name: group for name, (asked, group) in found.items() if 0 <= now - asked < RIGHTS_AGE_S}
 
     def old(self, name: str) -> Group:
         """As it was when it was last looked at; NO_GROUP: it is not held."""
         with self._lock:
-            found = self._held.get(name)
+            found = self._cached.get(name)
             return NO_GROUP if found is None else found[1]
 
     def keep(self, groups: Mapping[str, Group], asked: float) -> None:
         with self._lock:
             for name, group in groups.items():
-                self._held[name] = (asked, group)
-                self._held.move_to_end(name)
-            while len(self._held) > GROUPS_MAX:
-                self._held.popitem(last=False)
+                self._cached[name] = (asked, group)
+                self._cached.move_to_end(name)
+            while len(self._cached) > GROUPS_MAX:
+                self._cached.popitem(last=False)

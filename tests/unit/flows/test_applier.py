@@ -91,7 +91,7 @@ async def test_a_job_is_told_when_it_is_on_disk(bench: Bench) -> None:
     await bench.until_told(1)
     assert bench.told == [("one", None)]
     assert [bench.row(b"a"), bench.row(b"z")] == [[(b"f:a", b"1", 5_000)]] * 2
-    assert bench.applier._held_bytes == 0
+    assert bench.applier._pending_bytes == 0
 
 
 @on_bench
@@ -150,7 +150,7 @@ async def test_an_error_is_its_own_jobs_alone(bench: Bench) -> None:
     told = {name: None if error is None else type(error).__name__ for name, error in bench.told}
     assert told == {"good": None, "no table": "TableNotFound", "no family": "NoSuchColumnFamily", "good too": None}
     assert bench.values(b"d") == [b"1"]
-    assert bench.applier._held_bytes == 0
+    assert bench.applier._pending_bytes == 0
 
 
 @on_bench
@@ -229,16 +229,16 @@ async def test_a_follower_whose_effects_cannot_be_written_leaves_room_to_others(
             assert bench.applier.has_room(name), "nobody has taken all of it"
             while bench.applier.has_room(name):
                 jobs.append(bench.apply(name, put(b"a", bytes(100))))
-            held.append(bench.applier._held_by[name])
+            held.append(bench.applier._pending_by_follower[name])
         assert 50_000 <= held[0] < 51_000, "alone it has half"
         assert held == sorted(held, reverse=True)
-        assert bench.applier._held_bytes < 100_000
+        assert bench.applier._pending_bytes < 100_000
         freed: list[bool] = []
         bench.applier.on_room = lambda: freed.append(bench.applier.has_room("one"))
         for job in jobs:
             bench.applier.give_up(job)
         assert freed[-1]
-        assert not bench.applier._held_by
+        assert not bench.applier._pending_by_follower
 
 
 @on_bench
@@ -254,7 +254,7 @@ async def test_a_job_that_is_given_up_is_not_told_and_frees_its_room(bench: Benc
     bench.applier.give_up(aside)
     bench.applier.give_up(aside)
     assert bench.applier.has_room("queued")
-    assert bench.applier._held_bytes == 0
+    assert bench.applier._pending_bytes == 0
     bench.region(b"a").refuses_writes = False
     bench.apply("last", put(b"c"))
     await bench.until_told(1)

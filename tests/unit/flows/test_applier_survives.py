@@ -47,7 +47,7 @@ def check(bench: Bench) -> None:
     for name, found in rows.items():
         if name not in faults:
             assert [(row, bench.values(row)) for row, _ in found] == found, name
-    assert bench.applier._held_bytes == 0
+    assert bench.applier._pending_bytes == 0
     assert not bench.applier._line
 
 

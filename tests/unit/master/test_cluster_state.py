@@ -280,7 +280,7 @@ def test_a_move_to_any_server_says_at_once_why_there_is_none() -> None:
 
 def test_a_move_that_waits_hears_when_the_last_other_server_is_gone() -> None:
     state = opened(begun(S1, S2))
-    state.held("t", 1_900)
+    state.pause_table_transitions("t", 1_900)
     assert moved_anywhere(state) == []
     _, other = owner_and_other(state)
     assert answers(state.fenced(other, (), (), 2_500)) == [
@@ -291,7 +291,7 @@ def test_a_move_that_waits_hears_when_the_last_other_server_is_gone() -> None:
 def test_a_region_that_could_not_be_opened_is_not_split_nor_moved() -> None:
     state = opened(begun(S1, S2))
     owner, _ = owner_and_other(state)
-    state.held("t", 1_900)
+    state.pause_table_transitions("t", 1_900)
     assert not answers(state.asked(6, SplitRegion(2), 1_950))
     state.unopened(owner.server, 2, owner.epoch, "a block is damaged", True, 2_000)
     (said,) = answers(state.closed(owner.server, 2, owner.epoch, 2_010))

@@ -71,7 +71,7 @@ def test_a_region_of_a_table_that_is_copied_keeps_no_other_from_leaving_a_draine
     stage.desired.throttles = Throttles(moves=16, moves_per_server=8, moves_per_drained=8)
     stage.desired.wishes = Wishes(frozenset({"s1"}))
     regions = [stage.region("s1", table="copied" if n == at else "t").info.region_id for n in range(4)]
-    stage.current.held_tables.add("copied")
+    stage.current.paused_tables.add("copied")
     regions.pop(at)
     assert given(stage.made()) == dict.fromkeys(regions, "s2")
 

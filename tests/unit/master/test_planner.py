@@ -257,7 +257,7 @@ def test_a_server_that_is_here_for_long_takes_nothing_that_is_being_opened() -> 
 def test_no_transition_begins_in_a_table_that_is_copied() -> None:
     stage = Stage(2)
     place = stage.region("s1")
-    stage.current.held_tables.add("t")
+    stage.current.paused_tables.add("t")
     stage.desired.asked = {1: MoveRegion(place.info.region_id, "s2"), 2: SplitRegion(place.info.region_id)}
     assert stage.made() == ()
 

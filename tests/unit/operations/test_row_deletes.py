@@ -233,7 +233,7 @@ def test_a_step_that_waited_for_the_engine_deletes_nothing_in_a_region_that_is_h
         was_called = busy_once(house, "apply_many")
         deleting = asyncio.ensure_future(delete_rows(house.operations.access, b"t", b"", b""))
         await was_called.wait()
-        for event in (Event.REPLACEMENT_BEGINS, Event.HELD):
+        for event in (Event.REPLACEMENT_BEGINS, Event.PAUSE_BEGINS):
             hosting.report_event(region, event)
         done, _ = await asyncio.wait([deleting], timeout=10 * STALL_POLL_S)
         assert not done

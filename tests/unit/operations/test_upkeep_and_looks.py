@@ -143,7 +143,7 @@ def test_upkeep_waits_for_an_unavailable_region(monkeypatch: pytest.MonkeyPatch)
         region = house.region(b"a")
         hosting = house.server.hosting
         hosting.report_event(region, Event.REPLACEMENT_BEGINS)
-        hosting.report_event(region, Event.HELD)
+        hosting.report_event(region, Event.PAUSE_BEGINS)
         starts = noted(house.server.upkeep, monkeypatch, "compact")
         working = asyncio.ensure_future(house.operations.upkeep.compact(b"t"))
         await a_while()

@@ -292,7 +292,7 @@ def test_a_region_that_is_doubted_is_open_when_its_server_says_so() -> None:
         assert house.reports == [], "the answer has said it"
         house.engine.failures.clear()
         await house.owning.open(OpenRegion(FIRST, first_owner(HERE, 2), (), True), LEADER)
-        assert house.server.hosting.held(FIRST.region_id) is not None
+        assert house.server.hosting.find_region(FIRST.region_id) is not None
 
     run(check)
 

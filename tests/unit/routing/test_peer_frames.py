@@ -96,9 +96,9 @@ def test_a_stream_cut_at_every_byte_gives_the_same_frames() -> None:
         reader = FrameReader()
         first = reader.feed(stream[:at])
         whole = sum(len(frame.body) + HEAD_BYTES for frame in first)
-        assert reader.held_bytes == at - whole
+        assert reader.buffered_bytes == at - whole
         assert contents(first + reader.feed(stream[at:])) == WHOLE
-        assert reader.held_bytes == 0
+        assert reader.buffered_bytes == 0
 
 
 @given(st.lists(st.integers(1, 900), max_size=12), st.integers(0, 40))
@@ -218,7 +218,7 @@ def test_noise_is_never_anything_but_frames_or_a_bad_frame() -> None:
                 reader.feed(rng.randbytes(rng.randrange(40)))
         except BadFrame:
             continue
-        assert reader.held_bytes < 160
+        assert reader.buffered_bytes < 160
 
 
 def test_a_body_over_the_bound_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:

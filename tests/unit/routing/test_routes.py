@@ -6,7 +6,7 @@ import pytest
 
 from columnar.model.owner import Incarnation, first_owner, moved, taken_from_dead
 from columnar.model.region_info import RegionInfo
-from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesHeld, route_to
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesVersion, route_to
 from columnar.routing.routes import Routes
 
 S1, S2 = Incarnation("s1", 1), Incarnation("s2", 7)
@@ -22,9 +22,9 @@ def copied() -> Routes:
 def test_an_empty_copy_needs_all_routes() -> None:
     routes = Routes()
     assert routes.find("t", b"") is None
-    assert routes.apply(ChangeRoutes(1)) == RoutesHeld(0, needs_all=True)
-    assert routes.replace(ReplaceRoutes(0, ())) == RoutesHeld(0)
-    assert routes.apply(ChangeRoutes(1)) == RoutesHeld(1)
+    assert routes.apply(ChangeRoutes(1)) == RoutesVersion(0, needs_all=True)
+    assert routes.replace(ReplaceRoutes(0, ())) == RoutesVersion(0)
+    assert routes.apply(ChangeRoutes(1)) == RoutesVersion(1)
 
 
 def test_rows_find_their_regions() -> None:
@@ -40,10 +40,10 @@ def test_rows_find_their_regions() -> None:
 def test_a_gap_is_refused_and_a_repeat_passed_over() -> None:
     routes = copied()
     ahead = ChangeRoutes(12, routes=(Route(LOW, S2, 2),))
-    assert routes.apply(ahead) == RoutesHeld(10)
-    assert routes.apply(ChangeRoutes(9, gone=(LOW, HIGH))) == RoutesHeld(10)
-    assert routes.apply(ChangeRoutes(11)) == RoutesHeld(11)
-    assert routes.apply(ahead) == RoutesHeld(12)
+    assert routes.apply(ahead) == RoutesVersion(10)
+    assert routes.apply(ChangeRoutes(9, gone=(LOW, HIGH))) == RoutesVersion(10)
+    assert routes.apply(ChangeRoutes(11)) == RoutesVersion(11)
+    assert routes.apply(ahead) == RoutesVersion(12)
     assert routes.find("t", b"") == Route(LOW, S2, 2)
 
 
@@ -67,10 +67,10 @@ def test_a_gap_is_refused_and_a_repeat_passed_over() -> None:
 )
 def test_a_change_that_does_not_fit_changes_nothing_and_all_routes_are_needed(change: ChangeRoutes) -> None:
     routes = copied()
-    assert routes.apply(change) == RoutesHeld(10, needs_all=True)
+    assert routes.apply(change) == RoutesVersion(10, needs_all=True)
     assert list(routes.of_table("t")) == [Route(LOW, S1, 1), Route(HIGH, S2, 4)]
-    assert routes.apply(ChangeRoutes(11)) == RoutesHeld(10, needs_all=True), "until they come"
-    assert routes.replace(ReplaceRoutes(11, (Route(RegionInfo("t", 9), S1, 1),))) == RoutesHeld(11)
+    assert routes.apply(ChangeRoutes(11)) == RoutesVersion(10, needs_all=True), "until they come"
+    assert routes.replace(ReplaceRoutes(11, (Route(RegionInfo("t", 9), S1, 1),))) == RoutesVersion(11)
     routes.check()
 
 
@@ -86,7 +86,7 @@ def test_routes_that_leave_a_hole_are_a_mistake_of_the_sender() -> None:
     routes = copied()
     with pytest.raises(ValueError, match="routes of table t: no region ends at the last row"):
         routes.replace(ReplaceRoutes(11, (Route(LOW, S1, 1),)))
-    assert routes.held == RoutesHeld(10)
+    assert routes.report_version == RoutesVersion(10)
 
 
 def test_an_owner_that_refuses_names_a_later_one() -> None:
@@ -94,7 +94,7 @@ def test_an_owner_that_refuses_names_a_later_one() -> None:
     assert not routes.moved(HIGH, S1, 4), "it is not later"
     assert not routes.moved(RegionInfo("t", 99, b"m", b""), S1, 9), "another region"
     assert routes.moved(HIGH, S1, 6)
-    assert routes.apply(ChangeRoutes(11, routes=(Route(HIGH, S2, 5),))) == RoutesHeld(11)
+    assert routes.apply(ChangeRoutes(11, routes=(Route(HIGH, S2, 5),))) == RoutesVersion(11)
     found = routes.find("t", b"z")
     assert found is not None
     assert found.epoch == 6, "R3"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Effect, Put, Tally
-from columnar.triggers import held_gifts, slices
+from columnar.triggers import contribution_buffer, slices
 from columnar.triggers.api import Change, FailedChanges, Later
-from columnar.triggers.held_gifts import held, held_pairs
+from columnar.triggers.contribution_buffer import buffer_contributions, buffer_contribution_pairs
 from columnar.triggers.slices import Call, Function
 
 ONE, TWO = Tally("t", b"alice", {b"n:edits": 1}), Tally("t", b"alice", {b"n:edits": 1, b"n:twice": 2})
@@ -213,11 +213,11 @@ def test_what_cannot_be_one_gift_is_refused(yields: Any, why: str) -> None:
 
 
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_gifts, "GIVEN_ROWS", 3)
+    monkeypatch.setattr(contribution_buffer, "GIVEN_ROWS", 3)
     rows = [Tally("t", b"%d" % number, {b"n:edits": 1}) for number in range(4)]
     assert len(sent(run(lambda _: iter([*rows[:3], *rows[:3]])))) == 3
     assert "at most 3 rows" in run(lambda _: iter(rows))[-1][3]
-    monkeypatch.setattr(held_gifts, "GIVEN_BYTES", 100)
+    monkeypatch.setattr(contribution_buffer, "GIVEN_BYTES", 100)
     assert sent(run(lambda _: iter([ONE] * 50))) == [Tally("t", b"alice", {b"n:edits": 50})]
     large = Contribute("t", b"r", {b"n:a": 1}, {b"c:d": bytes(100)})
     assert "at most 100 bytes before it ends or yields a Checkpoint" in run(lambda _: iter([large]))[-1][3]
@@ -252,7 +252,7 @@ def test_a_dropped_call_closes_the_function_and_gives_nothing(monkeypatch: pytes
 
 
 def test_what_is_closed_closes_what_it_reads_although_somebody_holds_it() -> None:
-    for holding in (held, lambda yielded: held_pairs(yielded, ())):
+    for holding in (buffer_contributions, lambda yielded: buffer_contribution_pairs(yielded, ())):
         effects = (effect for effect in (PUT, PUT))
         yielded = holding(effects)
         assert next(yielded) == PUT
@@ -300,4 +300,4 @@ def expected(steps: list[Effect], fails: bool) -> list[Effect]:
 
 
 def test_nothing_is_held_of_functions_that_give_nothing() -> None:
-    assert list(held(iter([PUT, Checkpoint(b"1"), PUT]))) == [PUT, Checkpoint(b"1"), PUT]
+    assert list(buffer_contributions(iter([PUT, Checkpoint(b"1"), PUT]))) == [PUT, Checkpoint(b"1"), PUT]

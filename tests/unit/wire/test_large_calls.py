@@ -6,7 +6,7 @@ import asyncio
 import time
 from itertools import count
 
-from columnar.wire.large_calls import HELD_S, LIGHT_BYTES, REST, REST_BESIDE_OTHERS, LargeCaller, LargeCalls
+from columnar.wire.large_calls import LONG_CALL_S, LIGHT_BYTES, REST, REST_BESIDE_OTHERS, LargeCaller, LargeCalls
 
 SMALL, LARGE = LIGHT_BYTES, LIGHT_BYTES + 1
 
@@ -42,7 +42,7 @@ async def rest_after_a_long_one(calls: LargeCalls) -> float:
     moments = []
 
     def begin() -> None:
-        hold(HELD_S * 1.02)
+        hold(LONG_CALL_S * 1.02)
         moments.append(time.perf_counter())
 
     def end() -> None:
@@ -57,17 +57,17 @@ async def rest_after_a_long_one(calls: LargeCalls) -> float:
 
 def test_after_one_that_held_the_loop_the_next_waits() -> None:
     rest_s = asyncio.run(rest_after_a_long_one(LargeCalls(lambda: 0, nobody)))
-    assert REST * HELD_S <= rest_s < REST_BESIDE_OTHERS * HELD_S
+    assert REST * LONG_CALL_S <= rest_s < REST_BESIDE_OTHERS * LONG_CALL_S
 
 
 def test_while_others_ask_it_waits_a_hundredfold() -> None:
     answered = count(step=2)  # more between two looks than the call's own answer
-    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered), nobody))) >= REST_BESIDE_OTHERS * HELD_S
+    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered), nobody))) >= REST_BESIDE_OTHERS * LONG_CALL_S
 
 
 def test_whose_request_waits_for_the_engine_asks_too() -> None:
     """A loader that stands behind a large write of the same region is answered seldom: it asks all the same."""
-    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: 0, lambda: True))) >= REST_BESIDE_OTHERS * HELD_S
+    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: 0, lambda: True))) >= REST_BESIDE_OTHERS * LONG_CALL_S
 
 
 def test_of_the_heavy_ones_each_pays_for_its_own() -> None:
@@ -75,7 +75,7 @@ def test_of_the_heavy_ones_each_pays_for_its_own() -> None:
 
     async def scene() -> None:
         calls, made, over = LargeCalls(lambda: 0, nobody), [], asyncio.Event()
-        clients = {"dear": (LargeCaller(), 4 * HELD_S * 1.02), "less dear": (LargeCaller(), HELD_S * 1.02)}
+        clients = {"dear": (LargeCaller(), 4 * LONG_CALL_S * 1.02), "less dear": (LargeCaller(), LONG_CALL_S * 1.02)}
 
         def ask(name: str) -> None:
             caller, cost = clients[name]
@@ -101,7 +101,7 @@ def test_of_the_heavy_ones_each_pays_for_its_own() -> None:
 def test_once_others_are_quiet_it_waits_no_longer() -> None:
     answered = iter([0, 5, 9])
     rest_s = asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered, 9), nobody)))
-    assert 3 * REST * HELD_S <= rest_s < REST_BESIDE_OTHERS * HELD_S
+    assert 3 * REST * LONG_CALL_S <= rest_s < REST_BESIDE_OTHERS * LONG_CALL_S
 
 
 def test_a_light_one_waits_for_nobodys_rest() -> None:
@@ -113,7 +113,7 @@ def test_a_light_one_waits_for_nobodys_rest() -> None:
 
         def write(number: int) -> None:
             made.append(f"write {number}")
-            hold(HELD_S * 1.02)
+            hold(LONG_CALL_S * 1.02)
             if number == 0:
                 loop = asyncio.get_running_loop()
                 loop.call_soon(calls.soon, writer, SMALL, lambda: write(1))  # small or not: its client is heavy now
@@ -136,10 +136,10 @@ def test_a_light_one_waits_for_nobodys_rest() -> None:
 def test_a_client_with_large_messages_is_light_once_its_calls_were_short() -> None:
     caller = LargeCaller()
     assert not caller.is_light(LARGE, 0.0)
-    caller.paid(HELD_S / 2, 0.0)
+    caller.paid(LONG_CALL_S / 2, 0.0)
     assert caller.is_light(LARGE, 0.0)
     caller.paid(1.0, 10.0)
-    caller.paid(HELD_S / 2, 11.0)
+    caller.paid(LONG_CALL_S / 2, 11.0)
     assert not caller.is_light(SMALL, 10.0 + REST_BESIDE_OTHERS - 1)
     assert caller.is_light(LARGE, 10.0 + REST_BESIDE_OTHERS)
 

@@ -20,14 +20,14 @@ LONGEST_S: Final = 10.0
 _NEVER: Final = float("inf")
 
 
-class HeldUp:
+class BlockingFunctions:
     def __init__(self) -> None:
         self._aside: dict[str, list[float]] = {}  # function: when its trial is, and how long it waited for that
 
     def __contains__(self, function: str) -> bool:
         return function in self._aside
 
-    def held_up(self, function: str, now_s: float) -> None:
+    def note_blocking(self, function: str, now_s: float) -> None:
         """A call of it held the leader up."""
         held = self._aside.get(function)
         pause_s = TRIAL_S if held is None else min(LONGEST_S, 2 * held[1])

@@ -2,7 +2,7 @@
 
     held(effects, part)          the effects, HELD in the place of a gift; gifts come before Checkpoints, Barriers and
                                  at the end
-    held_pairs(pairs, changes)   the same for a batch: gifts come at the end, in the order of the changes
+    buffer_contribution_pairs(pairs, changes)   the same for a batch: gifts come at the end, in the order of the changes
 
 A part of a run ends at each mark, a Checkpoint or a Barrier, behind gifts.  Parts are numbered from 0; a Checkpoint
 bears the number of the part that begins behind it, and a later run of the change begins with that.
@@ -30,14 +30,14 @@ from columnar.model.contribution import TOTALS, wrapped
 from columnar.model.effect import GIVEN_ROWS, Barrier, Checkpoint, Contribute, Effect, Parted, Tally
 
 GIVEN_BYTES: Final = 64 * 1024 * 1024
-HELD: Final = object()  # comes where a gift was yielded, so that a slice can end there
+BUFFERED: Final = object()  # comes where a gift was yielded, so that a slice can end there
 _GIFTS: Final = (Contribute, Tally)
 _ENDS: Final = (Checkpoint, Barrier)  # of a part
 _BEGINNING: Final = Checkpoint(b"")
 _Key = tuple[int, bytes, bytes, bytes, bytes | None]  # place of the change, table, row, family of the members, source
 
 
-def held(effects: Iterator[Any], part: int = 0) -> Iterator[Any]:
+def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]:
     """``part``: that the run begins with.
 
     ``close`` ends ``effects``, too.  Raises what ``effects`` raises.  ValueError: I1, I4.
@@ -47,7 +47,7 @@ def held(effects: Iterator[Any], part: int = 0) -> Iterator[Any]:
         for effect in effects:
             if isinstance(effect, _GIFTS):
                 gifts.add(0, effect)
-                yield HELD
+                yield BUFFERED
             elif isinstance(effect, _ENDS) and effect != _BEGINNING:
                 taken = gifts.take()
                 for _, gift in taken:
@@ -63,7 +63,7 @@ def held(effects: Iterator[Any], part: int = 0) -> Iterator[Any]:
         yield gift.in_part(part)
 
 
-def held_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
+def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
     """As ``held``.  A pair that is none, or names no change of the batch, is passed on: the slice says so."""
     gifts = _Gifts()
     places = {id(change): at for at, change in enumerate(changes)}
@@ -74,7 +74,7 @@ def held_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
                 yield pair
             else:
                 gifts.add(at, pair[1])
-                yield HELD
+                yield BUFFERED
     except BaseException:  # as above
         _close(pairs)
         raise
@@ -85,21 +85,21 @@ def held_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
 class _Gifts:
     """Gifts that are not sent yet, one for each change, row and source (I1)."""
 
-    __slots__ = ("_held", "_size_bytes")
+    __slots__ = ("_contributions", "_size_bytes")
 
     def __init__(self) -> None:
-        self._held: dict[_Key, Parted] = {}
+        self._contributions: dict[_Key, Parted] = {}
         self._size_bytes = 0
 
     def add(self, place: int, gift: Parted) -> None:
         key = (place, gift[1], gift[2], gift[4], gift[5])
-        before = self._held.get(key)
+        before = self._contributions.get(key)
         if before is not None:
             self._size_bytes -= before.size_bytes
             gift = _together(before, gift)
-        self._held[key] = gift
+        self._contributions[key] = gift
         self._size_bytes += gift.size_bytes
-        if len(self._held) > GIVEN_ROWS:
+        if len(self._contributions) > GIVEN_ROWS:
             raise ValueError(f"a function gives to at most {GIVEN_ROWS} rows in one run")
         if self._size_bytes > GIVEN_BYTES:
             raise ValueError(
@@ -109,8 +109,8 @@ class _Gifts:
 
     def take(self) -> list[tuple[int, Parted]]:
         """Places and gifts, by place and in the order of their first yields; none are held afterwards."""
-        taken = sorted([(key[0], gift) for key, gift in self._held.items()], key=_place)
-        self._held, self._size_bytes = {}, 0
+        taken = sorted([(key[0], gift) for key, gift in self._contributions.items()], key=_place)
+        self._contributions, self._size_bytes = {}, 0
         return taken
 
 
