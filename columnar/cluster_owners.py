@@ -2,7 +2,7 @@
 
     to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
                          Undelivered, Loads, LogReach, PublishViews, ShownRegions
-    to the region's      MiddleRow, CopyRegion, GiveBackSpace, and the steps of a split or merge
+    to the region's      MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
     to any               PrepareRegions, CheckFunction, CheckSource
 
 Answered when every server has answered; a server that dies meanwhile counts as done when it is fenced, for the one in
@@ -60,7 +60,7 @@ class ClusterOwners:
             messages.ReleaseDeliveries: self._release,
             messages.MiddleRow: self._of_region,
             messages.CopyRegion: self._copy,
-            messages.GiveBackSpace: self._of_region,
+            messages.ReclaimSpace: self._of_region,
             messages.BeginChange: self._begin,
             messages.FinishChange: self._finish,
             messages.CallOffChange: self._end,
@@ -190,7 +190,7 @@ class ClusterOwners:
             raise NotServingRegion(f"the server of region {region.encoded} died: nothing was changed; try again")
         return found
 
-    async def _of_region(self, asked: messages.MiddleRow | messages.CopyRegion | messages.GiveBackSpace) -> Any:
+    async def _of_region(self, asked: messages.MiddleRow | messages.CopyRegion | messages.ReclaimSpace) -> Any:
         server = await self._owner(asked.region)
         try:
             return await self._of_one(server, asked)

@@ -301,7 +301,7 @@ class RegionAway(NotServingRegion):
 
     def __init__(self, region: str, back: Future[None], *, is_opening: bool = False) -> None:
         super().__init__(f"region {region} is being opened, split or merged; try again shortly")
-        self.back = back
+        self.available = back
         self.is_opening = is_opening  # in a queue of openings, which may be long
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from columnar.coordination.open_connections import OpenConnections
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import GiveBack
+from columnar.model.owner_messages import ReturnConnections
 from columnar.routing.link_errors import LinkBroke, NotSent
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ LOOK_S: Final = 1.0
 RETRY_S: Final = 10.0
 WITHIN_S: Final = 2.0  # in which a connection that works is between two requests at some time
 
-Ask = Callable[[Incarnation, GiveBack], Awaitable[int]]
+Ask = Callable[[Incarnation, ReturnConnections], Awaitable[int]]
 
 
 class EveningOut:
@@ -56,7 +56,7 @@ class EveningOut:
     async def _even_out(self, server: Incarnation, surplus: int) -> None:
         pause_s = RETRY_S
         try:
-            given = await self._ask(server, GiveBack(surplus, round(WITHIN_S * 1000)))
+            given = await self._ask(server, ReturnConnections(surplus, round(WITHIN_S * 1000)))
             _log.info("server %s gives back %d of %d connections that it has over its share", server, given, surplus)
             if given == surplus:
                 pause_s = LOOK_S

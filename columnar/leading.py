@@ -34,7 +34,7 @@ from columnar.operations.region_rows import rows_of
 from columnar.regions.opening import opened, opened_again
 from columnar.regions.region import Region
 from columnar.regions.region_copy import forget_log_at
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, BACK, META, OF_ONE_PROCESS, REGIONS, VIEWS_SINCE
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, RESTORE_ADVICE, META, OF_ONE_PROCESS, REGIONS, VIEWS_SINCE
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.server_folders import has_incarnations
 
@@ -76,7 +76,7 @@ class Leading:
         try:
             catalogue = Catalogue(meta.read_all(), meta.write)
         except DamagedData as damage:
-            raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {BACK}") from damage
+            raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {RESTORE_ADVICE}") from damage
         if catalogue.unread or (catalogue.owners and has_incarnations(data)):
             from columnar.master.dead_servers import check_owners  # most folders were never served by servers
 

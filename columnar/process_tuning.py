@@ -83,7 +83,7 @@ class MemoryReturn:
         least_bytes: int,
     ) -> None:
         """``used_s`` and ``least_bytes``: the processor time and the resident memory at its beginning."""
-        self._give_back = give_back
+        self._trim_memory = give_back
         self._resident = resident
         self._cpu_s = cpu_s
         self._used_s = used_s  # until the last look
@@ -108,13 +108,13 @@ class MemoryReturn:
         if not self._pays and before < self._least + GROWN_BYTES:
             self._least = min(self._least, before)
             return 0
-        self._give_back()
+        self._trim_memory()
         self._least = self._resident()
         self._pays = before - self._least >= PAYS_BYTES
         return before - self._least
 
 
-async def give_back_memory() -> None:
+async def trim_memory_periodically() -> None:
     """Look every LOOK_S until cancelled; returns at once if the system cannot do it."""
     if not is_possible():
         return

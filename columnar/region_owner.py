@@ -60,7 +60,7 @@ class RegionOwner:
             messages.FinishChange: lambda asked: self.changing.finish(asked.change),
             messages.CallOffChange: self._call_off_change,
             messages.SettleChange: self._settle_change,
-            messages.GiveBackSpace: lambda asked: self.changing.give_back_space(asked.region),
+            messages.ReclaimSpace: lambda asked: self.changing.reclaim_space(asked.region),
             messages.Loads: self._loads,
         }
 

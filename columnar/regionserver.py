@@ -31,7 +31,7 @@ from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import CannotOpen, GiveBack, HandedOver, HandOver, Listening, Measures, SlowRequests
+from columnar.model.owner_messages import CannotOpen, ReturnConnections, HandedOver, HandOver, Listening, Measures, SlowRequests
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.slow_request import SlowRequest
@@ -250,7 +250,7 @@ class ClusterServer:
         self.answering.register(TriggerLooks, looks)
         self.answering.register(FlowLooks, self.asked_triggers.flow_looks)
         self.answering.register(HandOver, self._hand_over)
-        self.answering.register(GiveBack, self._give_back)
+        self.answering.register(ReturnConnections, self._return_connections)
 
     async def _linked(self, control: socket.socket) -> PeerLink:
         def made() -> PeerLink:
@@ -314,7 +314,7 @@ class ClusterServer:
         assert self._doorbell is not None, "it is there before the master is answered"
         return await self._doorbell.hand_over(asked.within_ms / 1000)
 
-    async def _give_back(self, asked: GiveBack) -> int:
+    async def _return_connections(self, asked: ReturnConnections) -> int:
         assert self._doorbell is not None, "as above"
         return await self._doorbell.part_with(asked.connections, asked.within_ms / 1000)
 

@@ -41,7 +41,7 @@ from columnar.errors import ColumnarError
 from columnar.faults import met_by_the_loop
 from columnar.last_lines import LastLines
 from columnar.log_lines import flush, keep_last_lines, log_to_stderr
-from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
+from columnar.process_tuning import calm_collector, trim_memory_periodically, loop_factory, switch_quickly
 from columnar.regionserver import ClusterServer
 from columnar.storage.descriptors import raise_limit
 
@@ -122,7 +122,7 @@ async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.doors.tls.certificate.renew)
     _log.info("serves on port %d", server.doors.port)
     calm_collector()
-    giving_back = asyncio.create_task(give_back_memory())
+    giving_back = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
     _log.info("stopping")
     giving_back.cancel()

@@ -74,7 +74,7 @@ class ServerDoorbell:
             return False
         self.taken += 1
         if self._is_leaving:
-            self._give_back(handed)
+            self._return_connection(handed)
         else:
             task = asyncio.ensure_future(self._doors.take(handed))
             self._taking.add(task)
@@ -93,7 +93,7 @@ class ServerDoorbell:
             async with asyncio.timeout(within_s):
                 if self._taking:
                     await asyncio.wait(self._taking)
-                await self._doors.leave(self._give_back)
+                await self._doors.leave(self._return_connection)
                 while self._going:
                     self._all_gone.clear()
                     await self._all_gone.wait()
@@ -108,9 +108,9 @@ class ServerDoorbell:
         """
         if self._is_leaving:
             return 0
-        return await self._doors.part_with(most, self._give_back, self._scanners.has_open, within_s)
+        return await self._doors.part_with(most, self._return_connection, self._scanners.has_open, within_s)
 
-    def _give_back(self, handed: Handed) -> None:
+    def _return_connection(self, handed: Handed) -> None:
         self._going.append(handed)
         if not self._is_full:
             self._send()

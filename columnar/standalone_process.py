@@ -31,7 +31,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.faults import met_by_the_loop
 from columnar.log_lines import complain, log_to_stderr, say
-from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
+from columnar.process_tuning import calm_collector, trim_memory_periodically, loop_factory, switch_quickly
 from columnar.standalone import Standalone
 from columnar.storage.descriptors import raise_limit
 from columnar.webui.server import WebServer, bind, served_at
@@ -76,7 +76,7 @@ async def _serve(config: StandaloneConfig) -> int:
         await web.start()
     compiling.start()
     calm_collector()
-    giving_back = asyncio.create_task(give_back_memory())
+    giving_back = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
     giving_back.cancel()

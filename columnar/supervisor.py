@@ -227,8 +227,8 @@ class Supervisor:
     def joined(self, server: Incarnation) -> None:
         self.handing_on.open.joined(server)
         doorbell = self.processes.living[server].child.doorbell.dup()
-        given_back = partial(self.handing_on.open.given_back, server)
-        self._returns[server] = Returns(doorbell, self.handing_on, given_back, lambda: self._returned(server))
+        count_returned = partial(self.handing_on.open.count_returned, server)
+        self._returns[server] = Returns(doorbell, self.handing_on, count_returned, lambda: self._returned(server))
         self._returns[server].open()
 
     def _returned(self, server: Incarnation) -> None:

@@ -24,7 +24,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.faults import met_by_the_loop
 from columnar.log_lines import complain, log_to_stderr, say
-from columnar.process_tuning import calm_collector, give_back_memory, loop_factory, switch_quickly
+from columnar.process_tuning import calm_collector, trim_memory_periodically, loop_factory, switch_quickly
 from columnar.standalone_process import CANNOT_START, stop_on_signals, warn_of_the_open
 from columnar.storage.descriptors import raise_limit
 from columnar.supervisor import Supervisor
@@ -62,7 +62,7 @@ async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
     say(_ready_line(config, store, count))
     compiling.start()  # for this process and its servers: once for all
     calm_collector()
-    giving_back = asyncio.create_task(give_back_memory())
+    giving_back = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
     store.begin_stop()
     _log.info("stopping; a second signal stops at once")

@@ -175,11 +175,11 @@ def _myers(
             steps.left -= x - start
             furthest[k] = x
             if x >= n and y >= m:
-                yield from _walk_back(trace, n, m, a0, b0)
+                yield from _runs_from_trace(trace, n, m, a0, b0)
                 return
 
 
-def _walk_back(trace: list[dict[int, int]], n: int, m: int, a0: int, b0: int) -> list[tuple[int, int, int]]:
+def _runs_from_trace(trace: list[dict[int, int]], n: int, m: int, a0: int, b0: int) -> list[tuple[int, int, int]]:
     runs: list[tuple[int, int, int]] = []
     x, y = n, m
     for d in range(len(trace) - 1, -1, -1):

@@ -282,7 +282,7 @@ def language_of(cells: Cells) -> str:
     return known(_text(cells, schema.LANGUAGE)) if schema.LANGUAGE in cells else ""
 
 
-def language_back(page: Page, old: Revision) -> str:
+def reverted_language(page: Page, old: Revision) -> str:
     """The language that ``page`` gets where it goes back to ``old``; "": it needs none."""
     return old.language or (ENGLISH if page.language else "")
 

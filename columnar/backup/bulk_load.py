@@ -78,7 +78,7 @@ class BulkLoad:
             counted = self._counted(group, progress)
             if self.obstacles or not self._ingested(counted, f"r{number}-"):
                 self.done.written_regions += 1
-                self._write(counted if self.obstacles else self._read_back(f"r{number}-"))
+                self._write(counted if self.obstacles else self._read_rejected_cells(f"r{number}-"))
             else:
                 self.done.ingested_regions += 1
         return self.done
@@ -115,7 +115,7 @@ class BulkLoad:
         )
         return bool(self._patiently("columnarIngest", self._staged.token, request))
 
-    def _read_back(self, prefix: str) -> Iterator[ExportedCell]:
+    def _read_rejected_cells(self, prefix: str) -> Iterator[ExportedCell]:
         """The cells of the files that could not come by ingestion."""
         path = os.path.join(self._staged.path, f"{prefix}store")
         store = self._engine.open(path, spaces_of(self._schema), options_of_spaces(self._schema))

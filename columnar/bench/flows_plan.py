@@ -35,7 +35,7 @@ MARK: Final = b"1"  # value of a follower's column
 
 _STRIDE: Final = 2_654_435_761  # prime, so it shares no divisor with any number of users
 _KEYS: Final = 1 << 32
-_BACK: Final = pow(_STRIDE, -1, _KEYS)
+_INVERSE_STRIDE: Final = pow(_STRIDE, -1, _KEYS)
 _64_BITS: Final = (1 << 64) - 1
 _FILLINGS: Final = tuple(shake_128(bytes([number])).digest(TWEET_BYTES - ID_BYTES) for number in range(64))
 
@@ -113,7 +113,7 @@ class Graph:
             self._starts.append(at % self.users)
             at += degree
         self.edges = at
-        self._back = pow(_STRIDE, -1, self.users)
+        self._inverse_stride = pow(_STRIDE, -1, self.users)
 
     def degree(self, user: int) -> int:
         return self._degrees[user]
@@ -130,7 +130,7 @@ class Graph:
 
     def _place(self, user: int, other: int) -> int:
         """The other's place on the round, counted from the user's first follower."""
-        return (other * self._back - self._starts[user]) % self.users
+        return (other * self._inverse_stride - self._starts[user]) % self.users
 
 
 @lru_cache(maxsize=2)
@@ -163,7 +163,7 @@ def user_key(user: int) -> bytes:
 
 def user_of(key: bytes) -> int:
     """ValueError where ``key`` is nobody's."""
-    return int(key, 16) * _BACK % _KEYS
+    return int(key, 16) * _INVERSE_STRIDE % _KEYS
 
 
 def tweet_id(number: int) -> bytes:

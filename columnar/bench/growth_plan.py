@@ -52,7 +52,7 @@ class Watcher(Protocol):
     def advance(self, count: int) -> None: ...
 
 
-def back_and_forth(places: int, rounds: int) -> Iterator[int]:
+def zigzag_places(places: int, rounds: int) -> Iterator[int]:
     """0, 1, 2, then 2, 1, 0, and so on: what else the machine does meets every place alike."""
     for number in range(rounds):
         yield from range(places) if number % 2 == 0 else range(places - 1, -1, -1)

@@ -17,7 +17,7 @@ from columnar.bench.address import Endpoint
 from columnar.bench.calls import FRAME_HEAD
 from columnar.bench.dataset import SMALL_BYTES, SMALL_COLUMN
 from columnar.bench.growth_lines import Line, line_to
-from columnar.bench.growth_plan import back_and_forth
+from columnar.bench.growth_plan import zigzag_places
 from columnar.bench.growth_report import Step
 from columnar.wire import idl
 
@@ -105,7 +105,7 @@ def timed(
         for probe in probes:
             packed = [probe.packed(target) for target in targets]
             count = _a_round(probe, each)
-            for place in back_and_forth(len(targets), ROUNDS):
+            for place in zigzag_places(len(targets), ROUNDS):
                 found = taken[place][probe.column]
                 found += [packed[place](line, len(found) + number) for number in range(count)]
                 advance(count)

@@ -13,7 +13,7 @@ from columnar.bench.endpoint import client_of
 from columnar.bench.generator import Outcome, drive
 from columnar.bench.growth_filling import dropped_afterwards, fill, make_split_table, settle, splits_for
 from columnar.bench.growth_lines import send_all
-from columnar.bench.growth_plan import GrowthPlan, Watcher, back_and_forth
+from columnar.bench.growth_plan import GrowthPlan, Watcher, zigzag_places
 from columnar.bench.growth_probes import GET, LONG_SCAN, PUT, SHORT_SCAN, Target, calls_of, rows_target, timed
 from columnar.bench.growth_report import Group, Step
 from columnar.bench.report import side_of
@@ -69,7 +69,7 @@ def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watc
             send_all(endpoint, ring, watcher.advance, CONNECTIONS)
         outcomes: list[list[Outcome]] = [[] for _ in tables]
         watcher.began("puts over regions", TURNS * len(tables))
-        for place in back_and_forth(len(tables), TURNS):
+        for place in zigzag_places(len(tables), TURNS):
             outcomes[place].append(_turn(endpoint, rings[place], plan.duration_s))
             watcher.advance(1)
     return Group("puts", title, tuple(_step(*each) for each in zip(counts, outcomes, strict=True)))

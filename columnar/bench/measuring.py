@@ -144,7 +144,7 @@ def measure(
             pids = servers or [()] * len(endpoints)
             for number, place in in_turn(plan.rounds, len(endpoints)):
                 began(workload, connections, endpoints[place])
-                _write_back()
+                _sync_disks()
                 seed = first_seed + number
                 closed[place].append(pool.turn(endpoints[place], workload, connections, plan, seed, pids[place]))
             opened: tuple[list[OpenOutcome], ...] = ()
@@ -153,14 +153,14 @@ def measure(
                 opened = tuple([] for _ in endpoints)
                 for number, place in in_turn(plan.rounds, len(endpoints)):
                     began(f"{workload}, open", connections, endpoints[place])
-                    _write_back()
+                    _sync_disks()
                     opened[place].append(
                         pool.open_turn(endpoints[place], workload, connections, plan, first_seed + number, rates[place])
                     )
             lines.append(Line(workload, connections, closed, opened))
 
 
-def _write_back() -> None:
+def _sync_disks() -> None:
     """What the kernel still holds of the turn before goes to the disk now: it is that endpoint's, and would else be
     written beside this one's fsyncs.  Blocks until it is there; not timed.
     """

@@ -26,7 +26,7 @@ TOLERATED_PART: Final = 8
 class _Count:
     said: Beat
     handed: int = 0  # to the server, since its start
-    given_back: int = 0  # by it
+    returned: int = 0  # by it
 
 
 class OpenConnections(Generic[Name]):
@@ -47,18 +47,18 @@ class OpenConnections(Generic[Name]):
     def handed(self, server: Name) -> None:
         self._counts[server].handed += 1
 
-    def given_back(self, server: Name) -> None:
+    def count_returned(self, server: Name) -> None:
         """A server that has ended may have given back before."""
         count = self._counts.get(server)
         if count is not None:
-            count.given_back += 1
+            count.returned += 1
 
     def of(self, server: Name) -> int:
         count = self._counts.get(server)
         if count is None:
             return 0
         said = count.said
-        return max(0, said.open + max(0, count.handed - said.taken) - max(0, count.given_back - said.given))
+        return max(0, said.open + max(0, count.handed - said.taken) - max(0, count.returned - said.given))
 
     def surplus(self, servers: Iterable[Name]) -> tuple[Name, int] | None:
         """The server with the most connections, and how many it has over its share; None: they are even enough.

@@ -58,14 +58,14 @@ class AtHand:
         """The record, which is kept no longer; None: it is not kept."""
         record = self._records.pop(sequence, None)
         if record is not None:
-            self._give_back(value_bytes(record))
+            self._release_bytes(value_bytes(record))
         return record
 
     def clear(self) -> None:
         self._records.clear()
-        self._give_back(self._size_bytes)
+        self._release_bytes(self._size_bytes)
 
-    def _give_back(self, size: int) -> None:
+    def _release_bytes(self, size: int) -> None:
         self._size_bytes -= size
         self._all.size_bytes -= size
 

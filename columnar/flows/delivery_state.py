@@ -7,7 +7,7 @@ failed is parked: nothing of it is taken until its pause is over, its neighbours
 A batch (``take_batch``) is several changes that are delivered together: of a row the oldest ones, in order.  A batch
 that failed is halved: its changes come again at once, in batches of half its size, until one fails alone.
 
-Events: ``read``, ``passed``, ``done``, ``failed``, ``given_back``, ``put_off``, ``halved``, ``named``,
+Events: ``read``, ``passed``, ``done``, ``failed``, ``count_returned``, ``put_off``, ``halved``, ``named``,
 ``came_to``, ``given_up``.
 Instructions: what ``take`` and ``take_batch`` return is to be delivered; a ``failed`` that returns True is to be
 written to the dead letters and then reported by ``given_up``.
@@ -215,7 +215,7 @@ class DeliveryState:
         """A batch failed, and nobody knows which change did it: all come again at once, in smaller batches."""
         for sequence in sequences:
             self._open[sequence].most = max(1, len(sequences) // 2)
-        self.given_back(sequences, at_once=True)
+        self.requeue_changes(sequences, at_once=True)
 
     def named(self, sequences: list[Sequence], names: dict[Sequence, str]) -> list[tuple[Sequence, str]]:
         """A batch failed by these of its changes: report each that is returned as ``failed``.
@@ -225,7 +225,7 @@ class DeliveryState:
         guilty = [sequence for sequence in names if self._rows[self._open[sequence].row][0] == sequence]
         for sequence in names:
             self._open[sequence].most = 1
-        self.given_back([sequence for sequence in sequences if sequence not in guilty], at_once=True)
+        self.requeue_changes([sequence for sequence in sequences if sequence not in guilty], at_once=True)
         return [(sequence, names[sequence]) for sequence in guilty]
 
     def came_to(self, sequence: Sequence, progress: bytes, part: int = 0) -> None:
@@ -237,7 +237,7 @@ class DeliveryState:
         """A run that did not end well has given to totals, or may have."""
         self._open[sequence].gave = True
 
-    def given_back(self, sequences: list[Sequence], *, at_once: bool = False) -> None:
+    def requeue_changes(self, sequences: list[Sequence], *, at_once: bool = False) -> None:
         """Changes of one delivery did not run, through no fault of theirs: deliver them again; ``at_once``: first."""
         self._in_flight.difference_update(sequences)
         rows = self._rows_at_rest(sequences)

@@ -355,7 +355,7 @@ class ClusterControl:
         name = server.name
         before = server.incarnation
 
-        def is_back() -> bool:
+        def has_restarted() -> bool:
             return server.state is ServerState.UP and server.incarnation != before
 
         if server.state is ServerState.UP:
@@ -363,7 +363,7 @@ class ClusterControl:
         elif server.state is not ServerState.DOWN and before is not None:  # it starts, or dies
             await self._processes.stop_server(before)
         await self._processes.start_server(name)
-        if not await self._within(UP_S, is_back):
+        if not await self._within(UP_S, has_restarted):
             raise CallerError(f"{name} is not up after {UP_S:.0f} s; its log says why")
         if name not in self._state.desired.wishes.drained:
             await self._within(HOME_S, lambda: not self._is_coming(name))

@@ -282,7 +282,7 @@ class ClusterState:
         for region in outcome.regions:
             place = self.current.places[region]
             if place.phase is Phase.WRITING:
-                self._transitions.take_back(place, now_ms)
+                self._transitions.revert_owner_row(place, now_ms)
         return self._done(now_ms)
 
     def unsound(self, failure: str, now_ms: int) -> list[Output]:

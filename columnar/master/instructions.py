@@ -31,7 +31,7 @@ class Reason(Enum):
 
     NEW = "new"
     START = "start"
-    BACK = "back"  # to the server that had not closed it yet
+    RETURNED = "back"  # to the server that had not closed it yet
     ASSIGNED = "assigned"
     ASKED = "asked"
     MERGE = "merge"
@@ -44,7 +44,7 @@ class Reason(Enum):
     @property
     def is_move(self) -> bool:
         """Whether a region that was served goes to another server, or to another start of its server."""
-        return self not in (Reason.NEW, Reason.START, Reason.BACK, Reason.ASSIGNED)
+        return self not in (Reason.NEW, Reason.START, Reason.RETURNED, Reason.ASSIGNED)
 
 
 @dataclass(frozen=True, slots=True)

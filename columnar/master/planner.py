@@ -92,7 +92,7 @@ def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str, Reason]:
         return draft.choose(place), "new", Reason.NEW
     if owner.source is not None and draft.current.is_alive(owner.source.server):
         why = f"{owner.server} is gone, and {owner.source.server} has not closed it yet"
-        return owner.source.server.name, why, Reason.BACK
+        return owner.source.server.name, why, Reason.RETURNED
     if len(place.tried) >= OPENING_TRIES:
         return draft.choose(place), f"tried again: {place.failure}", Reason.FAILURE
     if place.tried:

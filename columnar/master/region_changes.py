@@ -242,7 +242,7 @@ class RegionChanges:
             if self._stopping or entry is None or not entry.enabled or info not in entry.regions:
                 return
             try:
-                await self._owner.ask(messages.GiveBackSpace(info))
+                await self._owner.ask(messages.ReclaimSpace(info))
             except ColumnarError as error:  # the engine gives it back by itself, later
                 _log.info("region %s is not cleaned up now: %s", info.encoded, error.text)
             except Exception as fault:  # noqa: BLE001 - as above

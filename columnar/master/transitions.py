@@ -60,7 +60,7 @@ class Transitions:
         self._current.set_phase(place, Phase.LEAVING, now_ms)
         self.notify_owner(place, now_ms)
 
-    def take_back(self, place: Place, now_ms: int) -> None:
+    def revert_owner_row(self, place: Place, now_ms: int) -> None:
         """Its row could not be written: go on from the row on disk."""
         region = place.info.region_id
         self._current.end_move(region)

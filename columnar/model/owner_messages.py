@@ -148,7 +148,7 @@ class HandOver(Message[HandedOver]):
 
 
 @dataclass(frozen=True, slots=True)
-class GiveBack(Message[int]):
+class ReturnConnections(Message[int]):
     """Give so many connections back, each between two of its requests: others have fewer.  Their number.
 
     Answered when they have gone, after ``within_ms`` in any case.  Connections of the server's own ports stay, as their

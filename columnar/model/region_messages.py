@@ -8,7 +8,7 @@ outcome is unknown.
                        triggers   PublishTriggers, CheckFunction, CheckSource, ReloadFunctions, Undelivered, LogReach
                        views      PublishViews, ShownRegions
                        copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
-                       changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, GiveBackSpace
+                       changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, ReclaimSpace
                                   Loads
     owner -> master    Commit, Shown
 
@@ -241,7 +241,7 @@ class SettleChange(Message[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class GiveBackSpace(Message[None]):
+class ReclaimSpace(Message[None]):
     """Rewrite those files of a new region that hold rows outside its range."""
 
     region: RegionInfo

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from columnar.errors import ClientGone, RegionAway
-from columnar.regions.retry import back
+from columnar.regions.retry import wait_available
 from columnar.turns import HasGone
 from columnar.wire.service import Later
 
@@ -19,7 +19,7 @@ from columnar.wire.service import Later
 async def retried(call: Callable[[], Any], away: RegionAway, has_gone: HasGone) -> Any:
     """The result of ``call``, begun anew until all its regions are there.  ClientGone: it was not begun anew."""
     while True:
-        await back(away)
+        await wait_available(away)
         if has_gone():
             raise ClientGone
         try:

@@ -36,7 +36,7 @@ from columnar.operations.scan_places import entered, first_place, is_one_row, ke
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, PackRows
-from columnar.regions.retry import back
+from columnar.regions.retry import wait_available
 from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
 from columnar.regions.row_reader import (
@@ -143,7 +143,7 @@ class Scanner:
         try:
             while found.count < count and found.size_bytes < REPLY_BYTES and not self._at_end:
                 if away is not None:
-                    await back(away)
+                    await wait_available(away)
                     away = None
                 await turn()
                 try:
@@ -207,7 +207,7 @@ class Scanner:
                     else:
                         self._step(found, max_rows, min(STEP_BYTES, max_bytes - found.size_bytes))
                 except RegionAway as away:
-                    await back(away)
+                    await wait_available(away)
                 except RegionElsewhere:
                     self._wide = None
                     if self.place is place:

@@ -177,7 +177,7 @@ class ChangeLog:
         self._store.write(batch)
         self._cursor_names = None
 
-    def set_back(self, consumer: str, state: bytes, marks: Mapping[bytes, bytes]) -> None:
+    def rewind_cursor(self, consumer: str, state: bytes, marks: Mapping[bytes, bytes]) -> None:
         """As ``save_cursor``, with ``marks`` in ``meta``: a crash keeps all of it or nothing."""
         batch = self._store.batch()
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
@@ -226,13 +226,13 @@ class ChangeLog:
         """The times of its marks, ascending."""
         return [ms for ms, _ in self.retention.marks()]
 
-    def reaches_back_to(self) -> int | None:
+    def earliest_whole_time(self) -> int | None:
         """The earliest time for which ``before`` answers; None: there is none."""
         return next((ms for ms, at in self.retention.marks() if self._is_whole(at)), None)
 
     def vouch(self, now_ms: int, keep_s: int) -> None:
         """An empty log is whole from now on, whatever it had before."""
-        if self.reaches_back_to() is None and not any(True for _ in islice(self._store.scan(LOG_SPACE, b"", None), 1)):
+        if self.earliest_whole_time() is None and not any(True for _ in islice(self._store.scan(LOG_SPACE, b"", None), 1)):
             batch = self._store.batch()
             batch.put(META_SPACE, TRIMMED, pack_key(self.written_to))
             self._store.write(batch)
@@ -248,7 +248,7 @@ class ChangeLog:
     def last_record(self) -> bytes | None:
         """The last record of this region's own, of any opening; those it inherited are not looked at."""
         start = pack_key(Sequence(self.origin, 0, 0))
-        return next((data for _, data in self._store.scan_back(LOG_SPACE, start, None)), None)
+        return next((data for _, data in self._store.scan_reverse(LOG_SPACE, start, None)), None)
 
     def keep(self, below: Sequence) -> bool:
         """No consumer needs records below ``below`` (I5).  Looks at TRIM_RECORDS at most; True: there is more."""

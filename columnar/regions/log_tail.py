@@ -41,7 +41,7 @@ class LogTails:
             oldest = next(iter(self._tails))
             oldest.drop_oldest()
 
-    def give_back(self, tail: LogTail, size_bytes: int) -> None:
+    def release_bytes(self, tail: LogTail, size_bytes: int) -> None:
         self.size_bytes -= size_bytes
         if not tail.size_bytes:
             self._tails.pop(tail, None)
@@ -98,7 +98,7 @@ class LogTail:
                     break
                 self._records[at] = _GONE
         self.size_bytes -= size
-        self._tails.give_back(self, size)
+        self._tails.release_bytes(self, size)
 
     # --- looks ---------------------------------------------------------------------------------------
 

@@ -282,7 +282,7 @@ class Owning:
         except ColumnarError as refused:  # it was told to close meanwhile, or no table has it any more
             self._not_opened(region_id, refused)
             return
-        await asyncio.wait([away.back])
+        await asyncio.wait([away.available])
 
     def _settled(self, info: RegionInfo, failure: Exception | None) -> None:
         """An opening has ended, for a request or in the background; without failure it may have been called off."""

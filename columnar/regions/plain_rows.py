@@ -112,11 +112,11 @@ class PlainStep:
                     cells.append(qualifier)
                     cells.append(raw)
                     continue
-                odd = _taken_back(block)
+                odd = _take_unfinished_row(block)
             odd.append((qualifier, raw))
         if self.wide_row is not None:
             self.last_row = passed
-            _taken_back(block)
+            _take_unfinished_row(block)
             size = _size_of(block)
         _end(found, block, size)
         self.rows_read, self.cells_walked = read, walked
@@ -137,7 +137,7 @@ def _end(found: FoundRows, block: StoredRows, size_bytes: int) -> None:
     found.add_block(block)
 
 
-def _taken_back(block: StoredRows) -> Pairs:
+def _take_unfinished_row(block: StoredRows) -> Pairs:
     """The cells of the row that has not ended."""
     cells, start = block.cells, block.ends[-1] if block.ends else 0
     pairs = [(cells[at], cells[at + 1]) for at in range(start, len(cells), 2)]

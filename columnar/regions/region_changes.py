@@ -156,7 +156,7 @@ class ChangingRegions:
                 served = sorted([*kept, *change.gone], key=lambda info: info.start)
         return served
 
-    async def give_back_space(self, info: RegionInfo) -> None:
+    async def reclaim_space(self, info: RegionInfo) -> None:
         await clean_up(await self._server.opened(self._served(info.table), info))
 
     def loads(self) -> tuple[RegionLoad, ...]:

@@ -78,7 +78,7 @@ def get_slice(
     view, now_ms = region.views[family], region.now_ms
     low = cell_key(row, start) if start else row_prefix(row)
     high = cell_key(row, stop) if stop else row_end(row)
-    scan = region.store.scan_back if reverse else region.store.scan
+    scan = region.store.scan_reverse if reverse else region.store.scan
     found: list[WireCell] = []
     size_bytes = 0
     for key, raw in scan(view.space, low, high):

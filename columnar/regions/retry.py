@@ -58,7 +58,7 @@ async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
             if not store and loop.time() >= deadline_s:
                 raise
         except RegionAway as away:
-            await back(away)
+            await wait_available(away)
             continue
         if not store:
             await asyncio.sleep(STALL_POLL_S)
@@ -66,7 +66,7 @@ async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
         try:
             return await _in_turn(step, has_gone, store, deadline_s)
         except RegionAway as away:  # it left the line: not in the way of those behind
-            await back(away)
+            await wait_available(away)
 
 
 async def _in_turn(step: Callable[[], T], has_gone: HasGone, store: str, deadline_s: float) -> T:
@@ -93,10 +93,10 @@ async def _in_turn(step: Callable[[], T], has_gone: HasGone, store: str, deadlin
             del _lines[store]
 
 
-async def back(away: RegionAway) -> None:
+async def wait_available(away: RegionAway) -> None:
     """Return when the region is there again or another in its place; ``away`` itself where that takes too long."""
     patience_s = OPENING_TIMEOUT_S if away.is_opening else AWAY_PATIENCE_S
-    done, _ = await asyncio.wait([away.back], timeout=patience_s)
+    done, _ = await asyncio.wait([away.available], timeout=patience_s)
     if not done:
         raise away
-    away.back.result()
+    away.available.result()

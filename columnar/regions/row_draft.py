@@ -290,7 +290,7 @@ class RowDraft:
         old = int.from_bytes(value, "big", signed=True) if value is not None else 0
         wrapped = (old + operation.amount - _LONG_MIN) % _U64 + _LONG_MIN  # overflows as a Java long does
         fresh = wrapped.to_bytes(8, "big", signed=True)
-        self._write_back(column, operation.family, operation.qualifier, fresh, timestamp)
+        self._put_newest(column, operation.family, operation.qualifier, fresh, timestamp)
         self.counters.append((column.view.column_prefix + operation.qualifier, fresh, timestamp))
 
     def _append(self, operation: Append) -> None:
@@ -308,7 +308,7 @@ class RowDraft:
         size = len(operation.value) + (len(value) if value is not None else 0)
         self._check_appended(qualifier, size, size)
         grown = (value or b"") + operation.value
-        raw = self._write_back(column, family, qualifier, grown, timestamp)
+        raw = self._put_newest(column, family, qualifier, grown, timestamp)
         column.growth = Growth(raw, len(self.entries) - 1, len(self.appended))
         self._growing.append((family, qualifier))
         self.appended.append((column.view.column_prefix + qualifier, grown, timestamp))
@@ -342,7 +342,7 @@ class RowDraft:
         if self._logged:
             self.entries[growth.entry] = Entry(Kind.PUT, family, qualifier, timestamp, value)
 
-    def _write_back(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> bytes:
+    def _put_newest(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> bytes:
         """The cell as it is packed."""
         self.highest = max(self.highest, timestamp)
         raw = pack_cell(timestamp, self._sequence, value)
@@ -376,7 +376,7 @@ class RowDraft:
         column = self.column(family, qualifier)
         if column.growth is not None:
             self._settle(column, family, qualifier)
-        self._write_back(column, family, qualifier, value, self._current(column)[1])
+        self._put_newest(column, family, qualifier, value, self._current(column)[1])
 
     def remove_cell(self, family: bytes, qualifier: bytes) -> None:
         """With all versions, also where one lies in the future."""

@@ -35,7 +35,7 @@ def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, held_only
     """
     for space, first, stop in spans:
         if stop is None or held_only:
-            last = next(iter(store.scan_back(space, first, stop)), None)
+            last = next(iter(store.scan_reverse(space, first, stop)), None)
             if last is None:
                 continue
             stop = last[0] + b"\x00"

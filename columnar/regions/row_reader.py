@@ -257,7 +257,7 @@ class RowCursor:
         walked = [0]
         for family, qualifiers in projection.families:
             view = views[family]
-            items = store.scan_back(view.space, low, high) if reverse else store.scan(view.space, low, high)
+            items = store.scan_reverse(view.space, low, high) if reverse else store.scan(view.space, low, high)
             wanted = None if qualifiers is None else frozenset(escape(qualifier) for qualifier in qualifiers)
             groups = _groups(items, wanted, walked, cost, reverse=reverse)
             head = next(groups, None)

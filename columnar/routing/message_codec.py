@@ -326,7 +326,7 @@ _ENTRIES: Final = (
     _Entry("finish_change", regions.FinishChange, _ONE_CHANGE, FLOAT),
     _Entry("call_off_change", regions.CallOffChange, _ONE_CHANGE),
     _Entry("settle_change", regions.SettleChange, _ONE_CHANGE),
-    _Entry("give_back_space", regions.GiveBackSpace, _ONE_REGION),
+    _Entry("reclaim_space", regions.ReclaimSpace, _ONE_REGION),
     _Entry("loads", regions.Loads, {}, several(_LOAD)),
     _Entry("commit", regions.Commit, _ONE_CHANGE),
     _Entry("shown", regions.Shown, {"view": TEXT}),
@@ -339,7 +339,7 @@ _ENTRIES: Final = (
     _Entry("listening", owners.Listening, {"host": TEXT, "port": INT, "thrift2_port": INT}),
     _Entry("addresses", owners.Addresses, {"servers": several(_ADDRESS)}),
     _Entry("hand_over", owners.HandOver, {"within_ms": INT}, _HANDED_OVER),
-    _Entry("give_back", owners.GiveBack, {"connections": INT, "within_ms": INT}, INT),
+    _Entry("give_back", owners.ReturnConnections, {"connections": INT, "within_ms": INT}, INT),
     _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
     _Entry(
         "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _ROUTES_VERSION

@@ -41,12 +41,12 @@ class KeptConnection:
         try:
             yield opened
         except _BETWEEN_CALLS:
-            self._put_back(opened, store, tls)
+            self._release(opened, store, tls)
             raise
         except BaseException:
             opened[0].close()
             raise
-        self._put_back(opened, store, tls)
+        self._release(opened, store, tls)
 
     def _taken(self, store: str, tls: ClientTls | None) -> Opened:
         held, self._idle_connection = self._idle_connection, None
@@ -56,7 +56,7 @@ class KeptConnection:
             held[0].close()
         return self._connect(store, tls)
 
-    def _put_back(self, opened: Opened, store: str, tls: ClientTls | None) -> None:
+    def _release(self, opened: Opened, store: str, tls: ClientTls | None) -> None:
         self.close()
         self._idle_connection, self._where = opened, (store, tls)
 

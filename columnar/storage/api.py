@@ -98,7 +98,7 @@ class Store(Protocol):
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         """As ``range``; None: it costs more than ``cost``, of which each pair has PAIR_COST and its value's bytes."""
 
-    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Descending over ``start <= key < below``; None: from the end.  Lazy; S3."""
 
     def write(self, batch: Batch) -> None:

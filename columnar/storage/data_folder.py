@@ -41,7 +41,7 @@ REGIONS: Final = "regions"
 SERVER_LOG: Final = "server-log"
 SERVERS: Final = "servers"
 OPENED: Final = "opened"
-BACK: Final = "put it back, or restore the store from a backup into a new folder ('columnar restore-backup')"
+RESTORE_ADVICE: Final = "put it back, or restore the store from a backup into a new folder ('columnar restore-backup')"
 LOG_ENDS: Final = (".log", ".segment")  # of a region's log, and of the server's
 META: Final = "meta"  # in ``regions``: the catalogue's
 SNAPSHOTS: Final = "snapshots"
@@ -218,7 +218,7 @@ def _check_new(path: str) -> None:
     if _has_store(path):
         raise HostError(f"{path}/{FORMAT} is missing, and a store is beside it; {_mend(path)}")
     if not _OURS.isdisjoint(found):
-        raise HostError(f"{path}/{FORMAT} is missing, and of the store beside it the catalogue; {BACK}")
+        raise HostError(f"{path}/{FORMAT} is missing, and of the store beside it the catalogue; {RESTORE_ADVICE}")
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     raise HostError(
         f"{path} is no data folder of ours, and not empty: it holds {found[0]}{more}; choose an empty or a new folder "
@@ -239,7 +239,7 @@ def _is_hollow(path: str, name: str) -> bool:
 def _check_regions(path: str) -> None:
     regions = os.path.join(path, REGIONS)
     if not os.path.isdir(regions):
-        raise HostError(f"{regions} is missing, with all that was written; {BACK}")
+        raise HostError(f"{regions} is missing, with all that was written; {RESTORE_ADVICE}")
 
 
 def _cluster_id(path: str) -> str:

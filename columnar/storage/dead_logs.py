@@ -204,7 +204,7 @@ class DeadLog:
         path = os.path.join(self.folder, segment.name)
         data = _first_bytes(path, segment.length_bytes)
         if data is None:
-            if self._was_given_back(segment):
+            if self._was_removed_by_writer(segment):
                 return
             _check_place(self.folder)
             raise DamagedData(f"{path} is missing; {remedy(self.folder)}")
@@ -238,7 +238,7 @@ class DeadLog:
         self._regions()
         return tuple(self._extent)
 
-    def _was_given_back(self, segment: Segment) -> bool:
+    def _was_removed_by_writer(self, segment: Segment) -> bool:
         """Its writer lives, and removed it when every region had what it holds."""
         try:
             return SegmentBounds(self.folder).has_forgotten(segment_number(segment.name))

@@ -134,7 +134,7 @@ class MemoryStore:
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         return within(self.scan(space, start, stop), cost)
 
-    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         held = self._open_disk().spaces[space]
         last = len(held.keys) if below is None else bisect_left(held.keys, below)
         first = bisect_left(held.keys, start)

@@ -73,8 +73,8 @@ class ReadOnlyStore:
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         return self._store.range_within(space, start, stop, cost)
 
-    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        return self._store.scan_back(space, start, below)
+    def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        return self._store.scan_reverse(space, start, below)
 
     def write(self, batch: Batch) -> None:
         self._refuse()

@@ -15,7 +15,7 @@ from typing import Final
 
 from columnar.errors import DamagedData, HostError
 from columnar.storage.api import Engine
-from columnar.storage.data_folder import BACK, META
+from columnar.storage.data_folder import RESTORE_ADVICE, META
 from columnar.storage.durable_files import HALF, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT
 from columnar.storage.opened_folders import is_noted
@@ -67,7 +67,7 @@ class RegionFolders:
         is_lost = META not in entries or self._engine.is_untouched(path) or self._engine.is_emptied(path)
         if is_lost and (others or is_noted(path)):
             how = "is empty" if META in entries else "is missing"
-            raise DamagedData(f"{path}, the catalogue of the {others} regions beside it, {how}; {BACK}")
+            raise DamagedData(f"{path}, the catalogue of the {others} regions beside it, {how}; {RESTORE_ADVICE}")
         return path
 
     def unnamed(self, named: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ Known habits of rocksdict 0.3.29, each with what we do about it:
       which has a status (2.6 us a scan);
     * an iterator does not keep its ``ReadOptions`` alive, whose memory holds the upper bound: we do
       (else a scan ends wherever the freed bytes happen to say);
-    * ``set_iterate_lower_bound`` is silently ignored: ``scan_back`` tests the bound itself;
+    * ``set_iterate_lower_bound`` is silently ignored: ``scan_reverse`` tests the bound itself;
     * ``write`` holds the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``;
     * a handle cannot be closed while a thread flushes or compacts it ("Already borrowed"): ``close``
       cancels the engine's work and waits for the thread, ``drop_space`` leaves the rest to the next opening.
@@ -163,7 +163,7 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing narrower
             raise translated(error, self._path) from error
 
-    def scan_back(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         fresh = self._not_handed_over(space, start, below)
         held = self._dicts[space]
         items = self._down_to(held, held.items(backwards=True, from_key=below), start, below)

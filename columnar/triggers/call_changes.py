@@ -48,7 +48,7 @@ def changes_of(consumer: Consumer, deliveries: list[Delivery]) -> Changes:
             break
         size_bytes += change_bytes
         if size_bytes >= BATCH_BYTES:
-            consumer.given_back(deliveries[at + 1 :], at_once=True)
+            consumer.requeue_deliveries(deliveries[at + 1 :], at_once=True)
             del deliveries[at + 1 :]
             break
     if gone:

@@ -170,9 +170,9 @@ class Consumer(Follower):
         self._ripening.took(len(found))
         return found
 
-    def given_back(self, deliveries: list[Delivery], *, at_once: bool = False) -> None:
+    def requeue_deliveries(self, deliveries: list[Delivery], *, at_once: bool = False) -> None:
         """They come again, with no attempt counted; ``at_once``: before others."""
-        self.state.given_back([one.sequence for one in deliveries], at_once=at_once)
+        self.state.requeue_changes([one.sequence for one in deliveries], at_once=at_once)
         self.come_again()
 
     def come_again(self) -> None:

@@ -320,7 +320,7 @@ class Feeder:
     def _deliver_suspect(self, pool: Pool) -> None:
         while pool.suspects and self._rests(pool.suspects[0][0]):
             consumer, deliveries = pool.suspects.popleft()
-            consumer.given_back(deliveries)
+            consumer.requeue_deliveries(deliveries)
         if pool.suspects and not pool.ward.calls and pool.ward.wanted():
             consumer, deliveries = pool.suspects.popleft()
             try:
@@ -363,7 +363,7 @@ class Feeder:
             changes = changes_of(consumer, deliveries)
         except ColumnarError as error:
             self._unreadable.read_later(consumer, error)
-            consumer.given_back(deliveries)
+            consumer.requeue_deliveries(deliveries)
             return []
         loop, outcomes = asyncio.get_running_loop(), self.outcomes
         if changes.damaged:

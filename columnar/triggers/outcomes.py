@@ -402,7 +402,7 @@ class Outcomes:
         self.not_delivered(call.consumer, call.deliveries)
 
     def not_delivered(self, consumer: Consumer, deliveries: list[Delivery]) -> None:
-        consumer.given_back(deliveries)
+        consumer.requeue_deliveries(deliveries)
         self._progress(consumer)
 
     # --- failures ----------------------------------------------------------------------------------

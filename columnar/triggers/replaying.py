@@ -51,11 +51,11 @@ def carry_out(name: FollowerName, wish: Replay, region: Region, *, starts: bool)
     if wish.from_ms == BEGINNING:
         marks[BACKFILL + name.key.encode()] = BEGIN + range_start(region.info.start)
     else:
-        cursor = _back(region, name, cursor, wish)
-    region.log.set_back(name.key, pack_cursor(cursor), marks)
+        cursor = _rewind_cursor(region, name, cursor, wish)
+    region.log.rewind_cursor(name.key, pack_cursor(cursor), marks)
 
 
-def _back(region: Region, name: FollowerName, cursor: Cursor, wish: Replay) -> Cursor:
+def _rewind_cursor(region: Region, name: FollowerName, cursor: Cursor, wish: Replay) -> Cursor:
     start = region.log.before(wish.from_ms)
     if start is None:
         _log.warning("%s: the log of %s no longer reaches back so far; it begins there", name, region.info.encoded)

@@ -199,7 +199,7 @@ class TriggerManager:
                 continue  # its owner answers for it
             if region.table.change_log_s is not None:
                 region.log.vouch(region.now_ms, region.table.change_log_s)
-            reached = region.log.reaches_back_to()
+            reached = region.log.earliest_whole_time()
             reaches = max(reaches, NOWHERE if reached is None else reached)
             await asyncio.sleep(0)
         return reaches

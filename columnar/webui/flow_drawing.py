@@ -39,7 +39,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Arc:
     path: str  # of an SVG path
-    is_back: bool
+    is_upward: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,6 @@ def _arc(start: int, end: int) -> Arc:
     """A curve that is the wider the further it goes; down at the left of the texts, up at their right."""
     a, b = _y(start), _y(end)
     bow = min(56, 14 + 7 * abs(end - start))
-    is_back = end < start
-    x, out = (RIGHT, RIGHT + min(bow, WIDTH - RIGHT - 4)) if is_back else (LEFT - 8, LEFT - 8 - bow)
-    return Arc(f"M{x} {a}C{out} {a} {out} {b} {x} {b}", is_back)
+    is_upward = end < start
+    x, out = (RIGHT, RIGHT + min(bow, WIDTH - RIGHT - 4)) if is_upward else (LEFT - 8, LEFT - 8 - bow)
+    return Arc(f"M{x} {a}C{out} {a} {out} {b} {x} {b}", is_upward)

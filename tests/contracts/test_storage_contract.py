@@ -51,16 +51,16 @@ def test_a_range_delete_in_a_batch_spares_what_the_batch_puts_later(store: Store
 def test_scans_are_half_open_both_ways(store: Store) -> None:
     put(store, "a", a="1", b="2", c="3", d="4")
     assert [k for k, _ in store.scan("a", b"b", b"d")] == [b"b", b"c"]
-    assert [k for k, _ in store.scan_back("a", b"b", b"d")] == [b"c", b"b"]
-    assert [k for k, _ in store.scan_back("a", b"", None)] == [b"d", b"c", b"b", b"a"]
-    assert [k for k, _ in store.scan_back("a", b"bb", b"cc")] == [b"c"]
-    assert [k for k, _ in store.scan_back("a", b"", b"a")] == []
+    assert [k for k, _ in store.scan_reverse("a", b"b", b"d")] == [b"c", b"b"]
+    assert [k for k, _ in store.scan_reverse("a", b"", None)] == [b"d", b"c", b"b", b"a"]
+    assert [k for k, _ in store.scan_reverse("a", b"bb", b"cc")] == [b"c"]
+    assert [k for k, _ in store.scan_reverse("a", b"", b"a")] == []
 
 
 def test_iterators_made_together_see_one_state(store: Store) -> None:
     put(store, "a", a="1", b="1")
     put(store, "b", a="1")
-    first, second, back = store.scan("a", b"", None), store.scan("b", b"", None), store.scan_back("a", b"", None)
+    first, second, back = store.scan("a", b"", None), store.scan("b", b"", None), store.scan_reverse("a", b"", None)
     batch = store.batch()
     batch.put("a", b"a", b"2")
     batch.put("a", b"c", b"2")
@@ -182,7 +182,7 @@ def test_any_batches_equal_a_dictionary(
         assert contents(store, space) == expected
         inside = sorted((k, v) for k, v in expected.items() if low <= k < high)
         assert list(store.scan(space, low, high)) == store.range(space, low, high) == inside
-        assert list(store.scan_back(space, low, high)) == inside[::-1]
+        assert list(store.scan_reverse(space, low, high)) == inside[::-1]
         cost = sum(PAIR_COST + len(value) for _, value in inside)
         assert store.range_within(space, low, high, cost) == inside
         if inside:
@@ -234,7 +234,7 @@ def test_a_closed_store_says_so(store: Store, rows: int) -> None:
         lambda: store.multi_get("a", [b"k"]),
         lambda: list(store.scan("a", b"", None)),
         lambda: store.range("a", b"", b"z"),
-        lambda: list(store.scan_back("a", b"", None)),
+        lambda: list(store.scan_reverse("a", b"", None)),
         lambda: store.write(batch),
         store.sync,
     ):
@@ -284,7 +284,7 @@ def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
         lambda: list(reopened.scan("a", b"", None)),
         lambda: list(reopened.scan("a", b"", b"99")),
         lambda: reopened.range("a", b"", b"99"),
-        lambda: list(reopened.scan_back("a", b"", None)),
+        lambda: list(reopened.scan_reverse("a", b"", None)),
     ):
         with pytest.raises(DamagedData):
             call()
@@ -297,7 +297,7 @@ def test_every_read_sees_what_was_gathered(store: Store) -> None:
     gather(store, ("a", b"old", b"4"))
     assert (store.get("a", b"old"), store.get("a", b"gone"), store.get("b", b"new")) == (b"4", None, b"3")
     assert store.multi_get("a", [b"gone", b"old", b"none"]) == [None, b"4", None]
-    assert list(store.scan_back("b", b"", None)) == [(b"new", b"3")]
+    assert list(store.scan_reverse("b", b"", None)) == [(b"new", b"3")]
     gather(store, ("b", b"new", None))
     assert contents(store, "b") == {}
     assert store.get("b", b"new") is None

@@ -15,7 +15,7 @@ from columnar.coordination.doorbell import answered, ring
 from columnar.doors import DOOR_1, DOOR_2
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
-from columnar.model.owner_messages import Address, Addresses, GiveBack, HandedOver, HandOver
+from columnar.model.owner_messages import Address, Addresses, ReturnConnections, HandedOver, HandOver
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.schema import Family, make_table
@@ -114,12 +114,12 @@ async def test_a_surplus_of_both_services_goes_back_and_the_rest_is_handed_over_
         await in_thread(clients[0].table("t").put, b"%d" % n, row)
     scan = clients[0].table("t").scan(batch_size=1)
     assert await in_thread(next, scan) == (b"0", row)
-    assert await one.ask(GiveBack(4, LONG_MS)) == 4
+    assert await one.ask(ReturnConnections(4, LONG_MS)) == 4
     doors = [await in_thread(pass_on, one, two) for _ in range(4)]
     assert sorted(doors) == [DOOR_1] * 3 + [DOOR_2], "each service gives its share"
     for client in clients:
         assert await in_thread(client.tables) == [b"t"]
-    assert await one.ask(GiveBack(100, SHORT_MS)) == 3
+    assert await one.ask(ReturnConnections(100, SHORT_MS)) == 3
     for _ in range(3):
         await in_thread(pass_on, one, two)
     assert await in_thread(list, scan) == [(b"1", row), (b"2", row)], "its connection stayed"

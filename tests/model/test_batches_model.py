@@ -82,7 +82,7 @@ class World:
         poison = [one for one in batch if self.log[one.sequence].is_poison]
         if self.rng.random() < 0.1:  # it was in a worker that died
             self.late += [] if poison else sequences
-            self.state.given_back(sequences)
+            self.state.requeue_changes(sequences)
         elif self.rng.random() < 0.05:
             self.state.put_off(sequences, self.now_s + 0.5)
         elif not poison:

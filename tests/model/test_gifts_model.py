@@ -162,7 +162,7 @@ class World:
     def restart(self, one: Delivery) -> None:
         """The cursor on disk is the last that was saved; a worker alone that was killed leaves the state as it is."""
         if self.rng.random() < 0.3:
-            self.state.given_back([one.sequence])
+            self.state.requeue_changes([one.sequence])
             return
         cursor = unpack_cursor(self.saved[-1]) if self.saved else Cursor(None, ())
         self.state = DeliveryState(cursor.read_to)

@@ -21,8 +21,8 @@ def opened_at_once(server: RegionServer, served: ServedTable, info: RegionInfo) 
             if server.hosting.state.state(info.region_id) is not State.OPENING:
                 raise
             server.hosting.open_next()
-            if away.back.done():
-                away.back.result()
+            if away.available.done():
+                away.available.result()
 
 
 def region_at_once(server: RegionServer, served: ServedTable, row: bytes) -> Region:

@@ -63,7 +63,7 @@ _METHODS: Final = frozenset(  # as text: the formatter would give each name a li
     """
     accept begin_capture bind compact connect do_handshake execute executemany executescript exists flush get_template
     glob gather ingest is_dir is_file iterdir listen load_cert_chain load_verify_locations mkdir multi_get open read
-    read_bytes read_text readinto readline readlines recv recv_into rglob scan scan_back send sendall sendfile
+    read_bytes read_text readinto readline readlines recv recv_into rglob scan scan_reverse send sendall sendfile
     set_thread_count shutdown start stat submit sync touch unlink write write_bytes write_text
     """.split()  # noqa: SIM905
 )

@@ -248,7 +248,7 @@ def revert(
         for name in names[:_SHOWN]:
             plan = planned(wiki, author, since_ms, name)
             to = f"back to revision {plan.to}" if plan.to else "deleted"
-            to = f"{plan.back} has this name again" if plan.back else to
+            to = f"{plan.current_name} has this name again" if plan.current_name else to
             click.echo(f"  {name}: {plan.why or f'{plan.edits} edits go, {to}'}")
         click.echo(f"{len(names):,} pages{'' if len(names) <= _SHOWN else f'; the first {_SHOWN} are shown'}")
         if dry_run or not names:

@@ -34,7 +34,7 @@ from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise
 from wikka_port.page_languages import ENGLISH, known
-from wikka_port.page_rows import language_back
+from wikka_port.page_rows import reverted_language
 from wikka_port.pages import Page, PageTooBig, StoreAway
 from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
@@ -92,7 +92,7 @@ def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
     old = None if asked is None else site.wiki.revision(page.name, asked)
     if old is not None and old.body is not None:
         note = _w("From revision {number}", number=asked)
-        language = language_back(page, old)
+        language = reverted_language(page, old)
         draft = FormDraft(old.body, note, base=page.number, base_token=page.token, markup=old.markup)
         return replace(draft, language=language)
     return FormDraft(page.body, base=page.number, base_token=page.token, markup=page.markup)

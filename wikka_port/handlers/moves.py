@@ -70,7 +70,7 @@ def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
         *(UNDO, site.visitor.signature, "account"), source=job.target, target=job.source, of=job.id, redirect=False
     )
     if job.kind == LINKS:
-        site.wiki.moves.move_back(job.target, job.source, job.history)
+        site.wiki.moves.restore_name(job.target, job.source, job.history)
     jobs.begin(undo, [one.name for one in progress.done])
     start(wiki, undo)
     subpages = jobs.progress(job.along) if job.along else None

@@ -11,7 +11,7 @@ from wikka_port.drafts import draft_of
 from wikka_port.forms import form_page
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.show import missing, no_revision
-from wikka_port.page_rows import language_back
+from wikka_port.page_rows import reverted_language
 from wikka_port.pages import Page, Revision
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number
@@ -32,7 +32,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     note = _w("Back to revision {number}", number=old.number)
     if request.method == "POST":
         draft = draft_of(request.form)
-        language = language_back(page, old)
+        language = reverted_language(page, old)
         draft = replace(draft, body=old.body, markup=old.markup, written="", language=language, note=draft.note or note)
         return submit(site, request, name, draft, was_stored=True)
     return form_page(

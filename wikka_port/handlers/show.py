@@ -52,7 +52,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 def missing(site: Site, name: str) -> Response:
     """Offer to bring back a deleted page to visitors who are signed in and may: a call of the store."""
-    deleted = site.visitor.is_active and site.wiki.moves.may_bring_back(name)
+    deleted = site.visitor.is_active and site.wiki.moves.may_undelete_any(name)
     nearest = site.wiki.nearest(name, pages=site.rough_page_count.get())
     return site.html("missing.html", status=404, page_name=name, deleted=deleted, nearest=nearest)
 

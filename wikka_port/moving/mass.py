@@ -24,7 +24,7 @@ from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
 from wikka_port.names import InvalidName
-from wikka_port.page_rows import Page, Revision, is_revision, language_back
+from wikka_port.page_rows import Page, Revision, is_revision, reverted_language
 from wikka_port.pages import Conflict, PageTooBig, Saved, Wiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.schema import folded
@@ -49,13 +49,13 @@ class Hands(Protocol):
         """The key of the page's history."""
         ...
 
-    def move_back(self, name: str, old: str, history: bytes) -> None: ...
+    def restore_name(self, name: str, old: str, history: bytes) -> None: ...
 
     def put_away(self, name: str, reason: str) -> bytes:
         """The row in ``deleted``."""
         ...
 
-    def bring_back(self, name: str, row: bytes) -> None: ...
+    def undelete_page(self, name: str, row: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Reverted:
     edits: int  # of the author, that go
     to: int  # the revision whose text comes back; 0: the page is deleted, since he began it
     why: str = ""  # it is left as it is
-    back: str = ""  # of a redirect that he left by a rename: the name that the page has now
+    current_name: str = ""  # of a redirect that he left by a rename: the name that the page has now
 
 
 def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
@@ -177,16 +177,16 @@ def _is_his(one: Revision, author: str, since_ms: int) -> bool:
 
 
 def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
-    is_back = False
+    is_upward = False
     for _attempt in range(_TRIES):
         page, plan = wiki.page(name), planned(wiki, job.author, job.since_ms, name)
-        if plan.why == _(EDITED) and is_back:
+        if plan.why == _(EDITED) and is_upward:
             return Item(name)
         if plan.why or page is None:
             return Item(name, why=plan.why or _w(NO_PAGE))
-        if plan.back:
-            hands.move_back(plan.back, name, b"")
-            is_back = True
+        if plan.current_name:
+            hands.restore_name(plan.current_name, name, b"")
+            is_upward = True
             continue
         if not plan.to:
             return _put_away(name, job.reason or _w("All of {author}", author=job.author), hands)
@@ -194,14 +194,14 @@ def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
         if old is None or old.body is None:
             return Item(name, why=_w("the revision before is not there"))
         try:
-            note = f"{_back_to(plan.to)}: {job.reason}".strip(": ")
-            return _saved(name, hands.save(page, old.body, note, old.markup, language_back(page, old)))
+            note = f"{_revert_note(plan.to)}: {job.reason}".strip(": ")
+            return _saved(name, hands.save(page, old.body, note, old.markup, reverted_language(page, old)))
         except Conflict:
             continue
     return Item(name, why=_w(AGAIN))
 
 
-def _back_to(number: int) -> str:
+def _revert_note(number: int) -> str:
     return _w("Back to revision {number}", number=number)
 
 
@@ -211,12 +211,12 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if undone is None or item is None:
         return Item(name, why=_w("nothing is known of it any more"))
     if undone.job.kind == SUBPAGES:
-        hands.move_back(job.source + name[len(job.target) :], name, item.place)
+        hands.restore_name(job.source + name[len(job.target) :], name, item.place)
         return Item(name)
     if item.place:
-        hands.bring_back(name, item.place)
+        hands.undelete_page(name, item.place)
         return Item(name)
-    back = _texts_back(wiki, job, item, hands)
+    back = _restore_text(wiki, job, item, hands)
     if back is not None:
         return back
     pages = _pages_now(wiki, job, name)
@@ -226,7 +226,7 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     return next((one for one in led if not one.why), led[0] if led else Item(name, why=_w(NO_PAGE)))
 
 
-def _texts_back(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None:
+def _restore_text(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None:
     """The text of before the edit comes back; None where somebody has edited the page since."""
     for _attempt in range(_TRIES):
         for page in _pages_now(wiki, job, item.name):
@@ -236,7 +236,7 @@ def _texts_back(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None:
             if before is None or before.body is None:
                 continue
             try:
-                note, language = _back_to(before.number), language_back(page, before)
+                note, language = _revert_note(before.number), reverted_language(page, before)
                 return _saved(page.name, hands.save(page, before.body, note, before.markup, language))
             except Conflict:
                 continue

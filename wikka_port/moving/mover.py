@@ -342,7 +342,7 @@ class Mover:
 def _withdraw(connection: Connection, move: Move, plain: bool) -> None:
     """The move is given up: the page stays where it was, and what a helper may have brought to its new row goes."""
     if move.kind != PURGE:
-        places.take_back(connection, move, plain=plain)
+        places.remove_arrival(connection, move, plain=plain)
     places.let_go(connection, move, plain=plain)
 
 

@@ -155,7 +155,7 @@ def settle_down(connection: Connection, move: Move, *, plain: bool) -> None:
     _swap(connection, move.target_place, head.pack(), head.unmarked().pack(), move.at_ms, plain)
 
 
-def take_back(connection: Connection, move: Move, *, plain: bool) -> None:
+def remove_arrival(connection: Connection, move: Move, *, plain: bool) -> None:
     """Remove what a move that was given up has brought, or reserved: the row is no page."""
     table, key = move.target_place
     held: Cells = connection.table(table).row(key)

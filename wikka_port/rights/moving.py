@@ -134,7 +134,7 @@ class GuardedMoves:
         """The deleted pages that the visitor may bring back."""
         return [one for one in deleted(self.rows, name) if self.may_undelete(one)]
 
-    def may_bring_back(self, name: str) -> bool:
+    def may_undelete_any(self, name: str) -> bool:
         """Whether one of the first DELETED_LOOKS deleted pages of ``name`` may be brought back; one scan."""
         return any(map(self.may_undelete, deleted(self.rows, name, limit=DELETED_LOOKS)))
 
@@ -170,7 +170,7 @@ class GuardedMoves:
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> bytes:
         return self.rename(name, new, redirect=redirect, reason=reason).history
 
-    def move_back(self, name: str, old: str, history: bytes) -> None:
+    def restore_name(self, name: str, old: str, history: bytes) -> None:
         """Give the page ``name`` its ``old`` name again; the redirect that it left there goes, if nobody edited that.
 
         ``history``: of the page; another one that has its name is left alone.  Raises NotAllowed, NotMoved.
@@ -200,7 +200,7 @@ class GuardedMoves:
     def put_away(self, name: str, reason: str) -> bytes:
         return self.delete(name, reason).row
 
-    def bring_back(self, name: str, row: bytes) -> None:
+    def undelete_page(self, name: str, row: bytes) -> None:
         """Raises NotAllowed, NotMoved."""
         one = one_deleted(self.rows, row)
         if one is None:

@@ -14,7 +14,7 @@ from columnar.bench import dataset
 from columnar.bench.calls import FRAME_HEAD, Exchange
 from columnar.bench.growth_filling import BATCH_ROWS, batches, splits_for
 from columnar.bench.growth_histories import deletes, history
-from columnar.bench.growth_plan import GrowthPlan, back_and_forth
+from columnar.bench.growth_plan import GrowthPlan, zigzag_places
 from columnar.wire import idl
 
 
@@ -100,4 +100,4 @@ def plan(rows: int = 10_000, regions: int = 1, overwrites: int = 10) -> GrowthPl
 
 
 def test_turns_go_there_and_back() -> None:
-    assert list(back_and_forth(4, 2)) == [0, 1, 2, 3, 3, 2, 1, 0]
+    assert list(zigzag_places(4, 2)) == [0, 1, 2, 3, 3, 2, 1, 0]

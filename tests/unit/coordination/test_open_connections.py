@@ -32,12 +32,12 @@ def test_what_is_on_the_way_counts_and_nothing_counts_twice() -> None:
     counts.said("s1", Beat(3, open=0, taken=1))
     assert counts.of("s1") == 0, "the client has gone"
     counts.said("s1", Beat(4, open=7, taken=1))
-    counts.given_back("s1")
+    counts.count_returned("s1")
     assert counts.of("s1") == 6, "on its own port clients connect by themselves"
     counts.said("s1", Beat(5, open=6, taken=1, given=1))
     assert counts.of("s1") == 6
     counts.ended("s1")
-    counts.given_back("s1")
+    counts.count_returned("s1")
     counts.said("s1", Beat(6, open=6))
     assert (counts.of("s1"), counts.fewest_first(["s1", "s2"])) == (0, ["s2"])
 
@@ -64,7 +64,7 @@ def test_when_a_beat_comes_the_count_is_exact() -> None:
                 open_now, going, given = open_now - 1, going + 1, given + 1
             elif step == "return" and going:
                 going -= 1
-                counts.given_back("s")
+                counts.count_returned("s")
             elif step == "beat":
                 counts.said("s", Beat(1, open_now, taken, given))
                 assert counts.of("s") == open_now + coming, f"seed {number}"

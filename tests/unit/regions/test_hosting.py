@@ -88,7 +88,7 @@ def test_requests_wait_while_a_thread_closes_a_broken_store() -> None:
         with pytest.raises(RegionAway) as away:
             house.region()
         hosting.check()
-        await away.value.back
+        await away.value.available
         assert house.region() is not region
         assert house.row(b"r")
 

@@ -80,7 +80,7 @@ async def test_a_request_for_a_closed_region_waits_and_those_for_open_ones_do_no
     assert house.server.hosting.state.state(house.info(b"c").region_id) is State.OPENING
     assert house.server.open_region(house.served, house.info(b"a")).info == house.info(b"a")
     assert len(house.opened) == 1, "nothing was opened within the request"
-    await caught.value.back
+    await caught.value.available
     assert house.server.open_region(house.served, house.info(b"c")).info == house.info(b"c")
 
 

@@ -44,7 +44,7 @@ def test_all_is_read_and_nothing_written(path: str) -> None:
     before = {name: os.stat(os.path.join(path, name)).st_mtime_ns for name in os.listdir(path)}
     store = opened(path)
     assert list(store.scan("a", b"", None)) == [(b"1", b"in a file"), (b"2", b"in the log")]
-    assert [key for key, _ in store.scan_back("a", b"", None)] == [b"2", b"1"]
+    assert [key for key, _ in store.scan_reverse("a", b"", None)] == [b"2", b"1"]
     assert store.multi_get("a", [b"1", b"3"]) == [b"in a file", None]
     with pytest.raises(HostError) as refused:
         put(store, b"3", b"")

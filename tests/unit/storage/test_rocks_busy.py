@@ -52,7 +52,7 @@ def test_scans_see_what_the_engine_has_not_taken(
         inside = sorted((key, value) for key, value in expected.items() if low <= key < high)
         assert list(store.scan("a", b"", None)) == sorted(expected.items())
         assert list(store.scan("a", low, high)) == inside
-        assert list(store.scan_back("a", low, high)) == inside[::-1]
+        assert list(store.scan_reverse("a", low, high)) == inside[::-1]
         assert [store.get("a", key) for key in changes] == list(changes.values())
         store._write_raw = take_over  # type: ignore[method-assign]
         store.settle()

@@ -19,7 +19,7 @@ def test_places_and_flows_stand_in_the_order_of_the_data() -> None:
     names = [row.name for row in drawing.rows]
     assert sorted(names) == ["a", "b", "trigger back", "trigger there"]
     assert names.index("a") < names.index("trigger there") or names.index("b") < names.index("trigger back")
-    assert sum(arc.is_back for arc in drawing.arcs) == 1, "the arc that closes the cycle"
+    assert sum(arc.is_upward for arc in drawing.arcs) == 1, "the arc that closes the cycle"
     assert len(drawing.arcs) == 4
     assert drawing.height == ROW * 4
     ill = [row for row in drawing.rows if row.is_ill]
