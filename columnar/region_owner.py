@@ -98,9 +98,9 @@ class RegionOwner:
         """A call that runs may read what is newer than a copy, so those under way are waited for."""
         feeder = self._trigger_manager.feeder
         feeder.upkeep.hold()
-        self.views.come_to_rest()
+        self.views.quiesce_views()
         deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
-        while feeder.calls_in_flight() or not self.views.is_at_rest():
+        while feeder.calls_in_flight() or not self.views.has_quiesced():
             if asyncio.get_running_loop().time() > deadline_s:
                 await self.ask(messages.ReleaseDeliveries())
                 raise RetryLater(f"triggers or views are still at work after {CALLS_TIMEOUT_S:.0f} s; try again")

@@ -208,7 +208,7 @@ class DeliveryState:
         for sequence in sequences:
             self._open[sequence].due_ms = due_ms
         self._in_flight.difference_update(sequences)
-        for row in self._rows_at_rest(sequences):
+        for row in self._rows_not_in_flight(sequences):
             heapq.heappush(self._parked, (until_s, row))
 
     def halved(self, sequences: list[Sequence]) -> None:
@@ -240,13 +240,13 @@ class DeliveryState:
     def requeue_changes(self, sequences: list[Sequence], *, at_once: bool = False) -> None:
         """Changes of one delivery did not run, through no fault of theirs: deliver them again; ``at_once``: first."""
         self._in_flight.difference_update(sequences)
-        rows = self._rows_at_rest(sequences)
+        rows = self._rows_not_in_flight(sequences)
         if at_once:
             self._ready.extendleft(reversed(rows))
         else:
             self._ready.extend(rows)
 
-    def _rows_at_rest(self, sequences: list[Sequence]) -> list[bytes]:
+    def _rows_not_in_flight(self, sequences: list[Sequence]) -> list[bytes]:
         """Their rows, but for those whose oldest change is in flight."""
         rows = dict.fromkeys([self._open[sequence].row for sequence in sequences])
         return [row for row in rows if self._rows[row][0] not in self._in_flight]

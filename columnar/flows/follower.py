@@ -238,7 +238,7 @@ class Follower(ABC):
         return self.state.is_delivered(sequence)
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_quiescent(self) -> bool:
         """Nothing is under way."""
         return not self.state.in_flight_count
 

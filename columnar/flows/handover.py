@@ -40,11 +40,11 @@ class Handover:
         for follower in self._followers.at(region_id):
             follower.pause_intake()
 
-        def is_at_rest() -> bool:
-            return all(follower.is_at_rest for follower in self._followers.at(region_id))
+        def is_region_quiescent() -> bool:
+            return all(follower.is_quiescent for follower in self._followers.at(region_id))
 
-        if not await self._until(is_at_rest, self._keys(region), patience_s):
-            busy = next(one for one in self._followers.at(region_id) if not one.is_at_rest)
+        if not await self._until(is_region_quiescent, self._keys(region), patience_s):
+            busy = next(one for one in self._followers.at(region_id) if not one.is_quiescent)
             return f"{busy.name} has been running for {patience_s:g} s"
         self._upkeep.save(region)
         return ""

@@ -115,7 +115,7 @@ class ViewChanges:
                     raise IllegalArgument(f"{table} is no generation of view {view.name}")
                 view = replace(view, name=table)
             elif held is not None:
-                if held.definition == view.definition and not held.rests:
+                if held.definition == view.definition and not held.unusable_reason:
                     return
                 raise IllegalArgument(
                     f"view {view.name} exists with another definition; drop it first (columnar view drop {view.name})"

@@ -102,7 +102,7 @@ def rows_of(views: ViewSet, held: Mapping[bytes, Cells]) -> dict[bytes, dict[byt
 
 
 def _cells(view: KeptView, held: Mapping[bytes, Cells]) -> dict[bytes, bytes]:
-    if view.rests and view_row(view.name) in held:
+    if view.unusable_reason and view_row(view.name) in held:
         return dict(held[view_row(view.name)])
     return {
         b"info:view": view.definition,

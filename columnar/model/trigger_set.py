@@ -47,7 +47,7 @@ class Trigger:
     registration: Registration  # but for its name empty where it cannot be read
     state: State = "running"
     number: int = 0  # 0: of an earlier version
-    rests: str = ""  # why it cannot be used (I2)
+    unusable_reason: str = ""  # why it cannot be used (I2)
     data: bytes = b""  # of a registration that cannot be read, as it is on disk
     replay: Replay | None = None  # the last one
 
@@ -62,7 +62,7 @@ class Trigger:
 
     @property
     def is_in_use(self) -> bool:
-        return self.state != "adding" and not self.rests
+        return self.state != "adding" and not self.unusable_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class Triggers:
     def known(self, name: str) -> Trigger:
         """A trigger that is in use.  TriggerError: there is none, or it rests."""
         held = self.find(name)
-        if held is not None and held.rests:
-            raise TriggerError(f"trigger {name} rests: {held.rests}; columnar trigger remove {name}")
+        if held is not None and held.unusable_reason:
+            raise TriggerError(f"trigger {name} rests: {held.unusable_reason}; columnar trigger remove {name}")
         if held is None or not held.is_in_use:
             raise TriggerError(f"there is no trigger {name}; columnar trigger list shows those there are")
         return held
@@ -93,7 +93,7 @@ class Triggers:
 
     def of_table(self, table: str) -> list[Trigger]:
         """Triggers for the table's changes, those that are being added among them."""
-        return [one for one in self.all if one.registration.table == table and not one.rests]
+        return [one for one in self.all if one.registration.table == table and not one.unusable_reason]
 
     def half_made(self) -> list[str]:
         return [one.name for one in self.all if one.state == "adding"]

@@ -55,11 +55,11 @@ class KeptView:
     reads: tuple[Reads, ...] = ()  # by table, ascending, each once
     state: State = "live"
     number: int = 0
-    rests: str = ""  # why it cannot be used (I2)
+    unusable_reason: str = ""  # why it cannot be used (I2)
 
     @property
     def is_in_use(self) -> bool:
-        return self.state != "adding" and not self.rests
+        return self.state != "adding" and not self.unusable_reason
 
     @property
     def generation(self) -> int:
@@ -94,8 +94,8 @@ class ViewSet:
     def known(self, name: str) -> KeptView:
         """A view that is in use.  ViewError: there is none, or it rests."""
         held = self.find(name)
-        if held is not None and held.rests:
-            raise ViewError(f"view {name} rests: {held.rests}; columnar view drop {name}")
+        if held is not None and held.unusable_reason:
+            raise ViewError(f"view {name} rests: {held.unusable_reason}; columnar view drop {name}")
         if held is None or not held.is_in_use:
             raise ViewError(f"there is no view {name}; columnar view list shows those there are")
         return held
@@ -126,7 +126,7 @@ class ViewSet:
         return [one.name for one in self.all if one.state == "adding"]
 
     def building(self) -> list[KeptView]:
-        return [one for one in self.all if one.state == "building" and not one.rests]
+        return [one for one in self.all if one.state == "building" and not one.unusable_reason]
 
     def is_removed(self, number: int) -> bool:
         """Whether the removal of the view that began a cursor is recorded (``flows.follower.Kind``)."""

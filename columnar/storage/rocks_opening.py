@@ -64,7 +64,7 @@ class SyncedBound:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: BoundFile | None = None
-        self._is_at_rest = False  # set by the loop
+        self._is_paused = False  # set by the loop
         self._refusal = ""  # that was logged
 
     def begin(self, sequence: int) -> None:
@@ -77,16 +77,16 @@ class SyncedBound:
         self.raise_manifest()
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
+    def pause_bound(self) -> Iterator[None]:
         """RocksDB numbers an ingestion before its list of files names the tables: meanwhile no sync counts."""
-        self._is_at_rest = True
+        self._is_paused = True
         try:
             yield
         finally:
-            self._is_at_rest = False
+            self._is_paused = False
 
     def raise_to(self, sequence: int) -> None:
-        if self._file is not None and not self._is_at_rest:
+        if self._file is not None and not self._is_paused:
             self._file.raise_to(sequence)
 
     def drops(self, sequence: int) -> None:

@@ -456,7 +456,7 @@ class RocksStore:
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
         for space, paths in files.items():
-            with self._bound.at_rest():
+            with self._bound.pause_bound():
                 self._call(partial(self._dicts[space].ingest_external_file, list(paths), options))
             self._bound.raise_manifest()
 

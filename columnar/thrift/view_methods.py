@@ -68,13 +68,13 @@ def _status(view: KeptView, look: ViewLook | None, silent: list[str], role: str)
     return columnar.ViewStatus(
         name=view.name,
         definition=view.definition,
-        state="unreadable" if view.rests else view.state,
+        state="unreadable" if view.unusable_reason else view.state,
         lagChanges=look.lag_changes,
         lagSeconds=look.lag_seconds,
         rejectedRows=look.rejected,
         builtRows=look.rows_built,
         generation=view.generation,
-        lastError=view.rests or look.error,
+        lastError=view.unusable_reason or look.error,
         silentServers=silent,
         role=role,
     )

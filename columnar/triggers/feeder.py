@@ -104,7 +104,7 @@ class Feeder:
         for call in [one for lane in pool.lanes for one in lane.calls.values()]:
             if call.consumer is consumer and not call.is_abandoned:
                 call.is_abandoned = True
-                if call.rests:
+                if call.is_between_slices:
                     self.goes_on(call)
         self.outcomes.dropped(consumer)
         self._moved.pop(consumer, None)
@@ -136,7 +136,7 @@ class Feeder:
         for deliveries in self.pool_of(consumer.registration.process).without_suspects_of(consumer):
             self.outcomes.not_delivered(consumer, deliveries)
 
-    def _rests(self, consumer: Consumer) -> bool:
+    def _is_intake_paused(self, consumer: Consumer) -> bool:
         if consumer.registration.name in self._paused or consumer in self._unreadable:
             return True
         return consumer.registration.module in self.trials or self._followers.is_region_paused(consumer.region.info.region_id)
@@ -154,7 +154,7 @@ class Feeder:
             self.deliver()
 
     def _take_up(self, consumer: Consumer) -> bool:
-        if self._closing or self._rests(consumer):
+        if self._closing or self._is_intake_paused(consumer):
             return False
         if self._fill(consumer) and not consumer.state.has_ready:
             asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
@@ -269,7 +269,7 @@ class Feeder:
                 pool.main.flush()
         for lane in pool.lanes:
             lane.flush()  # of a step that met an exception
-        pool.come_to_rest()
+        pool.plan_timers()
         return more
 
     def _have(self, pool: Pool, turn: Turn, now_s: float) -> None:
@@ -280,7 +280,7 @@ class Feeder:
             return
         consumer, deliveries, is_returned = cast(Consumer, turn.key), list[Delivery](), False
         try:
-            deliveries = [] if self._rests(consumer) else consumer.take(now_s)
+            deliveries = [] if self._is_intake_paused(consumer) else consumer.take(now_s)
             if consumer.suspects and any(one.sequence in consumer.suspects for one in deliveries):
                 pool.suspects.append((consumer, deliveries))
                 deliveries = []
@@ -299,7 +299,7 @@ class Feeder:
             pool.fair.returned(turn)
         else:  # the worker waits for its word: its calls come again
             call = cast(Call, turn.key)
-            call.has_turn, call.rests = True, False
+            call.has_turn, call.is_between_slices = True, False
             pool.main.end_worker("the store could not go on with a call")
 
     def _call_failed(self, consumer: Consumer, deliveries: list[Delivery], fault: BaseException) -> None:
@@ -309,16 +309,16 @@ class Feeder:
 
     def _line_up_again(self, pool: Pool, consumer: Consumer, now_s: float) -> None:
         """It stays in line while it has something to deliver; else its log is read on."""
-        if consumer.is_ripe(now_s) and not self._rests(consumer):
+        if consumer.is_ripe(now_s) and not self._is_intake_paused(consumer):
             return
         pool.rest(consumer)
-        if not self._rests(consumer):
+        if not self._is_intake_paused(consumer):
             if consumer.state.room > 0 and self._fill(consumer) and not consumer.state.has_ready:
                 asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
             self._queue(consumer, now_s)
 
     def _deliver_suspect(self, pool: Pool) -> None:
-        while pool.suspects and self._rests(pool.suspects[0][0]):
+        while pool.suspects and self._is_intake_paused(pool.suspects[0][0]):
             consumer, deliveries = pool.suspects.popleft()
             consumer.requeue_deliveries(deliveries)
         if pool.suspects and not pool.ward.calls and pool.ward.wanted():

@@ -58,7 +58,7 @@ class Call:
 
     __slots__ = (
         "consumer", "deliveries", "gives", "has_turn", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane",
-        "number", "rests", "sent_s", "size_bytes", "stamps", "timer", "used_s",
+        "number", "is_between_slices", "sent_s", "size_bytes", "stamps", "timer", "used_s",
     )  # fmt: skip
 
     def __init__(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> None:
@@ -74,7 +74,7 @@ class Call:
         self.is_sent = False
         self.sent_s = 0.0  # when its slice was, by the loop's clock
         self.is_cold = False  # its module may have to be imported
-        self.rests = False  # a slice is over and another is to come: it holds no place
+        self.is_between_slices = False  # a slice is over and another is to come: it holds no place
         self.is_abandoned = False  # its consumer is gone: the answer is of no use, but the place is taken
         self.job: Job | None = None  # its effects that are being written
         self.gives: Giver | None = None  # what it gave to totals
@@ -197,14 +197,14 @@ class Lane:
 
     def go_on(self, call: Call) -> None:
         """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
-        call.rests = False
+        call.is_between_slices = False
         self._running_bytes += call.size_bytes
         self._works(call)
         self._send("drop" if call.is_abandoned else "go", call.number)
 
     def rested(self, call: Call) -> None:
         """A slice of it is over, and another is to come."""
-        call.rests = True
+        call.is_between_slices = True
         self._running_bytes -= call.size_bytes
         self._working -= 1
 
@@ -225,7 +225,7 @@ class Lane:
     def began(self, number: int) -> None:
         """The worker runs the call, and has imported its function."""
         call = self.calls.get(number)
-        if call is not None and not call.rests:
+        if call is not None and not call.is_between_slices:
             self.imported(call.module)
             call.is_cold = False
             self._arm(call)
@@ -266,7 +266,7 @@ class Lane:
     def came_too_late(self) -> list[Call]:
         """The calls that were sent when the worker was silent already: none of them holds it up."""
         began_s = self._quiet_s + BEGAN_S
-        return [call for call in self.calls.values() if call.is_sent and not call.rests and call.sent_s > began_s]
+        return [call for call in self.calls.values() if call.is_sent and not call.is_between_slices and call.sent_s > began_s]
 
     def end_worker(self, why: str) -> None:
         """``worker_gone`` follows."""
@@ -276,7 +276,7 @@ class Lane:
 
     def _listen(self) -> None:
         late = frozenset(self.came_too_late())
-        calls = [call for call in self.calls.values() if call.is_sent and not call.rests]
+        calls = [call for call in self.calls.values() if call.is_sent and not call.is_between_slices]
         # Not ``limit_s``: an import takes long, but does not keep the interpreter for long.
         limits = [call.timeout_s for call in calls if call not in late]
         if not limits:

@@ -167,16 +167,16 @@ class Outcomes:
         call.job = None
         call.end()
         is_in_lane = lane.calls.get(call.number) is call
-        if is_in_lane and not call.rests:
+        if is_in_lane and not call.is_between_slices:
             if rests:
                 lane.rested(call)
             else:
                 lane.remove(call)
         if call.has_turn:
             self._feeder.slice_over(call, 0.0, 0.0)
-        if call.rests and is_in_lane:
+        if call.is_between_slices and is_in_lane:
             self._feeder.goes_on(call)  # to its end
-        elif call.rests:
+        elif call.is_between_slices:
             self._feeder.lost(call)
         if is_wanted:
             self.not_sent(call.consumer, call.deliveries, fault)
@@ -195,7 +195,7 @@ class Outcomes:
             self._lines.printed(call.consumer.registration.name, outcome.output, asyncio.get_running_loop().time())
         if not call.is_abandoned:
             self._write(outcome, effects)
-        elif call.rests:
+        elif call.is_between_slices:
             self._feeder.goes_on(call)
 
     # --- effects -----------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class Outcomes:
                 consumer.state.gave(delivery.sequence)
         if error is not None:
             call.is_abandoned = True  # what it would still yield is not wanted
-            if call.rests:
+            if call.is_between_slices:
                 self._feeder.goes_on(call)
             why = _NOT_WRITTEN + error.wire_message
             if is_obstacle(error):
@@ -378,7 +378,7 @@ class Outcomes:
         """The process ended: with one call in it, that has failed; of several nobody knows which did it."""
         if lane.calls:
             _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(lane.calls))
-        ran = [call for call in lane.calls.values() if call.is_sent and not call.rests]
+        ran = [call for call in lane.calls.values() if call.is_sent and not call.is_between_slices]
         for call in ran:
             suspect(call)
         for call in lane.take_all():

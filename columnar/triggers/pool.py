@@ -77,7 +77,7 @@ class Pool:
         """The worker has answered: the call rests now, or has left its lane (I1)."""
         if not call.lane.is_ward:
             name = call.consumer.registration.name
-            if call.rests:
+            if call.is_between_slices:
                 self.fair.paused(name, used_s, cpu_s)
             else:
                 self.fair.ended(name, used_s, cpu_s)
@@ -88,9 +88,9 @@ class Pool:
         if call.lane.is_ward or not call.number:
             return
         name = call.consumer.registration.name
-        if call.rests:
+        if call.is_between_slices:
             self.fair.dropped(name, call)
-            call.rests = False  # once
+            call.is_between_slices = False  # once
         elif call.has_turn:
             self.fair.ended(name, self.fair.mean_slice_s(name) if used_s is None else used_s)
             call.has_turn = False
@@ -118,7 +118,7 @@ class Pool:
 
     # --- time ----------------------------------------------------------------------------------------
 
-    def come_to_rest(self) -> None:
+    def plan_timers(self) -> None:
         """After all turns that there were: plan the next, or the end of the process."""
         self._plan_due()
         if self.label and self.main.link is not None and self.main.link.is_up:

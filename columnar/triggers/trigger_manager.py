@@ -227,7 +227,7 @@ class TriggerManager:
 
     def summaries(self) -> list[Summary]:
         """Every trigger as the wire, the page and the metrics show it."""
-        resting = [_resting(one) for one in self.triggers.all if one.rests]
+        resting = [_resting(one) for one in self.triggers.all if one.unusable_reason]
         return [*(self._summary(registration) for registration in self.registrations()), *resting]
 
     def _summary(self, registration: Registration) -> Summary:
@@ -277,9 +277,9 @@ class TriggerManager:
 
 
 def _resting(one: Trigger) -> Summary:
-    return Summary(one.name, "", "", "unreadable", 0, 0.0, 0, 0, one.rests, Registration(one.name, "", "", ()))
+    return Summary(one.name, "", "", "unreadable", 0, 0.0, 0, 0, one.unusable_reason, Registration(one.name, "", "", ()))
 
 
 def _by_number(triggers: Triggers) -> dict[tuple[str, int], Trigger]:
     """Triggers that do not rest; the number tells a trigger from a removed one of its name."""
-    return {(one.name, one.number): one for one in triggers.all if not one.rests}
+    return {(one.name, one.number): one for one in triggers.all if not one.unusable_reason}

@@ -76,7 +76,7 @@ def _of_live_generations(view: View, held: ViewSet) -> View:
 
 def _definitions(held: ViewSet) -> dict[str, View]:
     """By the name of the table, without views that rest."""
-    return {one.name: definition_of(one) for one in held.all if not one.rests}
+    return {one.name: definition_of(one) for one in held.all if not one.unusable_reason}
 
 
 def definition_of(kept: KeptView) -> View:

@@ -52,7 +52,7 @@ class Maintaining:
 
     applier: Applier
     governor: Governor
-    rests: Callable[[Follower], bool]  # nothing may be taken up of its region now
+    is_intake_paused: Callable[[Follower], bool]  # nothing may be taken up of its region now
     go_on: Callable[[Follower], None]
     progressed: Callable[[Follower], None]
     figures: Figures
@@ -134,7 +134,7 @@ class ViewFollower(Follower):
         return super().is_idle and self._showing.is_over
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_quiescent(self) -> bool:
         return not self.state.in_flight_count and not self._jobs
 
     def has_delivered(self, sequence: Sequence) -> bool:
@@ -156,7 +156,7 @@ class ViewFollower(Follower):
     # --- steps ---------------------------------------------------------------------------------------
 
     def _may_work(self) -> bool:
-        return self._is_there and not self._retry.is_planned and not self._services.rests(self)
+        return self._is_there and not self._retry.is_planned and not self._services.is_intake_paused(self)
 
     def _work(self) -> bool:
         """A step of the governor: whether there is more to do."""

@@ -108,13 +108,13 @@ class ViewsHere:
 
     # --- copies ----------------------------------------------------------------------------------------
 
-    def come_to_rest(self) -> None:
+    def quiesce_views(self) -> None:
         """While the hub's cursors are held."""
         if self._manager is not None:
-            self._manager.come_to_rest()
+            self._manager.quiesce_views()
 
-    def is_at_rest(self) -> bool:
-        return self._manager is None or self._manager.is_at_rest()
+    def has_quiesced(self) -> bool:
+        return self._manager is None or self._manager.has_quiesced()
 
     def go_on(self) -> None:
         if self._manager is not None:

@@ -41,7 +41,7 @@ class ViewManager:
         """``on_shown``: called with a view that is being built when a region here has shown it all its rows."""
         self._hub = hub
         self._on_shown = on_shown
-        self._with = Maintaining(applier, governor, self._rests, hub.listener.go_on, self._progressed, hub.figures)
+        self._with = Maintaining(applier, governor, self._is_intake_paused, hub.listener.go_on, self._progressed, hub.figures)
         self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
         self._shown: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows
@@ -100,7 +100,7 @@ class ViewManager:
 
     # --- what followers ask ----------------------------------------------------------------------------
 
-    def _rests(self, follower: Follower) -> bool:
+    def _is_intake_paused(self, follower: Follower) -> bool:
         hub = self._hub
         return hub.upkeep.is_saving_paused or hub.followers.is_region_paused(follower.region.info.region_id)
 
@@ -121,13 +121,13 @@ class ViewManager:
 
     # --- copies ----------------------------------------------------------------------------------------
 
-    def come_to_rest(self) -> None:
+    def quiesce_views(self) -> None:
         """While cursors are held: what is taken up is handed over, and nothing more is taken."""
         for follower in self._followers():
             follower.pause_intake()
 
-    def is_at_rest(self) -> bool:
-        return all(follower.is_at_rest for follower in self._followers())
+    def has_quiesced(self) -> bool:
+        return all(follower.is_quiescent for follower in self._followers())
 
     def go_on(self) -> None:
         for follower in self._followers():
@@ -175,4 +175,4 @@ def _mark(name: FollowerName, number: int, region: Region) -> None:
 
 def _by_number(views: ViewSet) -> dict[tuple[str, int], KeptView]:
     """Views that do not rest; the number tells a view from a dropped one of its name."""
-    return {(one.name, one.number): one for one in views.all if not one.rests}
+    return {(one.name, one.number): one for one in views.all if not one.unusable_reason}

@@ -44,7 +44,7 @@ TRIGGERS = Triggers(
     (
         Trigger(LINKS, "paused", 7, replay=Replay(2, 1_700_000_000_000)),
         Trigger(Registration("more", "ns:t", "wiki:more", ("a",)), "adding", 9),
-        Trigger(Registration("old", "", "", ()), rests="registration of a trigger: no JSON"),
+        Trigger(Registration("old", "", "", ()), unusable_reason="registration of a trigger: no JSON"),
     ),
     Numbers(9, ((1, 6), (8, 8))),
 )

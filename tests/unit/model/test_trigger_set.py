@@ -89,14 +89,14 @@ def test_a_row_with_the_registration_of_another_rests() -> None:
     disk.rows[b"tr/b"] = disk.rows.pop(b"tr/a")
     (one,) = disk.read().all
     assert one.name == "b"
-    assert "another's, a" in one.rests
+    assert "another's, a" in one.unusable_reason
 
 
 def test_a_trigger_of_a_table_that_is_gone_rests() -> None:
     disk = Disk()
     disk.write(trigger_rows.changes(Triggers(), Triggers().adding(Registration("a", "gone", "m:f", ("f",)))))
     (one,) = disk.read().all
-    assert one.rests == "there is no table gone"
+    assert one.unusable_reason == "there is no table gone"
     assert disk.read().of_table("gone") == []
 
 

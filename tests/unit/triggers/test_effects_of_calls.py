@@ -410,7 +410,7 @@ async def test_changes_that_run_have_a_bound_of_bytes(bench: Bench) -> None:
             resting[call_id] = row
         while len(seen) < len(rows):
             await bench.main.until(lambda: bench.main.sent)
-            running = [call for call in bench.feeder.common.main.calls.values() if not call.rests]
+            running = [call for call in bench.feeder.common.main.calls.values() if not call.is_between_slices]
             assert 0 < len(running) <= 4, "a slice that goes on is not held up"
             for call_id, row in [(call_id, row) for call_id, _, row in bench.main.take()]:
                 seen.append(row)
