@@ -32,7 +32,7 @@ from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_looks import shut_regions
 from columnar.master.cluster_state import ClusterState
-from columnar.master.dead_servers import Past
+from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
@@ -69,7 +69,7 @@ class Servers(Protocol):
 class Pasts(Protocol):
     """The remains of incarnations that are over."""
 
-    async def past(self, server: Incarnation) -> Past: ...
+    async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog: ...
 
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder.  HostError."""
@@ -277,7 +277,7 @@ class ClusterHost:
 
     async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
         """The incarnation was reaped, now or by an earlier start: seal its log and report it as fenced."""
-        past = await self._pasts.past(server)
+        past = await self._pasts.read_dead_server_log(server)
         rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
         ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
         named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]

@@ -65,7 +65,7 @@ class Leading:
         meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
         if not self._has_servers and (self.catalogue.owners or has_incarnations(self._stores.folder.path)):
-            from columnar.servers_past import to_one_process  # most folders were never served by servers
+            from columnar.mode_switch import to_one_process  # most folders were never served by servers
 
             await to_one_process(self.catalogue, self._stores)
         return await self.catalogue.raise_epoch()

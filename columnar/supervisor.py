@@ -49,7 +49,7 @@ from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
 from columnar.servers_asked import ServersAsked, TimedPlanner
-from columnar.servers_past import FolderPasts, to_servers
+from columnar.mode_switch import FolderPasts, to_servers
 from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores

@@ -11,7 +11,7 @@ from typing import Final
 from columnar.checking.findings import Report, Severity
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import Past, contradictions, pasts_in
+from columnar.master.dead_servers import DeadServerLog, contradictions, pasts_in
 from columnar.model.owner import Incarnation
 from columnar.storage.data_folder import SERVERS
 from columnar.storage.dead_logs import remedy_of
@@ -36,7 +36,7 @@ def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
         report.add(Severity.NOTE, SERVERS, _LEFT, "the next start brings them in")
 
 
-def closed_text(past: Past) -> str:
+def closed_text(past: DeadServerLog) -> str:
     """The regions that stay closed for the damage, as a clause."""
     regions = sorted({region for region, _ in past.named})
     more = f" and {len(regions) - NAMED} more" if len(regions) > NAMED else ""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from columnar.clock import ClockFile
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import Past, contradictions, owned_by, pasts_in
+from columnar.master.dead_servers import DeadServerLog, contradictions, owned_by, pasts_in
 from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
@@ -45,7 +45,7 @@ class ServerLogs:
         self._catalogue = catalogue
         self._logs = logs
         self._folders = RegionFolders(os.path.join(data, REGIONS), engine)
-        self._pasts: dict[Incarnation, Past] = {}
+        self._pasts: dict[Incarnation, DeadServerLog] = {}
         self._salvaged: dict[Incarnation, SalvagedLog] = {}
         self._lacked: set[Incarnation] = set()  # a region did not get what their logs have
 

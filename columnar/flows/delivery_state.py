@@ -360,7 +360,7 @@ class DeliveryState:
         """This one change, if it was for this trigger at all, is done or given up."""
         return self.read_to is not None and sequence <= self.read_to and sequence not in self._open
 
-    def is_past(self, sequence: Sequence) -> bool:
+    def is_delivered_up_to(self, sequence: Sequence) -> bool:
         """Everything up to ``sequence`` is done or given up."""
         oldest = self.oldest_open()
         return self.read_to is not None and sequence <= self.read_to and (oldest is None or oldest > sequence)

@@ -208,7 +208,7 @@ class Follower(ABC):
         self._marks.append((last, now))
 
     def _forget_passed(self) -> None:
-        while len(self._marks) > 1 and self.state.is_past(self._marks[0][0]):
+        while len(self._marks) > 1 and self.state.is_delivered_up_to(self._marks[0][0]):
             self._marks.popleft()
 
     @property
@@ -244,7 +244,7 @@ class Follower(ABC):
 
     def has_passed(self, target: Sequence) -> bool:
         """Everything up to ``target`` is delivered, rows that it begins with among it."""
-        return self.is_prepared and self.state.is_past(target)
+        return self.is_prepared and self.state.is_delivered_up_to(target)
 
 
 def restored(region: Region, subscription: Subscription) -> DeliveryState:

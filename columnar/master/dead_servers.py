@@ -31,7 +31,7 @@ Owned: TypeAlias = frozenset[tuple[str, int]]  # encoded regions and epochs
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class DeadServerLog:
     """An incarnation that is over: the seal of its log, and the regions with epochs that the log names."""
 
     lengths: tuple[tuple[str, int], ...] | None  # None: nobody knows, the log is damaged
@@ -41,19 +41,19 @@ class Past:
     opened: frozenset[int] = frozenset()  # regions that it was opening when it died, or had opened a moment before
 
 
-def past_of(data: str, server: Incarnation, seal: Seal | None, owned: Owned) -> Past:
+def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owned: Owned) -> DeadServerLog:
     """Read the log.  ``owned``: all that rows of the catalogue say the server owned.  HostError."""
     try:
         log = server_folders.dead_log(data, str(server), seal, is_named=bool(owned))
-        return Past(log.extent, log.named(), log)
+        return DeadServerLog(log.extent, log.named(), log)
     except DamagedData as error:
-        return Past(None, owned, None, error.text)
+        return DeadServerLog(None, owned, None, error.text)
 
 
-def pasts_in(catalogue: Catalogue, data: str) -> dict[Incarnation, Past]:
+def pasts_in(catalogue: Catalogue, data: str) -> dict[Incarnation, DeadServerLog]:
     """Every incarnation of earlier starts.  HostError."""
     named = named_in(catalogue, data)
-    return {one: past_of(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named}
+    return {one: read_dead_server_log(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named}
 
 
 def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:

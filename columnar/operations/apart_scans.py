@@ -109,7 +109,7 @@ async def _take(
             return  # rows behind it are asked for again
     scanner.place = scanned.place
     if scanned.place is None and not asking.sends_filter:
-        scanner.place = scanner.place_past  # the owner was told of the rows of one range alone
+        scanner.place = scanner.place_after_rows  # the owner was told of the rows of one range alone
     for block in scanned.blocks:
         scanner.take_packed(found, PackedRows(block.data, block.row_count, block.cell_count, block.last_row))
 

@@ -23,7 +23,7 @@ def is_one_row(spec: ScanSpec) -> bool:
     return bool(spec.start) and spec.start == spec.stop
 
 
-def is_past_end(spec: ScanSpec, place: Place) -> bool:
+def is_after_end(spec: ScanSpec, place: Place) -> bool:
     """Whether a place other than the scan's first is past its last row."""
     row, stop = place.row, spec.stop
     if is_one_row(spec):
@@ -37,21 +37,21 @@ def entered(spec: ScanSpec, place: Place, ranges: RowRanges) -> tuple[RowRange |
     """Return the next range of rows and the place in it; no place: the scan is over."""
     moved, row = None, place.row
     if spec.reversed:
-        bound = None if row is None else row if place.past else row + b"\0"
+        bound = None if row is None else row if place.is_after_row else row + b"\0"
         found = ranges.last_below(bound)
         if found is not None and found.stop is not None and (bound is None or found.stop < bound):
             moved = Place(found.stop, True)
     else:
         assert row is not None, "a forward scan begins at a row"
-        found = ranges.next_from(row + b"\0" if place.past else row)
+        found = ranges.next_from(row + b"\0" if place.is_after_row else row)
         if found is not None and found.start > row:
             moved = Place(found.start, False)
-    if found is None or (moved is not None and is_past_end(spec, moved)):
+    if found is None or (moved is not None and is_after_end(spec, moved)):
         return found, None
     return found, moved or place
 
 
-def past_range(spec: ScanSpec, rows: RowRange | None) -> Place | None:
+def place_after_range(spec: ScanSpec, rows: RowRange | None) -> Place | None:
     """Return the place past the rows; None: the table's end, or there are no such rows."""
     if rows is None or is_one_row(spec):
         return None
@@ -60,13 +60,13 @@ def past_range(spec: ScanSpec, rows: RowRange | None) -> Place | None:
     return Place(rows.stop, False) if rows.stop is not None else None
 
 
-def past_region(spec: ScanSpec, info: RegionInfo, rows: RowRange | None) -> Place | None:
+def place_after_region(spec: ScanSpec, info: RegionInfo, rows: RowRange | None) -> Place | None:
     """Return the place past the region, or past the rows if they end within it; None: the scan is over."""
     if is_one_row(spec):
         return None
-    past = past_range(spec, rows)
+    past = place_after_range(spec, rows)
     if past is not None and _is_in(past, info):
-        return None if is_past_end(spec, past) else past
+        return None if is_after_end(spec, past) else past
     stop = spec.stop
     if spec.reversed:
         ended = not info.start or bool(stop and info.start <= stop)
@@ -82,10 +82,10 @@ def key_bounds(spec: ScanSpec, place: Place, info: RegionInfo, rows: RowRange | 
     high: bytes | None
     if spec.reversed:
         low = row_prefix(spec.start) if is_one_row(spec) else row_end(spec.stop) if spec.stop else b""
-        high = None if row is None else row_prefix(row) if place.past else row_end(row)
+        high = None if row is None else row_prefix(row) if place.is_after_row else row_end(row)
     else:
         assert row is not None, "a forward scan begins at a row"
-        low = row_end(row) if place.past else range_start(row)
+        low = row_end(row) if place.is_after_row else range_start(row)
         high = row_end(spec.start) if is_one_row(spec) else range_start(spec.stop) if spec.stop else None
     low, high = _narrowed(low, high, info.start, info.end or None)
     return _narrowed(low, high, *rows) if rows is not None else (low, high)
@@ -103,4 +103,4 @@ def _narrowed(low: bytes, high: bytes | None, start: bytes, stop: bytes | None) 
 def _is_in(past: Place, info: RegionInfo) -> bool:
     """Whether the region has rows at the place, in the scan's direction."""
     row = past.row or b""
-    return row > info.start if past.past else not info.end or row < info.end
+    return row > info.start if past.is_after_row else not info.end or row < info.end

@@ -32,7 +32,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.row_ranges import RowRange, RowRanges
 from columnar.operations.access import TableAccess
 from columnar.operations.reads import SEEK_CELLS, check_families
-from columnar.operations.scan_places import entered, first_place, is_one_row, key_bounds, past_range, past_region
+from columnar.operations.scan_places import entered, first_place, is_one_row, key_bounds, place_after_range, place_after_region
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, PackRows
@@ -388,13 +388,13 @@ class Scanner:
 
     @property
     def rows_ahead(self) -> RowRange | None:
-        """The rows of the next steps, behind which it goes on with ``place_past``; None: all that are left."""
+        """The rows of the next steps, behind which it goes on with ``place_after_rows``; None: all that are left."""
         return self._range
 
     @property
-    def place_past(self) -> Place | None:
+    def place_after_rows(self) -> Place | None:
         """The place past ``rows_ahead``; None: the table's end."""
-        return past_range(self.spec, self._range)
+        return place_after_range(self.spec, self._range)
 
     @property
     def rows_wanted(self) -> int:
@@ -465,7 +465,7 @@ class Scanner:
 
     def _region_at(self, served: ServedTable, place: Place) -> RegionInfo:
         row = place.row
-        if row is None or (self.spec.reversed and place.past):
+        if row is None or (self.spec.reversed and place.is_after_row):
             return served.below(row)
         return served.holding(row)
 
@@ -476,7 +476,7 @@ class Scanner:
         return RowCursor.over(region.store, region.views, projection, low, high, reverse=spec.reversed, cost=cost)
 
     def _next_region(self, region: Region) -> Place | None:
-        return past_region(self.spec, region.info, self._range)
+        return place_after_region(self.spec, region.info, self._range)
 
 
 def _ranges_of(row_filter: Filter | None) -> RowRanges | None:

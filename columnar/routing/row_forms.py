@@ -29,7 +29,7 @@ class Place(NamedTuple):
     """The place of a scan: at ``row``, or just past it in the scan's direction."""
 
     row: bytes | None  # None: the table's end, for a reversed scan
-    past: bool = False
+    is_after_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ TIMESTAMP_MAX: Final = (1 << 63) - 1
 _INVERT: Final = (1 << 64) - 1
 
 END_OF_ROW: Final = b"\x00\x01"
-PAST_ROW: Final = b"\x00\x02"  # the first key after all of a row's
+AFTER_ROW: Final = b"\x00\x02"  # the first key after all of a row's
 END_OF_COLUMN: Final = b"\x00\x00"
 
 
@@ -79,7 +79,7 @@ def row_prefix(row: bytes) -> bytes:
 
 def row_end(row: bytes) -> bytes:
     """The first key after all of ``row``'s."""
-    return escape(row) + PAST_ROW
+    return escape(row) + AFTER_ROW
 
 
 def cell_key(row: bytes, qualifier: bytes) -> bytes:

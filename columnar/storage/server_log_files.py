@@ -5,7 +5,7 @@
 A second segment is begun only while no other waits for its stores (``has_room``): else every store is synced
 by itself, as without this log.  So the log is at most SEGMENTS files of SEGMENT_BYTES and a round.
 
-Segments of earlier runs go when every region has what they hold (``past_is_over``); before that no new one is begun.
+Segments of earlier runs go when every region has what they hold (``remove_earlier_segments``); before that no new one is begun.
 A store whose disk failed is brought up to date when it is opened again, from what this run wrote (``so_far``).
 """
 
@@ -68,7 +68,7 @@ class ServerLog:
         self._before_first = before_first
         self._has_begun = has_begun
         self._log, self._run = identity
-        self._past = list(past)
+        self._earlier_segments = list(past)
         self._bounds = SegmentBounds(folder)
         self.era = era(self._log, self._run)
         self.stamp = count(1).__next__
@@ -104,15 +104,15 @@ class ServerLog:
         for capture in self._of_region.get(region, ()):
             capture.synced = capture.last  # its store was closed; this one has all
 
-    def past_is_over(self) -> None:
+    def remove_earlier_segments(self) -> None:
         """Every region has what earlier runs left.  May take as long as the removal of some files."""
-        self.remove(self._past)
-        self._past = []
+        self.remove(self._earlier_segments)
+        self._earlier_segments = []
 
     # --- writing --------------------------------------------------------------------------------------
 
     def has_room(self) -> bool:
-        if self._past:
+        if self._earlier_segments:
             return False  # else it would grow with each crash
         if self._refused_until_s and monotonic() < self._refused_until_s:
             return False
@@ -250,7 +250,7 @@ def begin_run(
     logs.this_run = written.so_far
     if names:
         logs.add(SERVER_LOG, DeadLog(folder, sealed).load())
-        logs.on_spent = lambda name: written.past_is_over() if name == SERVER_LOG else None
+        logs.on_spent = lambda name: written.remove_earlier_segments() if name == SERVER_LOG else None
     return written, logs
 
 

@@ -191,7 +191,7 @@ class ViewFollower(Follower):
 
     def _after_work(self) -> None:
         """Notify those that wait; a piece may be over, and all rows may be shown."""
-        if self._showing.end_piece(self.state.is_past):
+        if self._showing.end_piece(self.state.is_delivered_up_to):
             self.dirty = True
             if not self._showing.is_over:
                 self._services.go_on(self)

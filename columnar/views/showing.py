@@ -143,12 +143,12 @@ class Showing:
             self._piece.rejected += more
         return False
 
-    def end_piece(self, is_past: Callable[[Sequence], bool]) -> bool:
-        """If all of the piece is in the view; ``is_past``: whether every change up to a sequence is, too."""
+    def end_piece(self, is_delivered_up_to: Callable[[Sequence], bool]) -> bool:
+        """If all of the piece is in the view; ``is_delivered_up_to``: whether every change up to a sequence is, too."""
         piece = self._piece
         if piece is None or not self._is_bound or self._rows or self._under_way:
             return False
-        if piece.last is None or not is_past(piece.last):
+        if piece.last is None or not is_delivered_up_to(piece.last):
             return False
         self.progress = self.progress.piece_ended(piece.end, piece.rows, piece.rejected)
         self._drop_piece()

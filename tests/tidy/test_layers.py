@@ -47,7 +47,7 @@ LAYERS: dict[str, float] = {
     "columnar.regionserver": 7,
     "columnar.regionserver_process": 7,
     "columnar.doors": 7,
-    "columnar.servers_past": 7,
+    "columnar.mode_switch": 7,
     "columnar.decision_journal": 7,
     "columnar.server_deaths": 7,
     "columnar.server_processes": 7,

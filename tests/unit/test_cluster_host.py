@@ -17,7 +17,7 @@ from columnar.errors import DamagedData, HostError, NotServingRegion, OutcomeUnk
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_state import ClusterState
-from columnar.master.dead_servers import Past
+from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase
 from columnar.master.region_changes import RegionChanges
 from columnar.model import owner_messages as told
@@ -75,7 +75,7 @@ class House:
         """``before``: the house whose catalogue is on disk; ``owner``: of regions without a row, as of one process."""
         self.servers: dict[Incarnation, FakeServer] = {}
         self.removed: list[Incarnation] = []
-        self.pasts: dict[Incarnation, Past] = {}
+        self.pasts: dict[Incarnation, DeadServerLog] = {}
         self.is_failing = False
         self.is_sound = asyncio.Event()
         self.is_sound.set()
@@ -124,8 +124,8 @@ class House:
         if server in self.deaths:
             await self.deaths[server].wait()
 
-    async def past(self, server: Incarnation) -> Past:
-        return self.pasts.get(server, Past((), frozenset(), None))
+    async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog:
+        return self.pasts.get(server, DeadServerLog((), frozenset(), None))
 
     async def remove(self, server: Incarnation) -> None:
         self.removed.append(server)
@@ -202,7 +202,7 @@ async def test_a_dead_servers_regions_go_to_another_with_what_its_log_names() ->
     house, one, other = await two_servers()
     infos = await house.create([b"m"])
     mine = [info for info in infos if info.region_id in one.opened()]
-    house.pasts[one.here] = Past((("00000001.segment", 99),), frozenset({(mine[0].encoded, 1)}), None)
+    house.pasts[one.here] = DeadServerLog((("00000001.segment", 99),), frozenset({(mine[0].encoded, 1)}), None)
     house.kill(one.here)
     await house.rest()
     opened = [m for m in other.heard if isinstance(m, told.OpenRegion) and m.region == mine[0]]

@@ -136,7 +136,7 @@ def test_any_events_keep_the_invariants_and_end_with_all_delivered(events: list[
     assert world.state.open_count == 0
     if world.log:
         world.fill()
-        assert world.state.is_past(world.log[-1][0])
+        assert world.state.is_delivered_up_to(world.log[-1][0])
         assert all(world.state.is_delivered(sequence) for sequence, _, _ in world.log)
 
 
@@ -153,7 +153,7 @@ def test_a_parked_row_does_not_stop_its_neighbours() -> None:
     assert state.take(0.05) is None
     assert state.next_due_s() == FIRST_PAUSE_S
     assert state.take(FIRST_PAUSE_S) == Delivery(bad.sequence, b"bad", 2)
-    assert not state.is_past(good.sequence)
+    assert not state.is_delivered_up_to(good.sequence)
     assert state.is_delivered(good.sequence)
     assert state.failed(bad.sequence, "why", 1.0, 2)
     assert state.take(100.0) is None, "until it is in the dead letters"

@@ -22,7 +22,7 @@ from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import Owned, Past, named_in, owned_by, past_of, pasts_in
+from columnar.master.dead_servers import Owned, DeadServerLog, named_in, owned_by, read_dead_server_log, pasts_in
 from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead, first_owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
@@ -51,13 +51,13 @@ class FolderPasts:
         self._data = stores.folder.path
         self._readings: dict[Incarnation, asyncio.Future[Segments]] = {}  # of extents, under way
 
-    async def past(self, server: Incarnation) -> Past:
+    async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog:
         """Returns when it could be read: its regions must not be served without it."""
         died_ns = time.monotonic_ns()
         while True:
             seal, owned = self._catalogue.seal_of(server), owned_by(self._catalogue, server)
             try:
-                past = await asyncio.to_thread(self._past, server, seal, owned, died_ns)
+                past = await asyncio.to_thread(self._read_dead_server_log, server, seal, owned, died_ns)
             except HostError as error:
                 if self._unread.get(server) != error.text:
                     _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
@@ -67,9 +67,9 @@ class FolderPasts:
                 self._unread.pop(server, None)
                 return past
 
-    def _past(self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int) -> Past:
+    def _read_dead_server_log(self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int) -> DeadServerLog:
         """Its extent is on disk, as it will be written down."""
-        past = past_of(self._data, server, seal, owned)
+        past = read_dead_server_log(self._data, server, seal, owned)
         if past.log is not None and (seal is None or seal.is_of_files):
             server_folders.sync_extent(past.log)
         elif past.damage:
@@ -142,7 +142,7 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     _log.info("the folder was served by servers (%s); one process serves it now", ", ".join(map(str, sorted(servers))))
 
 
-def _bring_home(stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapping[Incarnation, Past]) -> None:
+def _bring_home(stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapping[Incarnation, DeadServerLog]) -> None:
     def is_in_log(tenure: Tenure) -> bool:
         past = pasts.get(tenure.server)
         return past is not None and (info.encoded, tenure.epoch) in past.named
