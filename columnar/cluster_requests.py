@@ -106,9 +106,9 @@ class ClusterRequests:
     def begin(self, change: do.Split | do.Merge) -> None:
         regions = (change.region,) if isinstance(change, do.Split) else change.regions
         self._turns[regions] = (change, [self._state.current.places[region].info for region in regions])
-        self._take_turn()
+        self._start_next_change()
 
-    def _take_turn(self) -> None:
+    def _start_next_change(self) -> None:
         if self._is_carrying_out or not self._turns or self._host.is_over:
             return
         assert self._region_changes is not None, "changes are led"
@@ -137,7 +137,7 @@ class ClusterRequests:
             self._failed(regions, error)
         finally:
             self._is_carrying_out = False
-            self._take_turn()
+            self._start_next_change()
 
     def _failed(self, regions: tuple[int, ...], error: Exception) -> None:
         text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"

@@ -238,7 +238,7 @@ class ServerProcesses:
             await asyncio.sleep(pause_s)
         while not self.is_stopping and name not in self._stopped:
             try:
-                async with self._turn(name):
+                async with self._lock_name(name):
                     if name not in self._stopped:  # by somebody who had the turn before
                         await self._start(name, self._taken_spare if not server.is_stopping else self.start)
                 return
@@ -246,7 +246,7 @@ class ServerProcesses:
                 _log.error("server %s cannot be started: %s; trying again", name, error)
                 await asyncio.sleep(PAUSES_S[0])
 
-    def _turn(self, name: str) -> asyncio.Lock:
+    def _lock_name(self, name: str) -> asyncio.Lock:
         return self._turns.setdefault(name, asyncio.Lock())
 
     def _living_of(self, name: str) -> list[Server]:
@@ -301,7 +301,7 @@ class ServerProcesses:
         ``stop_s``, is killed.
         """
         self._stopped.add(server.name)
-        async with self._turn(server.name):
+        async with self._lock_name(server.name):
             for found in self._living_of(server.name):
                 await self._stop(found, within_s)
 
@@ -337,7 +337,7 @@ class ServerProcesses:
     async def start_one(self, name: str) -> None:
         """Start a server that was stopped, or waits for its next start; nothing where it lives.  OSError."""
         self._stopped.discard(name)
-        async with self._turn(name):
+        async with self._lock_name(name):
             await self._start(name, self.start)
 
     # --- the end -------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Turns:
             self._waiting.append(work)
         self._plan()
 
-    async def turn(self) -> None:
+    async def wait_for_budget(self) -> None:
         """Return when it is the caller's turn."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.soon(partial(_resolve, future))

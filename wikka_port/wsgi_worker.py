@@ -86,7 +86,7 @@ class Worker:
     def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
         """Serve until ``stop`` is called or ``go_on`` says no, which is asked each second; then drain."""
         while not self.stopping and go_on():
-            self._turn(_LOOK_S)
+            self._poll_once(_LOOK_S)
         self._drain()
 
     def stop(self) -> None:
@@ -95,14 +95,14 @@ class Worker:
         self.stopping.append(True)
         self.server.pull_trigger()
 
-    def _turn(self, timeout_s: float) -> None:
+    def _poll_once(self, timeout_s: float) -> None:
         self.server.asyncore.loop(timeout=timeout_s, map=self.server._map, use_poll=True, count=1)
 
     def _drain(self) -> None:
         wasyncore.dispatcher.close(self.server)  # the listening socket alone
         deadline = time.monotonic() + DRAIN_S
         while self.server.active_channels and time.monotonic() < deadline:
-            self._turn(0.02)
+            self._poll_once(0.02)
             # what had arrived was read in that turn
             for channel in list(self.server.active_channels.values()):
                 if not (channel.requests or channel.total_outbufs_len or channel.request):

@@ -155,19 +155,19 @@ class Application:
                 self._begin(line, now)
                 now = clock()
             wait = self._arrivals.wait_ns(now)
-            self._turn(now, until_ns if wait is None else min(until_ns, now + wait))
+            self._run_iteration(now, until_ns if wait is None else min(until_ns, now + wait))
 
     def _probe_on(self) -> None:
         self._poller.watch(self._pipe.fileno(), self._receive_stop)
         while not self._is_stop_requested:
             now = time.perf_counter_ns()
-            self._turn(now, now + SAMPLE_NS)
+            self._run_iteration(now, now + SAMPLE_NS)
         self._poller.forget(self._pipe.fileno())
 
     def _receive_stop(self, _event: int) -> None:
         self._is_stop_requested = self._pipe.recv() == END
 
-    def _turn(self, now: int, until_ns: int) -> None:
+    def _run_iteration(self, now: int, until_ns: int) -> None:
         """Run an iteration of the loop."""
         self._crew.mend(now)
         wait = min(until_ns - now, self._crew.wait_ns(now), self._prober.go_on(now))

@@ -29,7 +29,7 @@ BACKLOG_S: Final = 0.1  # arrivals of so long may be under way when a burst coun
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class FlowRun:
     """A load, and what was read beside it."""
 
     variant: str
@@ -51,7 +51,7 @@ class FlowTurns:
     workload: str
     title: str
     variant: str
-    turns: tuple[Turn, ...]
+    turns: tuple[FlowRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Figures:
     late_p99_ms: float  # of the application itself
 
 
-def figures_of(turn: Turn) -> Figures:
+def figures_of(turn: FlowRun) -> Figures:
     sent = turn.sent
     tweets = sum(1 for when in sent.acknowledged_ns if when)
     each = 1 / tweets if tweets else 0.0
@@ -110,13 +110,13 @@ def figures_of(turn: Turn) -> Figures:
     )
 
 
-def late_answers(turn: Turn) -> int:
+def late_answers(turn: FlowRun) -> int:
     """Tweets that were acknowledged after the last phase."""
     end = turn.sent.start_ns + int(sum(phase.seconds for phase in turn.phases) * 1e9)
     return sum(1 for when in turn.sent.acknowledged_ns if when > end)
 
 
-def rate_of(turn: Turn, tweets: int) -> float:
+def rate_of(turn: FlowRun, tweets: int) -> float:
     """So many tweets over the load's time, and over the drain behind it, where there is one."""
     end = turn.sent.start_ns + int(sum(phase.seconds for phase in turn.phases) * 1e9)
     return tweets / ((max(turn.drained_ns, end) if turn.executions else end) - turn.sent.start_ns) * 1e9
@@ -152,7 +152,7 @@ def gap_ms(sent: Sent) -> float:
     return max((after - before for before, after in pairwise(times)), default=0) / 1e6
 
 
-def pauses_ms(turn: Turn) -> list[float]:
+def pauses_ms(turn: FlowRun) -> list[float]:
     """The longest time without an acknowledgement after each fault, until the next one."""
     times = sorted(when for when in turn.sent.acknowledged_ns if when)
     ends = [bisect_right(times, kill) for kill in turn.kills_ns] + [len(times)]
@@ -163,7 +163,7 @@ def pauses_ms(turn: Turn) -> list[float]:
     ]
 
 
-def phases_ms(turn: Turn) -> list[dict[str, float]]:
+def phases_ms(turn: FlowRun) -> list[dict[str, float]]:
     """Responses of each phase."""
     found, begin = [], turn.sent.start_ns
     for phase in turn.phases:
@@ -173,7 +173,7 @@ def phases_ms(turn: Turn) -> list[dict[str, float]]:
     return found
 
 
-def drained_after_s(turn: Turn) -> float | None:
+def drained_after_s(turn: FlowRun) -> float | None:
     """How long after the second phase, the burst, nothing was left to do but what arrives anyway; None: never.
 
     Done are tweets that somebody began to spread, or, where the application writes everything, acknowledged ones.

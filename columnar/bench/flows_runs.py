@@ -24,12 +24,12 @@ from typing import Any, Final
 
 from columnar.bench.address import EndpointFailed
 from columnar.bench.flows_app import ALL_ANSWERED, BEGUN, END, serve
-from columnar.bench.flows_figures import FlowTurns, Turn
+from columnar.bench.flows_figures import FlowTurns, FlowRun
 from columnar.bench.flows_load import Load, Sent
 from columnar.bench.flows_oracle import Verdict, judged
 from columnar.bench.flows_plan import CALM, Phase, Profile, Tweets, burst, graph_of
 from columnar.bench.flows_variants import PARTS, Site, thaw
-from columnar.bench.measuring import in_turn
+from columnar.bench.measuring import zigzag_rounds
 
 WORKLOADS: Final = ("W1", "W2", "W3", "W4")
 ANSWER_TIMEOUT_S: Final = 60.0  # for answers, and for the drain, after a load
@@ -154,7 +154,7 @@ class Experiment:
                 phases = (Phase(plan.seconds, CALM * saturation),)
                 faults = [(plan.seconds / 3, self._fault(site, fault))]
                 title = fault if fault == FREEZE else f"kill -9 {fault}"
-                found.append(FlowTurns("W4", title, variant, (self._turn(site, title, phases, faults),)))
+                found.append(FlowTurns("W4", title, variant, (self._run_load(site, title, phases, faults),)))
         return found
 
     def verdict(self, variant: str) -> Verdict:
@@ -165,18 +165,18 @@ class Experiment:
     # --- turns ----------------------------------------------------------------------------------------
 
     def _rounds(self, workload: str, title: str, phases: Sequence[Phase], rounds: int | None = None) -> list[FlowTurns]:
-        turns: dict[str, list[Turn]] = {variant: [] for variant in self._sites}
+        turns: dict[str, list[FlowRun]] = {variant: [] for variant in self._sites}
         names = list(self._sites)
-        for _, place in in_turn(rounds or self._plan.rounds, len(names)):
+        for _, place in zigzag_rounds(rounds or self._plan.rounds, len(names)):
             variant = names[place]
             if variant not in self._warm:
                 self._warm.add(variant)
                 warm_up = (Phase(self._plan.seconds * WARM_UP_SHARE, None),)
-                self._turn(self._sites[variant], f"{workload}, warm-up", warm_up)
-            turns[variant].append(self._turn(self._sites[variant], f"{workload}, {title}", tuple(phases)))
+                self._run_load(self._sites[variant], f"{workload}, warm-up", warm_up)
+            turns[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
         return [FlowTurns(workload, title, variant, tuple(held)) for variant, held in turns.items()]
 
-    def _turn(self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()) -> Turn:
+    def _run_load(self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()) -> FlowRun:
         """Make a load; ``faults``: what to do so many seconds after its start."""
         self._began(f"{site.variant}: {what}")
         os.sync()  # what other variants wrote is on disk before this one's fsyncs are timed
@@ -194,7 +194,7 @@ class Experiment:
         sent = self._app.end()
         acknowledged.extend(map(bool, sent.acknowledged_ns))
         executions = site.executed() - executed
-        return Turn(
+        return FlowRun(
             site.variant, phases, sent, drained, is_drained, executions, executed, used_s, site.resident_mb(), kills
         )
 
@@ -235,11 +235,11 @@ class Experiment:
 
         A load ends before its last kill where restarts take longer than cycles; then another load has the others.
         """
-        rng, kill, turns = Random(self._plan.seed), self._fault(site, ALL), list[Turn]()
+        rng, kill, turns = Random(self._plan.seed), self._fault(site, ALL), list[FlowRun]()
         title, left = f"all killed {self._plan.kills} times", self._plan.kills
         while left:
             kills = [(self._cycle_s * (cycle + 0.2 + 0.6 * rng.random()), kill) for cycle in range(left)]
-            turns.append(self._turn(site, title, (Phase(left * self._cycle_s, rate),), kills))
+            turns.append(self._run_load(site, title, (Phase(left * self._cycle_s, rate),), kills))
             if not turns[-1].kills_ns:
                 raise EndpointFailed(f"a load of {left * self._cycle_s:g} s was over before its first kill")
             left -= len(turns[-1].kills_ns)

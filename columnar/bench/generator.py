@@ -32,7 +32,7 @@ LATE_NS: Final = 10_000_000_000  # after the end of the time, for the first unit
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LoadRun:
     """One stretch of load, as it is told to a generator process."""
 
     endpoint: Endpoint
@@ -81,12 +81,12 @@ class Outcome:
         return cpu_s / self.units * 1e6 if self.servers_cpu_s and self.units else None
 
 
-def run(turn: Turn) -> Outcome:
+def run(turn: LoadRun) -> Outcome:
     """Drive one turn in this process; EndpointFailed."""
     return drive(turn.endpoint, sessions_of(turn), turn.warm_up_s, turn.duration_s, turn.server_pids)
 
 
-def sessions_of(turn: Turn) -> list[Session]:
+def sessions_of(turn: LoadRun) -> list[Session]:
     """What its connections ask, packed."""
     make = WORKLOADS[turn.workload].sessions
     return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.endpoint.protocol])

@@ -51,14 +51,14 @@ class Probe:
 
 
 def _get(target: Target) -> Timing:
-    return _in_turn("get", [(target.table, key, SMALL_COLUMN) for key in target.keys])
+    return _time_calls("get", [(target.table, key, SMALL_COLUMN) for key in target.keys])
 
 
 def _get_versions(target: Target) -> Timing:
-    return _in_turn("getVer", [(target.table, key, SMALL_COLUMN, _VERSIONS) for key in target.keys])
+    return _time_calls("getVer", [(target.table, key, SMALL_COLUMN, _VERSIONS) for key in target.keys])
 
 
-def _in_turn(method: str, arguments: list[tuple[bytes | int, ...]]) -> Timing:
+def _time_calls(method: str, arguments: list[tuple[bytes | int, ...]]) -> Timing:
     """Answers are lists that hold a cell at least."""
     least = FRAME_HEAD + len(calls.good_begin(method, calls.LIST_SUCCESS)) + SMALL_BYTES
     packed = [calls.exchange(method, one, calls.LIST_SUCCESS, reply_bytes=least) for one in arguments]

@@ -70,7 +70,7 @@ def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watc
         outcomes: list[list[Outcome]] = [[] for _ in tables]
         watcher.began("puts over regions", TURNS * len(tables))
         for place in zigzag_places(len(tables), TURNS):
-            outcomes[place].append(_turn(endpoint, rings[place], plan.duration_s))
+            outcomes[place].append(_run_puts(endpoint, rings[place], plan.duration_s))
             watcher.advance(1)
     return Group("puts", title, tuple(_step(*each) for each in zip(counts, outcomes, strict=True)))
 
@@ -85,7 +85,7 @@ def _ring(table: bytes) -> list[Exchange]:
     return found
 
 
-def _turn(endpoint: Endpoint, ring: list[Exchange], duration_s: float) -> Outcome:
+def _run_puts(endpoint: Endpoint, ring: list[Exchange], duration_s: float) -> Outcome:
     starts = range(0, len(ring), len(ring) // CONNECTIONS)
     sessions = [Repeating(ring, start) for start in starts[:CONNECTIONS]]
     return drive(endpoint, list(sessions), WARM_UP_S, duration_s)

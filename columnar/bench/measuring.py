@@ -20,8 +20,8 @@ from typing import Final
 
 from columnar.bench.address import Endpoint
 from columnar.bench.dataset import DataSet
-from columnar.bench.generator import Outcome, Turn, run
-from columnar.bench.open_loop import OpenOutcome, OpenTurn, run_open, summed_open
+from columnar.bench.generator import Outcome, LoadRun, run
+from columnar.bench.open_loop import OpenOutcome, OpenLoadRun, run_open, summed_open
 from columnar.bench.workloads import WORKLOADS
 
 _OPEN_SEEDS: Final = 500_000  # seeds of open loop begin here
@@ -58,7 +58,7 @@ class Generators:
         self._count = count
         self._pool = pool
 
-    def turn(
+    def run_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, pids: tuple[int, ...] = ()
     ) -> Outcome:
         """One stretch of load, shared among the processes; EndpointFailed.
@@ -68,18 +68,18 @@ class Generators:
         first, *others = self._turns(endpoint, workload, connections, plan, seed)
         return summed(list(self._pool.map(run, [replace(first, server_pids=pids), *others])))
 
-    def open_turn(
+    def run_open_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
     ) -> OpenOutcome:
         """The same in open loop: so many operations arrive per second, over all processes."""
         turns = self._turns(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
-        asked = [OpenTurn(turn, rate * turn.connections / connections) for turn in turns]
+        asked = [OpenLoadRun(turn, rate * turn.connections / connections) for turn in turns]
         return summed_open(list(self._pool.map(run_open, asked)))
 
-    def _turns(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[Turn]:
+    def _turns(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[LoadRun]:
         shares = _shares(connections, self._count)
         return [
-            Turn(
+            LoadRun(
                 endpoint,
                 workload,
                 share,
@@ -142,20 +142,20 @@ def measure(
             first_seed = len(lines) * plan.rounds
             closed: tuple[list[Outcome], ...] = tuple([] for _ in endpoints)
             pids = servers or [()] * len(endpoints)
-            for number, place in in_turn(plan.rounds, len(endpoints)):
+            for number, place in zigzag_rounds(plan.rounds, len(endpoints)):
                 began(workload, connections, endpoints[place])
                 _sync_disks()
                 seed = first_seed + number
-                closed[place].append(pool.turn(endpoints[place], workload, connections, plan, seed, pids[place]))
+                closed[place].append(pool.run_load(endpoints[place], workload, connections, plan, seed, pids[place]))
             opened: tuple[list[OpenOutcome], ...] = ()
             if plan.open_share is not None and plan.opens(workload):
                 rates = [plan.open_share * rate_of(outcomes) for outcomes in closed]
                 opened = tuple([] for _ in endpoints)
-                for number, place in in_turn(plan.rounds, len(endpoints)):
+                for number, place in zigzag_rounds(plan.rounds, len(endpoints)):
                     began(f"{workload}, open", connections, endpoints[place])
                     _sync_disks()
                     opened[place].append(
-                        pool.open_turn(endpoints[place], workload, connections, plan, first_seed + number, rates[place])
+                        pool.run_open_load(endpoints[place], workload, connections, plan, first_seed + number, rates[place])
                     )
             lines.append(Line(workload, connections, closed, opened))
 
@@ -167,7 +167,7 @@ def _sync_disks() -> None:
     os.sync()
 
 
-def in_turn(rounds: int, endpoints: int) -> Iterator[tuple[int, int]]:
+def zigzag_rounds(rounds: int, endpoints: int) -> Iterator[tuple[int, int]]:
     """(round, endpoint): A B, then B A, and so on."""
     for number in range(rounds):
         order = range(endpoints)

@@ -18,7 +18,7 @@ from typing import Final
 from columnar.bench.address import EndpointFailed
 from columnar.bench.arrivals import Arrivals, poisson
 from columnar.bench.connections import SILENCE_S, Connection
-from columnar.bench.generator import Turn, connected, sessions_of
+from columnar.bench.generator import LoadRun, connected, sessions_of
 from columnar.bench.sessions import GOES_ON
 
 SPIN_NS: Final = 80_000  # a wake-up by timer is late by so much: 50 us of the kernel's slack, and the switch
@@ -28,10 +28,10 @@ _SCHEDULE_SEED: Final = 0x0A11  # its own chance beside that of the calls
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTurn:
+class OpenLoadRun:
     """A turn in which so many operations per second arrive."""
 
-    turn: Turn
+    load_run: LoadRun
     rate: float
 
 
@@ -54,9 +54,9 @@ class OpenOutcome:
         return not self.unanswered and self.backlog <= max(self.connections, self.rate * BACKLOG_S)
 
 
-def run_open(asked: OpenTurn) -> OpenOutcome:
+def run_open(asked: OpenLoadRun) -> OpenOutcome:
     """Drive one turn in this process; EndpointFailed."""
-    turn = asked.turn
+    turn = asked.load_run
     due = poisson(Random(turn.seed ^ _SCHEDULE_SEED), asked.rate, turn.warm_up_s + turn.duration_s)
     sessions = sessions_of(turn)
     # The epoll comes first: ``select`` takes descriptors under 1,024 only.
@@ -86,15 +86,15 @@ def summed_open(outcomes: list[OpenOutcome]) -> OpenOutcome:
 class _Loop:
     """One turn: the connections and what each sends next."""
 
-    def __init__(self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], asked: OpenTurn) -> None:
+    def __init__(self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], asked: OpenLoadRun) -> None:
         self._by_fd = {line.sock.fileno(): line for line in lines}
         self._next = {line: line.session.first() for line in lines}
         self._epoll = epoll
         started = time.perf_counter_ns()
-        warm_up_ns = int(asked.turn.warm_up_s * 1e9)
+        warm_up_ns = int(asked.load_run.warm_up_s * 1e9)
         due = array("q", (started + offset for offset in offsets_ns))
         self._arrivals = Arrivals(due, lines, started + warm_up_ns)
-        self._until_ns = started + warm_up_ns + int(asked.turn.duration_s * 1e9)
+        self._until_ns = started + warm_up_ns + int(asked.load_run.duration_s * 1e9)
         self._rate = asked.rate
 
     def drive(self) -> OpenOutcome:

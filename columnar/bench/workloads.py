@@ -83,11 +83,11 @@ class Loading:
         self._good = wire.good_begin("mutateRows", calls.VOID_SUCCESS)
         self._templates = templates  # shared: written and copied within one step
         self._next = next_row
-        self._turn = 0
+        self._batch_number = 0
 
     def first(self) -> bytes:
-        frame, places = self._templates[self._turn % len(self._templates)]
-        self._turn += 1
+        frame, places = self._templates[self._batch_number % len(self._templates)]
+        self._batch_number += 1
         for number, place in enumerate(places, self._next):
             key = dataset.load_key(number)
             frame[place : place + len(key)] = key

@@ -70,7 +70,7 @@ class Terms:
     rate_per_s: float | None = None  # of calls; None: as many as its share gives
 
 
-class Turn(NamedTuple):
+class ScheduledSlice(NamedTuple):
     trigger: str
     key: Hashable  # the consumer whose next change is to be called, or the paused call
     begins: bool  # a new call
@@ -172,16 +172,16 @@ class _Trigger:
             self.tokens = min(_TOKENS, self.tokens + gained)
         self.filled_s = max(now_s, self.filled_s)
 
-    def next_turn(self) -> Turn:
+    def next_slice(self) -> ScheduledSlice:
         """The key whose turn it is; a consumer goes to the end of the line."""
         if self.continuing and (self.continues_next or not self.may_begin):
             self.continues_next = False
             self.paused -= 1
-            return Turn(self.name, self.continuing.popitem(last=False)[0], False)
+            return ScheduledSlice(self.name, self.continuing.popitem(last=False)[0], False)
         self.continues_next = True
         consumer = next(iter(self.consumers))
         self.consumers.move_to_end(consumer)
-        return Turn(self.name, consumer, True)
+        return ScheduledSlice(self.name, consumer, True)
 
 
 class FairShare:
@@ -275,7 +275,7 @@ class FairShare:
         """A running call is over: done, failed or lost."""
         self._slice_over(self._triggers[trigger], used_s, cpu_s)
 
-    def returned(self, turn: Turn) -> None:
+    def returned(self, turn: ScheduledSlice) -> None:
         """The turn found nothing to run: it is as if it had not been taken.  A paused call is over."""
         held = self._triggers[turn.trigger]
         if turn.begins and held.terms.rate_per_s is not None:
@@ -285,7 +285,7 @@ class FairShare:
 
     # --- instructions ------------------------------------------------------------------------------
 
-    def take(self, now_s: float) -> Turn | None:
+    def take(self, now_s: float) -> ScheduledSlice | None:
         """The next slice to run; it holds a place until ``paused`` or ``ended``."""
         self._wake(now_s)
         held = self._first()
@@ -293,7 +293,7 @@ class FairShare:
             return None
         self._virtual_s = max(self._virtual_s, held.tag)
         held.fill(now_s)
-        turn = held.next_turn()
+        turn = held.next_slice()
         if turn.begins and held.terms.rate_per_s is not None:
             held.tokens -= 1.0
         held.running += 1

@@ -11,7 +11,7 @@ from typing import Any
 from columnar.model.mutation import RowWrite
 from columnar.operations.access import Caller
 from columnar.operations.apart_reads import ReadsApart
-from columnar.operations.apart_scans import ScansApart, Turn
+from columnar.operations.apart_scans import ScansApart, ReserveStep
 from columnar.operations.apart_upkeep import UpkeepApart
 from columnar.operations.apart_writes import WritesApart
 from columnar.operations.asked import AskedOperations
@@ -43,7 +43,7 @@ class CallsApart:
     async def writes(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Answer) -> Any:
         return answer(await self._writes.write(has_gone, asked))
 
-    async def scan_step(self, scanner: Scanner, found: FoundRows, count: int, turn: Turn) -> None:
+    async def scan_step(self, scanner: Scanner, found: FoundRows, count: int, turn: ReserveStep) -> None:
         await self._scans.step(scanner, found, count, turn)
 
     async def ingest(self, served: ServedTable, incoming: IncomingRows) -> bool:

@@ -89,7 +89,7 @@ class ReadsApart:
         ticket = gathering.begin(0, caller.has_gone)
         try:
             while found.left:
-                await gathering.turn(ticket, found.size_bytes)
+                await gathering.reserve_step(ticket, found.size_bytes)
                 self._access.again(served)
                 if found.take(await self._round(table, form, found, search), search):
                     search.succeeded()

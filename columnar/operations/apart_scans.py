@@ -27,7 +27,7 @@ from columnar.storage.stored_cells import PackedRows
 PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two looks at the clock; else 1
 ASKED_CELLS: Final = 100_000  # that one ask walks over: some 30 ms
 
-Turn: TypeAlias = Callable[[], Awaitable[None]]
+ReserveStep: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class _Asking:
@@ -49,7 +49,7 @@ class ScansApart:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
-    async def step(self, scanner: Scanner, found: FoundRows, count: int, turn: Turn) -> None:
+    async def step(self, scanner: Scanner, found: FoundRows, count: int, turn: ReserveStep) -> None:
         """Rows from the region ahead, or a wait until it may have another owner.  NotServingRegion.
 
         ``turn`` returns when the call may go on: a filter of unknown cost sees the rows here.  ClientGone.
@@ -97,7 +97,7 @@ def _ask(scanner: Scanner, asking: _Asking, found: FoundRows, count: int) -> Sca
 
 
 async def _take(
-    scanner: Scanner, asking: _Asking, found: FoundRows, count: int, scanned: Scanned, turn: Turn
+    scanner: Scanner, asking: _Asking, found: FoundRows, count: int, scanned: Scanned, turn: ReserveStep
 ) -> None:  # fmt: skip
     scanner.cells_read += scanned.cells_read
     filtering = _Filtering(scanner, turn)
@@ -117,9 +117,9 @@ async def _take(
 class _Filtering:
     """The scanner's filter over rows of one answer, in steps that end by time."""
 
-    def __init__(self, scanner: Scanner, turn: Turn) -> None:
+    def __init__(self, scanner: Scanner, turn: ReserveStep) -> None:
         self._scanner = scanner
-        self._turn = turn
+        self._reserve_step = turn
         self._ends_s = perf_counter() + STEP_S
 
     async def row(self, row: bytes, cells: list[WireCell]) -> tuple[list[WireCell], bool]:
@@ -130,7 +130,7 @@ class _Filtering:
         piece = PIECE_CELLS if size_of((row, cells)) <= LARGE_BYTES else 1
         for at in range(0, len(cells), piece):
             if perf_counter() >= self._ends_s:
-                await self._turn()
+                await self._reserve_step()
                 self._ends_s = perf_counter() + STEP_S
             if sink.take(cells[at : at + piece]):
                 break

@@ -362,7 +362,7 @@ class RowReads:
         ticket = gathering.begin(reading.size_bytes, has_gone)
         try:
             while not reading.is_done:
-                await gathering.turn(ticket, reading.size_bytes)
+                await gathering.reserve_step(ticket, reading.size_bytes)
                 served = access.again(served)
                 try:
                     if reading.is_wide:

@@ -137,15 +137,15 @@ class Scanner:
         self.busy = True
         gathering = self._access.gathering
 
-        async def turn() -> None:
-            await gathering.turn(ticket, found.size_bytes)
+        async def reserve_step() -> None:
+            await gathering.reserve_step(ticket, found.size_bytes)
 
         try:
             while found.count < count and found.size_bytes < REPLY_BYTES and not self._at_end:
                 if away is not None:
                     await wait_available(away)
                     away = None
-                await turn()
+                await reserve_step()
                 try:
                     if self._wide is not None:
                         await self._take_wide(found, self._wide, ticket, has_gone)
@@ -155,7 +155,7 @@ class Scanner:
                     away = another
                 except RegionElsewhere as error:
                     self._wide = None
-                    await self._access.apart(error).scan_step(self, found, count, turn)
+                    await self._access.apart(error).scan_step(self, found, count, reserve_step)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
             self._failed = False
@@ -200,7 +200,7 @@ class Scanner:
         ticket = gathering.begin()
         try:
             while found.count < max_rows and found.size_bytes < max_bytes:
-                await gathering.turn(ticket, found.size_bytes)
+                await gathering.reserve_step(ticket, found.size_bytes)
                 try:
                     if self._wide is not None:
                         await self._take_wide(found, self._wide, ticket, stays)

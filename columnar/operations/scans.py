@@ -117,7 +117,7 @@ async def _filter_in_steps(spec: ScanSpec, turns: Turns, has_gone: HasGone) -> F
 
     steps = parse_in_steps(_checked(spec.filter_string))
     while True:
-        await turns.turn()
+        await turns.wait_for_budget()
         if has_gone():
             raise ClientGone
         ends = perf_counter() + STEP_S

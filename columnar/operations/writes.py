@@ -106,7 +106,7 @@ class RowWrites:
     ) -> Any:
         turns, done = self._access.gathering.turns, False
         while not done:
-            await turns.turn()
+            await turns.wait_for_budget()
             try:
                 done = await patiently(plan.step, has_gone)
             except RegionElsewhere as error:
@@ -174,7 +174,7 @@ class RowWrites:
         left, applied = deque(_counters_alone(plan.work)), None
         turns = self._access.gathering.turns
         while left:
-            await turns.turn()
+            await turns.wait_for_budget()
             try:
                 applied = await patiently(partial(self._apply_next, left, waits))
             except RegionElsewhere:
@@ -232,7 +232,7 @@ class RowWrites:
         applied: Applied | None = None
         turns = self._access.gathering.turns
         while left:
-            await turns.turn()
+            await turns.wait_for_budget()
             try:
                 applied = await patiently(partial(self._apply_next, left, waits), has_gone)
             except RegionElsewhere:

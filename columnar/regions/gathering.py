@@ -55,7 +55,7 @@ class Gathering:
         self.total_bytes += size_bytes
         return self._last_ticket
 
-    async def turn(self, ticket: int, size_bytes: int) -> None:
+    async def reserve_step(self, ticket: int, size_bytes: int) -> None:
         """The call holds so much by now: give way to others, and wait for room for its next step.  ClientGone."""
         self._hold(ticket, size_bytes)
         if not self.is_full or ticket == next(iter(self._reserved)):
@@ -66,7 +66,7 @@ class Gathering:
                 await future
             finally:
                 self._waiting.pop(ticket, None)
-        await self.turns.turn()
+        await self.turns.wait_for_budget()
         if self._gone[ticket]():
             raise ClientGone
 

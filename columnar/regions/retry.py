@@ -34,7 +34,7 @@ class _Line:
     """The steps that wait for one store: the first is repeated, the others wait for their turn."""
 
     def __init__(self) -> None:
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self.length = 0
 
 
@@ -64,12 +64,12 @@ async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
             await asyncio.sleep(STALL_POLL_S)
             continue
         try:
-            return await _in_turn(step, has_gone, store, deadline_s)
+            return await _retry_in_line(step, has_gone, store, deadline_s)
         except RegionAway as away:  # it left the line: not in the way of those behind
             await wait_available(away)
 
 
-async def _in_turn(step: Callable[[], T], has_gone: HasGone, store: str, deadline_s: float) -> T:
+async def _retry_in_line(step: Callable[[], T], has_gone: HasGone, store: str, deadline_s: float) -> T:
     """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionAway, ClientGone.
 
     A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.
@@ -77,7 +77,7 @@ async def _in_turn(step: Callable[[], T], has_gone: HasGone, store: str, deadlin
     line = _lines.setdefault(store, _Line())
     line.length += 1
     try:
-        async with line.turn:
+        async with line.lock:
             while True:
                 if has_gone():
                     raise ClientGone

@@ -46,7 +46,7 @@ assert _SLOT.size + _CHECKSUM.size <= SLOT_BYTES, "on disk: a new layout needs a
 
 
 class Bound(NamedTuple):  # a tuple: each fsync makes one
-    turn: int = 0
+    write_number: int = 0
     sequence: int = 0
     manifest: int = 0
     length: int = 0
@@ -72,7 +72,7 @@ def bound_in(data: bytes) -> Bound | None:
         (checksum,) = _CHECKSUM.unpack_from(data, at + _SLOT.size)
         if word == _WORD and checksum == crc32(data[at : at + _SLOT.size]):
             found = Bound(*numbers)
-            newest = found if newest is None or found.turn > newest.turn else newest
+            newest = found if newest is None or found.write_number > newest.write_number else newest
     return newest
 
 
@@ -151,9 +151,9 @@ class BoundFile:
                 self._store(manifest=number, length=length, opened=opened)
 
     def _store(self, **changes: int) -> None:
-        bound = self._bound = self._bound._replace(turn=self._bound.turn + 1, **changes)
+        bound = self._bound = self._bound._replace(turn=self._bound.write_number + 1, **changes)
         if self._map is not None:
-            at = bound.turn % 2 * SLOT_BYTES
+            at = bound.write_number % 2 * SLOT_BYTES
             self._map[at : at + SLOT_BYTES] = slot_of(bound)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from columnar.errors import ColumnarError, DamagedData, ProgramFault
 from columnar.faults import FAULTS, UNEXPECTED, surviving
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery
-from columnar.flows.fair_share import Turn
+from columnar.flows.fair_share import ScheduledSlice
 from columnar.flows.follower_name import trigger
 from columnar.flows.followers import Followers
 from columnar.flows.governor import STEP_S, GovernedStep, Governor
@@ -258,7 +258,7 @@ class Feeder:
                     try:
                         self._have(pool, turn, now_s)
                     except UNEXPECTED:
-                        self._end_turn(pool, turn)
+                        self._cancel_slice(pool, turn)
                         raise
                     if turn.begins:
                         self._line_up_again(pool, cast(Consumer, turn.key), now_s)
@@ -272,10 +272,10 @@ class Feeder:
         pool.plan_timers()
         return more
 
-    def _have(self, pool: Pool, turn: Turn, now_s: float) -> None:
+    def _have(self, pool: Pool, turn: ScheduledSlice, now_s: float) -> None:
         if not turn.begins:
             call = cast(Call, turn.key)
-            call.has_turn = True
+            call.is_scheduled = True
             pool.main.go_on(call)
             return
         consumer, deliveries, is_returned = cast(Consumer, turn.key), list[Delivery](), False
@@ -293,13 +293,13 @@ class Feeder:
                 pool.fair.returned(turn)
             self._call_failed(consumer, deliveries, fault)
 
-    def _end_turn(self, pool: Pool, turn: Turn) -> None:
+    def _cancel_slice(self, pool: Pool, turn: ScheduledSlice) -> None:
         """Nothing came of it."""
         if turn.begins:
             pool.fair.returned(turn)
         else:  # the worker waits for its word: its calls come again
             call = cast(Call, turn.key)
-            call.has_turn, call.is_between_slices = True, False
+            call.is_scheduled, call.is_between_slices = True, False
             pool.main.end_worker("the store could not go on with a call")
 
     def _call_failed(self, consumer: Consumer, deliveries: list[Delivery], fault: BaseException) -> None:
@@ -344,7 +344,7 @@ class Feeder:
                 lane.remove(call)
                 raise
             FAULTS.met(LOOP, fault)  # the worker answers
-        call.has_turn = not lane.is_ward
+        call.is_scheduled = not lane.is_ward
         return True
 
     def _send(self, call: Call, changes: list[Any]) -> None:

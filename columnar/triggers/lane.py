@@ -57,7 +57,7 @@ class Call:
     """A change in a worker, or a batch of changes."""
 
     __slots__ = (
-        "consumer", "deliveries", "gives", "has_turn", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane",
+        "consumer", "deliveries", "gives", "is_scheduled", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane",
         "number", "is_between_slices", "sent_s", "size_bytes", "stamps", "timer", "used_s",
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ class Call:
         self.stamps: list[int] = []  # of its changes, as they were sent
         self.hops: list[int] = []  # of its changes: how many led to each
         self.used_s = 0.0  # of its slices so far
-        self.has_turn = False  # of its pool's ``fair``
+        self.is_scheduled = False  # of its pool's ``fair``
         self.is_sent = False
         self.sent_s = 0.0  # when its slice was, by the loop's clock
         self.is_cold = False  # its module may have to be imported

@@ -172,7 +172,7 @@ class Outcomes:
                 lane.rested(call)
             else:
                 lane.remove(call)
-        if call.has_turn:
+        if call.is_scheduled:
             self._feeder.slice_over(call, 0.0, 0.0)
         if call.is_between_slices and is_in_lane:
             self._feeder.goes_on(call)  # to its end

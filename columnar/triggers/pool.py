@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Final
 
 from columnar.flows.delivery_state import Delivery
-from columnar.flows.fair_share import FairShare, Terms, Turn
+from columnar.flows.fair_share import FairShare, Terms, ScheduledSlice
 from columnar.model.trigger_registration import Registration, rate_per_s
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
@@ -81,7 +81,7 @@ class Pool:
                 self.fair.paused(name, used_s, cpu_s)
             else:
                 self.fair.ended(name, used_s, cpu_s)
-            call.has_turn = False
+            call.is_scheduled = False
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
         """The worker has gone with the call; ``used_s`` where it is known how long the call ran."""
@@ -91,9 +91,9 @@ class Pool:
         if call.is_between_slices:
             self.fair.dropped(name, call)
             call.is_between_slices = False  # once
-        elif call.has_turn:
+        elif call.is_scheduled:
             self.fair.ended(name, self.fair.mean_slice_s(name) if used_s is None else used_s)
-            call.has_turn = False
+            call.is_scheduled = False
 
     def goes_on(self, call: Call) -> None:
         """The effects of a resting call are written, or it is abandoned: it waits for its next slice."""
@@ -109,7 +109,7 @@ class Pool:
             self.suspects = deque(held for held in self.suspects if held[0] is not consumer)
         return found
 
-    def take(self, now_s: float) -> Turn | None:
+    def take(self, now_s: float) -> ScheduledSlice | None:
         return self.fair.take(now_s)
 
     def is_wanted(self, now_s: float) -> bool:

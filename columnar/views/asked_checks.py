@@ -166,7 +166,7 @@ class AskedChecks:
         found: list[Look | None] = []
         for number, one in enumerate(asked):
             if number % LOOKS_AT_ONCE == 0:
-                await self._server.gathering.turns.turn()
+                await self._server.gathering.turns.wait_for_budget()
             region = await self._region(table, row_of(one))
             found.append(None if region is None else look(region, one))
         return tuple(found)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("columnar.wire")
 
-TURN_S: Final = 0.002  # time slice of a connection on the loop
-TURN_BYTES: Final = 256 * 1024  # of replies gathered for one write
+SLICE_S: Final = 0.002  # time slice of a connection on the loop
+SLICE_BYTES: Final = 256 * 1024  # of replies gathered for one write
 UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # the server does not count less unsent output: 160 MB for 10,000
 JOINED_BYTES: Final = 64 * 1024  # more bytes of replies are sent piece by piece: a join would copy them
 LARGE_BYTES: Final = 64 * 1024  # the arguments of a larger request are not kept while its answer waits
@@ -219,7 +219,7 @@ class Connection:
     def _serve(self) -> None:
         """Serve received requests until a reply is pending or the time slice is over."""
         begun = perf_counter()
-        turn_ends, done = begun + TURN_S, 0.0
+        turn_ends, done = begun + SLICE_S, 0.0
         try:
             while not self._blocked():
                 message = self._stream.next()
@@ -236,14 +236,14 @@ class Connection:
                 if answered is None:
                     break
                 done = answered
-                if done >= turn_ends or self._out_bytes >= TURN_BYTES:
+                if done >= turn_ends or self._out_bytes >= SLICE_BYTES:
                     self._rest()
                     break
         except Hangup as hangup:
             self._hang_up(hangup)
             return
         if done:  # something was answered
-            self._is_dear = done >= turn_ends or self._out_bytes >= TURN_BYTES
+            self._is_dear = done >= turn_ends or self._out_bytes >= SLICE_BYTES
             if self._is_dear:
                 self._server.turns.spend(done - begun)
         self._flush()
@@ -350,7 +350,7 @@ class Connection:
         if shared or request.method is None or not self._server.service.may_be_handed_on(request.method.name):
             request.buffer = b""
         if shared:
-            self._is_dear = perf_counter() - started >= TURN_S  # waiting for an fsync does not make it expensive
+            self._is_dear = perf_counter() - started >= SLICE_S  # waiting for an fsync does not make it expensive
             self._server.resume_after(future, Waiting(self, request, started, later))
         else:
             self._server.began(future)

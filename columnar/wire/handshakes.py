@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from columnar.faults import FAULTS, surviving
 from columnar.limits import HANDSHAKE_S, HANDSHAKES
 
-TURN_S: Final = 0.002
+SLICE_S: Final = 0.002
 
 
 class Handshake(Protocol):
@@ -59,10 +59,10 @@ class Handshakes:
         self._ready.append(handshake)
         if not self._turning:
             self._turning = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(self._run_slice)
 
-    def _turn(self) -> None:
-        ends = perf_counter() + TURN_S
+    def _run_slice(self) -> None:
+        ends = perf_counter() + SLICE_S
         self._turning = False
         while self._ready:
             handshake = self._ready.popleft()
@@ -75,7 +75,7 @@ class Handshakes:
                         handshake.refuse("its handshake met a fault of the server")
             if self._ready and perf_counter() >= ends:
                 self._turning = True
-                asyncio.get_running_loop().call_soon(self._turn)
+                asyncio.get_running_loop().call_soon(self._run_slice)
                 return
 
     def close(self) -> None:

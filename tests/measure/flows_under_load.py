@@ -114,7 +114,7 @@ class Measurement:
     def _turn(self, workload: str, beside: bool = False) -> Side:
         self._turns += 1
         before, begun = self._left(), time.monotonic()
-        outcome = self._pool.turn(self._endpoint, workload, CONNECTIONS, self._plan, self._turns)
+        outcome = self._pool.run_load(self._endpoint, workload, CONNECTIONS, self._plan, self._turns)
         seconds, after = time.monotonic() - begun, self._left()
         return side_of(outcome, (before - after) / seconds, after > 0 or not beside)
 

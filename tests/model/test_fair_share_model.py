@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from columnar.flows.delivery_state import pause_s
-from columnar.flows.fair_share import PIPELINE_S, FairShare, Terms, Turn
+from columnar.flows.fair_share import PIPELINE_S, FairShare, Terms, ScheduledSlice
 from tests.support.seeds import seed
 
 SEED = seed(20261124)
@@ -96,7 +96,7 @@ class Worker:
 
     # --- calls -------------------------------------------------------------------------------------
 
-    def _start(self, turn: Turn) -> None:
+    def _start(self, turn: ScheduledSlice) -> None:
         load = self.loads[turn.trigger]
         left, attempts = load.slices, 0
         begins_s = max(self.now_s, self._interpreter_free_s) if load.computes else self.now_s
@@ -269,7 +269,7 @@ class Events:
         self.fair = FairShare(self.places)
         self.terms: dict[str, Terms] = {}
         self.ready: set[tuple[str, int]] = set()
-        self.running: list[Turn] = []
+        self.running: list[ScheduledSlice] = []
         self.paused: list[tuple[str, int]] = []
         self.waiting: list[tuple[str, int]] = []  # paused, ready for the next slice
         self.held_back: set[str] = set()
@@ -317,7 +317,7 @@ class Events:
             self.take()
         self.fair.check()
 
-    def end(self, turn: Turn) -> None:
+    def end(self, turn: ScheduledSlice) -> None:
         used_s = self.rng.choice((0.0, 0.001, 0.02, 3.0))
         kind = self.rng.random()
         if kind < 0.5:

@@ -49,7 +49,7 @@ def test_nobody_overtakes_those_who_wait() -> None:
         turns, done = Turns(), []
         turns.soon(lambda: done.append("first"))
         assert not turns.has_room
-        await turns.turn()
+        await turns.wait_for_budget()
         assert done == ["first"]
         assert len(turns) == 0
 
@@ -61,7 +61,7 @@ def test_who_is_most_likely_cheap_goes_ahead() -> None:
         turns, done = Turns(), []
         turns.soon(lambda: done.append("dear"))
         turns.soon(lambda: done.append("new"), ahead=True)
-        await turns.turn()
+        await turns.wait_for_budget()
         assert done == ["new", "dear"]
 
     asyncio.run(scene())
@@ -72,7 +72,7 @@ def test_what_fails_holds_up_nobody() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         turns = Turns()
         turns.soon(lambda: 1 / 0)
-        await asyncio.wait_for(turns.turn(), 10)
+        await asyncio.wait_for(turns.wait_for_budget(), 10)
 
     asyncio.run(scene())
 
@@ -80,7 +80,7 @@ def test_what_fails_holds_up_nobody() -> None:
 def test_one_that_is_given_up_before_its_turn_holds_up_nobody() -> None:
     async def scene() -> None:
         turns = Turns()
-        gone, there = asyncio.ensure_future(turns.turn()), asyncio.ensure_future(turns.turn())
+        gone, there = asyncio.ensure_future(turns.wait_for_budget()), asyncio.ensure_future(turns.wait_for_budget())
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait_for(there, 10)

@@ -24,7 +24,7 @@ BATCH: Final = 32  # pages: their postings of one stem are written together
 FAMILIES: Final = (b"body", b"meta")
 
 
-class _Turn(NamedTuple):
+class _PostingsChange(NamedTuple):
     """The difference that a change makes to its page's postings."""
 
     change: Change
@@ -55,7 +55,7 @@ def index(batch: Sequence[Change], client: Connection) -> Steps:
             yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems)})
 
 
-def _turns(batch: Sequence[Change], client: Connection) -> list[_Turn]:
+def _turns(batch: Sequence[Change], client: Connection) -> list[_PostingsChange]:
     changes = [change for change in batch if _concerns(change)]
     careful = [change.row for change in changes if _is_careful(change)]
     known = dict(rows_in_steps(client.table(schema.DOCS), dict.fromkeys(careful), STEMS)) if careful else {}
@@ -69,7 +69,7 @@ def _turns(batch: Sequence[Change], client: Connection) -> list[_Turn]:
         else:
             put = {stem: posting for stem, posting in after.items() if before.get(stem) != posting}
             removed = frozenset(before.keys() - after.keys())
-        found.append(_Turn(change, put, removed, frozenset(after)))
+        found.append(_PostingsChange(change, put, removed, frozenset(after)))
     return found
 
 

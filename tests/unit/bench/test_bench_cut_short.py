@@ -27,7 +27,7 @@ class Failing:
     def __init__(self, turns: int) -> None:
         self._left = turns
 
-    def turn(self, *_: Any) -> Outcome:
+    def run_load(self, *_: Any) -> Outcome:
         if not self._left:
             raise EndpointFailed("127.0.0.1:1: no answer within 30 s")
         self._left -= 1

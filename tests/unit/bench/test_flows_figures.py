@@ -7,7 +7,7 @@ from collections import Counter
 
 from columnar.bench.flows_figures import (
     FlowTurns,
-    Turn,
+    FlowRun,
     at_share,
     drained_after_s,
     figures_of,
@@ -30,8 +30,8 @@ def sent(due: list[int], acknowledged: list[int], **more: object) -> Sent:
     return Sent(0, 0, array("q", due), array("q", acknowledged), 9 * S, **more)  # type: ignore[arg-type]
 
 
-def turn(found: Sent, *phases: Phase, drained_ns: int = 0, executions: int = 0, **more: object) -> Turn:
-    return Turn("v", phases or (Phase(1.0, 4.0),), found, drained_ns, True, executions, 100, **more)  # type: ignore[arg-type]
+def turn(found: Sent, *phases: Phase, drained_ns: int = 0, executions: int = 0, **more: object) -> FlowRun:
+    return FlowRun("v", phases or (Phase(1.0, 4.0),), found, drained_ns, True, executions, 100, **more)  # type: ignore[arg-type]
 
 
 def test_a_response_counts_from_when_the_tweet_was_due_also_if_it_was_never_answered() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.flows.fair_share import QUICK_S, FairShare, Terms, Turn
+from columnar.flows.fair_share import QUICK_S, FairShare, Terms, ScheduledSlice
 from columnar.model.trigger_registration import rate_per_s
 
 LONG_AGO_S = -1_000_000.0
@@ -25,7 +25,7 @@ def shared(places: int = 64, **terms: Terms) -> FairShare:
     return fair
 
 
-def taken(fair: FairShare, most: int = 1_000, now_s: float = 0.0) -> list[Turn]:
+def taken(fair: FairShare, most: int = 1_000, now_s: float = 0.0) -> list[ScheduledSlice]:
     found = []
     while len(found) < most and (turn := fair.take(now_s)) is not None:
         found.append(turn)
@@ -33,7 +33,7 @@ def taken(fair: FairShare, most: int = 1_000, now_s: float = 0.0) -> list[Turn]:
     return found
 
 
-def names(turns: list[Turn]) -> str:
+def names(turns: list[ScheduledSlice]) -> str:
     return "".join(turn.trigger for turn in turns)
 
 
@@ -85,9 +85,9 @@ def test_a_paused_call_frees_its_place_and_still_counts_as_begun() -> None:
     fair.paused("a", 0.02)
     assert taken(fair) == [], "two calls are begun"
     fair.goes_on("a", "call 1")
-    assert taken(fair) == [Turn("a", "call 1", False)]
+    assert taken(fair) == [ScheduledSlice("a", "call 1", False)]
     fair.ended("a", QUICK_S / 2)
-    assert taken(fair) == [Turn("a", "r1", True)]
+    assert taken(fair) == [ScheduledSlice("a", "r1", True)]
 
 
 def test_calls_that_go_on_and_new_ones_take_turns() -> None:
@@ -111,7 +111,7 @@ def test_a_dropped_call_is_not_taken_and_makes_room() -> None:
     fair.goes_on("a", "call")
     fair.dropped("a", "call")
     fair.check()
-    assert taken(fair) == [Turn("a", "r1", True)]
+    assert taken(fair) == [ScheduledSlice("a", "r1", True)]
 
 
 def test_a_trigger_pays_nothing_for_waiting_for_the_interpreter() -> None:
@@ -264,7 +264,7 @@ def test_slices_that_go_on_cost_no_token() -> None:
     for _ in range(5):
         fair.paused("a", 0.001)
         fair.goes_on("a", "call")
-        assert taken(fair) == [Turn("a", "call", False)]
+        assert taken(fair) == [ScheduledSlice("a", "call", False)]
 
 
 def test_nothing_is_due_where_a_rate_is_not_what_holds_a_trigger() -> None:
@@ -320,7 +320,7 @@ def test_a_removed_trigger_ends_what_it_began() -> None:
     fair.ended("a", 0.001)
     fair.paused("a", 0.001)
     fair.goes_on("a", "call")
-    assert taken(fair) == [Turn("a", "call", False)]
+    assert taken(fair) == [ScheduledSlice("a", "call", False)]
     fair.ended("a", 0.001)
     fair.check()
     assert fair.begun_count("a") == 0

@@ -28,7 +28,7 @@ class Gateway:
     def filtering(self, row: bytes) -> Filtered:
         return Filtered(row, self.filter, 1)
 
-    async def turn(self) -> None:
+    async def reserve_step(self) -> None:
         self.turns += 1
 
 

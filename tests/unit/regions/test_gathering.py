@@ -17,7 +17,7 @@ async def gather(gathering: Gathering, steps: int, peak: list[int]) -> None:
     ticket = gathering.begin()
     try:
         for number in range(steps):
-            await gathering.turn(ticket, number * STEP)
+            await gathering.reserve_step(ticket, number * STEP)
             peak[0] = max(peak[0], gathering.total_bytes)
     finally:
         gathering.end(ticket)
@@ -43,9 +43,9 @@ def test_the_oldest_goes_on_over_the_bound() -> None:
     async def main() -> None:
         gathering = Gathering(5, 1)
         first, second = gathering.begin(), gathering.begin()
-        await gathering.turn(first, 100)
-        waiting = asyncio.ensure_future(gathering.turn(second, 1))
-        await gathering.turn(first, 200)
+        await gathering.reserve_step(first, 100)
+        waiting = asyncio.ensure_future(gathering.reserve_step(second, 1))
+        await gathering.reserve_step(first, 200)
         assert not waiting.done()
         gathering.end(first)
         await waiting
@@ -58,8 +58,8 @@ def test_one_that_is_given_up_while_it_waits_lets_the_next_go_on() -> None:
     async def main() -> None:
         gathering = Gathering(5, 1)
         first, second, third = gathering.begin(), gathering.begin(), gathering.begin()
-        await gathering.turn(first, 3)
-        waiting = [asyncio.ensure_future(gathering.turn(ticket, 3)) for ticket in (second, third)]
+        await gathering.reserve_step(first, 3)
+        waiting = [asyncio.ensure_future(gathering.reserve_step(ticket, 3)) for ticket in (second, third)]
         await asyncio.sleep(0)
         assert gathering.waiting == 2
         waiting[0].cancel()
@@ -77,10 +77,10 @@ def test_a_call_whose_client_has_gone_takes_no_further_step() -> None:
     async def main() -> None:
         gathering, gone = Gathering(5, 1), [False]
         ticket = gathering.begin(0, lambda: gone[0])
-        await gathering.turn(ticket, 1)
+        await gathering.reserve_step(ticket, 1)
         gone[0] = True
         with pytest.raises(ClientGone):
-            await gathering.turn(ticket, 2)
+            await gathering.reserve_step(ticket, 2)
         gathering.end(ticket)
         assert gathering.calls == gathering.total_bytes == 0
 

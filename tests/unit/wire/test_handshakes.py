@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from columnar.wire.handshakes import TURN_S, Handshakes
+from columnar.wire.handshakes import SLICE_S, Handshakes
 
 
 class Fake:
@@ -20,7 +20,7 @@ class Fake:
         of.begin(self)
 
     def step(self) -> None:
-        ends = time.perf_counter() + TURN_S
+        ends = time.perf_counter() + SLICE_S
         while time.perf_counter() < ends:
             pass
         self.left -= 1
