@@ -368,7 +368,7 @@ class ClusterHost:
             self.publishing.owned(info, row)
         self.publish_routes()
 
-    def hold(self, table: str) -> None:
+    def pause_table_transitions(self, table: str) -> None:
         """No transition of its regions begins until ``release``: it is being copied."""
         self.event(self.state.pause_table_transitions(table, self.now_ms()))
 

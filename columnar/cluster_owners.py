@@ -56,7 +56,7 @@ class ClusterOwners:
             messages.LogReach: self._log_reach,
             messages.Loads: self._loads,
             messages.ShownRegions: self._shown_regions,
-            messages.HoldDeliveries: self._hold,
+            messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release,
             messages.MiddleRow: self._of_region,
             messages.CopyRegion: self._copy,
@@ -144,7 +144,7 @@ class ClusterOwners:
                 found.setdefault(view, []).extend(regions)
         return found
 
-    async def _hold(self, asked: messages.HoldDeliveries) -> None:
+    async def _pause_deliveries(self, asked: messages.PauseDeliveries) -> None:
         holding = self._holding = []  # from now on with those that begin (``_first_of``)
         try:
             found = await self._answered(asked, list(self._host.greeted))
@@ -158,12 +158,12 @@ class ClusterOwners:
         holding, self._holding = self._holding or [], None
         await self._of_all(asked, holding)
 
-    def _first_of(self, server: Incarnation) -> messages.HoldDeliveries | None:
+    def _first_of(self, server: Incarnation) -> messages.PauseDeliveries | None:
         """A server that begins during a hold joins it: changes that it delivered would be missing in earlier copies."""
         if self._holding is None:
             return None
         self._holding.append(server)
-        return messages.HoldDeliveries()
+        return messages.PauseDeliveries()
 
     async def _of_any(self, message: Message[None]) -> None:
         """Ask one server; work that only saves time later, and is left out where that server dies."""
@@ -198,7 +198,7 @@ class ClusterOwners:
             raise RetryLater(f"server {server} died before it was done; try again") from None
 
     async def _copy(self, asked: messages.CopyRegion) -> None:
-        self._host.hold(asked.region.table)
+        self._host.pause_table_transitions(asked.region.table)
         try:
             await self._of_region(asked)
         finally:

@@ -52,7 +52,7 @@ class RegionOwner:
             messages.LogReach: lambda asked: keeper.reach(asked.table),
             messages.PublishViews: lambda asked: self.views.follow(asked.views),
             messages.ShownRegions: self._shown_regions,
-            messages.HoldDeliveries: self._hold_deliveries,
+            messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
             messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),
             messages.MiddleRow: lambda asked: self.changing.middle(asked.region),
@@ -94,10 +94,10 @@ class RegionOwner:
 
     # --- triggers ----------------------------------------------------------------------------------
 
-    async def _hold_deliveries(self, _asked: messages.HoldDeliveries) -> None:
+    async def _pause_deliveries(self, _asked: messages.PauseDeliveries) -> None:
         """A call that runs may read what is newer than a copy, so those under way are waited for."""
         feeder = self._trigger_manager.feeder
-        feeder.upkeep.hold()
+        feeder.upkeep.pause_saving()
         self.views.quiesce_views()
         deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
         while feeder.calls_in_flight() or not self.views.has_quiesced():

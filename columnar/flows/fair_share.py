@@ -222,7 +222,7 @@ class FairShare:
         held.consumers.clear()
         self._settle(held)
 
-    def hold_back(self, trigger: str) -> None:
+    def suspend_trigger(self, trigger: str) -> None:
         """It takes no turn until ``let_go``; what runs goes on to the end of its slice."""
         held = self._triggers.get(trigger)
         if held is not None:

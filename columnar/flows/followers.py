@@ -90,7 +90,7 @@ class Followers:
 
     # --- regions that are replaced ---------------------------------------------------------------------
 
-    def hold(self, region_id: int) -> None:
+    def pause_region(self, region_id: int) -> None:
         self._paused_regions.add(region_id)
 
     def let_go(self, region_id: int) -> None:

@@ -33,10 +33,10 @@ class Handover:
         self._followers = followers
         self._upkeep = upkeep
 
-    async def hold(self, region: Region, patience_s: float) -> str:
+    async def quiesce_region(self, region: Region, patience_s: float) -> str:
         """Returns when nothing of the region is in flight and its cursors are saved; else says what is."""
         region_id = region.info.region_id
-        self._followers.hold(region_id)
+        self._followers.pause_region(region_id)
         for follower in self._followers.at(region_id):
             follower.pause_intake()
 

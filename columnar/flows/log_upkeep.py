@@ -56,7 +56,7 @@ class LogUpkeep:
         self._closed = False
         self._holds = 0  # who asked that cursors stand still on disk
 
-    def hold(self) -> None:
+    def pause_saving(self) -> None:
         """No cursor is saved and nothing trimmed until ``release``; no follower begins a change meanwhile."""
         self._holds += 1
 

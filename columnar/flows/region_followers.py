@@ -257,8 +257,8 @@ class RegionFollowers:
         async with self.lock:
             yield
 
-    async def hold(self, region: Region, patience_s: float) -> str:
-        return await self._handover.hold(region, patience_s)
+    async def quiesce_region(self, region: Region, patience_s: float) -> str:
+        return await self._handover.quiesce_region(region, patience_s)
 
     def release(self, region: Region) -> None:
         self._followers.let_go(region.info.region_id)

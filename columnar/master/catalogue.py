@@ -279,9 +279,9 @@ class Catalogue:
         mutations = catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         if mutations:
             await self._write(mutations)
-        self._hold_views(views)
+        self._set_views(views)
 
-    def _hold_views(self, views: ViewSet) -> None:
+    def _set_views(self, views: ViewSet) -> None:
         self.views, self._view_rows = views, view_rows.rows_of(views, self._view_rows)
 
     async def drop(self, name: str, kept: Triggers, views: ViewSet | None = None) -> list[RegionInfo]:
@@ -300,7 +300,7 @@ class Catalogue:
             del self.tables[name]
             self.triggers = kept
             if views is not None:  # else those who write views may have written others meanwhile
-                self._hold_views(views)
+                self._set_views(views)
             self._forget_owners(regions)
         self.dropped += regions
         return regions
@@ -371,7 +371,7 @@ class Catalogue:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)
             if views is not None:  # else those who write views may have written others meanwhile
-                self._hold_views(views)
+                self._set_views(views)
             self._forget_owners(old)
         self.dropped += old
         return old

@@ -310,10 +310,10 @@ class Requests:
         """Answer the requests that are over."""
         for number, request in list(self._desired.asked.items()):
             is_ended, error = is_over(request, self._desired, self._current, now_ms)
-            if is_ended and (error is not None or self._will_hold(request)):
+            if is_ended and (error is not None or self._is_setting_durable(request)):
                 self._answer(number, error)
 
-    def _will_hold(self, request: Request) -> bool:
+    def _is_setting_durable(self, request: Request) -> bool:
         """Whether its wish is on disk, whatever becomes of the writes under way."""
         under_way = (wishes for wishes, _ in self._sent.values() if wishes is not None)
         return all(_is_in(wishes, request) for wishes in (self._on_disk, *under_way))

@@ -348,7 +348,7 @@ class Snapshots:
     async def _copy_everything_into(self, token: str) -> None:
         """No trigger comes or goes meanwhile, and none runs: the catalogue, which names them, is copied last."""
         async with self._changes.triggers.lock:
-            await self._owner.ask(messages.HoldDeliveries())
+            await self._owner.ask(messages.PauseDeliveries())
             try:
                 await self._copy_regions_into(token)
             finally:

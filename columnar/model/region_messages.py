@@ -7,7 +7,7 @@ outcome is unknown.
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
                        triggers   PublishTriggers, CheckFunction, CheckSource, ReloadFunctions, Undelivered, LogReach
                        views      PublishViews, ShownRegions
-                       copies     HoldDeliveries, ReleaseDeliveries, CopyRegion
+                       copies     PauseDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, ReclaimSpace
                                   Loads
     owner -> master    Commit, Shown
@@ -166,7 +166,7 @@ class ShownRegions(Message[dict[str, list[int]]]):
 
 
 @dataclass(frozen=True, slots=True)
-class HoldDeliveries(Message[None]):
+class PauseDeliveries(Message[None]):
     """No trigger runs, no view changes and no cursor moves on disk until ``ReleaseDeliveries``.  RetryLater.
 
     Then every copy of a table that triggers write holds what was derived from changes that are in the copy of

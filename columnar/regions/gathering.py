@@ -57,9 +57,9 @@ class Gathering:
 
     async def reserve_step(self, ticket: int, size_bytes: int) -> None:
         """The call holds so much by now: give way to others, and wait for room for its next step.  ClientGone."""
-        self._hold(ticket, size_bytes)
+        self._reserve(ticket, size_bytes)
         if not self.is_full or ticket == next(iter(self._reserved)):
-            self._hold(ticket, size_bytes + self._step)
+            self._reserve(ticket, size_bytes + self._step)
         else:
             future = self._waiting[ticket] = asyncio.get_running_loop().create_future()
             try:
@@ -70,7 +70,7 @@ class Gathering:
         if self._gone[ticket]():
             raise ClientGone
 
-    def _hold(self, ticket: int, size_bytes: int) -> None:
+    def _reserve(self, ticket: int, size_bytes: int) -> None:
         self.total_bytes += size_bytes - self._reserved[ticket]
         self._reserved[ticket] = size_bytes
 
@@ -88,5 +88,5 @@ class Gathering:
     def _wake(self, ticket: int) -> None:
         future = self._waiting.get(ticket)
         if future is not None and not future.done():
-            self._hold(ticket, self._reserved[ticket] + self._step)
+            self._reserve(ticket, self._reserved[ticket] + self._step)
             future.set_result(None)

@@ -47,7 +47,7 @@ class ChangeListener(Protocol):
     def changing(self) -> AbstractAsyncContextManager[None]:
         """While it is held nobody begins or ends to follow a table."""
 
-    async def hold(self, region: Region, patience_s: float) -> str:
+    async def quiesce_region(self, region: Region, patience_s: float) -> str:
         """Take up nothing more of the region; returns when nothing is under way.  Else what still is, for people."""
 
     def release(self, region: Region) -> None:
@@ -82,7 +82,7 @@ class NoListener:
     def changing(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
-    async def hold(self, region: Region, patience_s: float) -> str:
+    async def quiesce_region(self, region: Region, patience_s: float) -> str:
         return ""
 
     def release(self, region: Region) -> None:

@@ -264,7 +264,7 @@ class Hosting:
             self._release(region_id)
         elif do is Do.REFUSE:
             self._refuse(region_id, why)
-        elif do is Do.HOLD_WRITES:
+        elif do is Do.PAUSE_WRITES:
             what = f"region {region.info.encoded} of {region.info.table} is being opened anew; try again"
             region.refuse_writes(StoreBusy(what))
         elif do is Do.LET_WRITES:

@@ -76,10 +76,10 @@ class Do(Enum):
     OPEN_STORE = auto()
     CLOSE = auto()
     CLOSE_ASIDE = auto()  # in a thread: a store that failed needs a second
-    HOLD_REQUESTS = auto()
+    PAUSE_REQUESTS = auto()
     RELEASE = auto()  # requests that wait look anew for the region of their row
     REFUSE = auto()  # requests that wait, and those that come, hear why
-    HOLD_WRITES = auto()
+    PAUSE_WRITES = auto()
     LET_WRITES = auto()
     SYNC = auto()  # bring every write to disk, then report QUIET, or go on with the pause
     REPORT = auto()  # whoever assigns regions wants to know of the new state
@@ -92,15 +92,15 @@ HAS_STORE: Final = SERVING | {State.HOLDING, State.REPLACED}
 _Next = tuple[State, tuple[Do, ...]]
 
 _TABLE: Final[dict[tuple[State, Event], _Next]] = {
-    (State.NONE, Event.WANTED): (State.OPENING, (Do.HOLD_REQUESTS, Do.OPEN_STORE)),
+    (State.NONE, Event.WANTED): (State.OPENING, (Do.PAUSE_REQUESTS, Do.OPEN_STORE)),
     (State.OPENING, Event.OPENED): (State.OPEN, (Do.RELEASE, Do.REPORT)),
     (State.OPENING, Event.OPENED_READING): (State.READ_ONLY, (Do.RELEASE, Do.REPORT)),
     (State.OPENING, Event.NOT_OPENED): (State.NONE, (Do.RELEASE, Do.REPORT)),
     (State.OPEN, Event.EVICTED): (State.NONE, (Do.CLOSE,)),
     (State.READ_ONLY, Event.EVICTED): (State.NONE, (Do.CLOSE,)),
     # closing
-    (State.OPEN, Event.LEAVES): (State.CLOSING, (Do.HOLD_WRITES, Do.SYNC)),
-    (State.REPLACING, Event.LEAVES): (State.CLOSING, (Do.HOLD_WRITES, Do.SYNC)),
+    (State.OPEN, Event.LEAVES): (State.CLOSING, (Do.PAUSE_WRITES, Do.SYNC)),
+    (State.REPLACING, Event.LEAVES): (State.CLOSING, (Do.PAUSE_WRITES, Do.SYNC)),
     (State.CLOSING, Event.LEAVES): (State.CLOSING, (Do.SYNC,)),  # two want it: both wait, the first closes it
     (State.READ_ONLY, Event.LEAVES): (State.READ_ONLY, (Do.SYNC,)),  # writers hear of the disk, as before
     (State.READ_ONLY, Event.QUIET): (State.NONE, (Do.CLOSE, Do.REPORT)),
@@ -109,7 +109,7 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     (State.NONE, Event.GIVEN_UP): (State.CLOSED, (Do.REPORT,)),
     # replaced by others
     (State.OPEN, Event.REPLACEMENT_BEGINS): (State.REPLACING, ()),
-    (State.REPLACING, Event.PAUSE_BEGINS): (State.HOLDING, (Do.HOLD_REQUESTS, Do.SYNC)),
+    (State.REPLACING, Event.PAUSE_BEGINS): (State.HOLDING, (Do.PAUSE_REQUESTS, Do.SYNC)),
     (State.HOLDING, Event.LET_IN): (State.REPLACING, (Do.RELEASE,)),
     (State.REPLACING, Event.CALLED_OFF): (State.OPEN, ()),
     (State.HOLDING, Event.CALLED_OFF): (State.OPEN, (Do.RELEASE,)),
@@ -118,9 +118,9 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     (State.HOLDING, Event.UNSURE): (State.SHUT, (Do.REFUSE, Do.CLOSE)),
     (State.SHUT, Event.SETTLED): (State.NONE, (Do.REPORT,)),
     # its disk fails
-    (State.OPEN, Event.FSYNC_FAILED): (State.BROKEN, (Do.HOLD_REQUESTS, Do.CLOSE_ASIDE)),
-    (State.REPLACING, Event.FSYNC_FAILED): (State.BROKEN, (Do.HOLD_REQUESTS, Do.CLOSE_ASIDE)),
-    (State.CLOSING, Event.FSYNC_FAILED): (State.BROKEN, (Do.HOLD_REQUESTS, Do.CLOSE_ASIDE)),
+    (State.OPEN, Event.FSYNC_FAILED): (State.BROKEN, (Do.PAUSE_REQUESTS, Do.CLOSE_ASIDE)),
+    (State.REPLACING, Event.FSYNC_FAILED): (State.BROKEN, (Do.PAUSE_REQUESTS, Do.CLOSE_ASIDE)),
+    (State.CLOSING, Event.FSYNC_FAILED): (State.BROKEN, (Do.PAUSE_REQUESTS, Do.CLOSE_ASIDE)),
     (State.BROKEN, Event.STORE_CLOSED): (State.NONE, (Do.RELEASE, Do.REPORT)),
     # Its successors may be in the catalogue already: whoever opened it now would write what they never get.
     (State.HOLDING, Event.FSYNC_FAILED): (State.FAILED, (Do.CLOSE,)),

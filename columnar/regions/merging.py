@@ -18,7 +18,7 @@ from columnar.regions import change_record, log_retention
 from columnar.regions.carrying import Carrying
 from columnar.regions.change_log import CURSOR
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.replacing import HOLD_PATIENCE_S, Replacement
+from columnar.regions.replacing import QUIESCE_TIMEOUT_S, Replacement
 from columnar.storage.api import Store
 
 
@@ -30,12 +30,12 @@ class Merging(Replacement):
         return Carrying(self.server, base, (small,), self.change.fresh, self.check_open)
 
     async def prepare(self) -> None:
-        await self._check_triggers(HOLD_PATIENCE_S)
+        await self._check_triggers(QUIESCE_TIMEOUT_S)
         await super().prepare()
 
-    async def hold(self) -> None:
-        await self._check_triggers(HOLD_PATIENCE_S)  # one may have come meanwhile; from here on none does
-        await super().hold()
+    async def quiesce_followers(self) -> None:
+        await self._check_triggers(QUIESCE_TIMEOUT_S)  # one may have come meanwhile; from here on none does
+        await super().quiesce_followers()
         await self._check_triggers(0.0)
 
     async def _check_triggers(self, patience_s: float) -> None:

@@ -62,7 +62,7 @@ from columnar.storage.ownership import Ownership
 
 _log = logging.getLogger(__name__)
 
-HOLD_PATIENCE_S: Final = 10.0  # for the calls of triggers that are under way; then they come again at the next owner
+QUIESCE_TIMEOUT_S: Final = 10.0  # for the calls of triggers that are under way; then they come again at the next owner
 UPKEEP_LOOK_S: Final = 0.02
 CLOSE_AGAIN_S: Final = 1.0  # after a fault; the master ends a server that does not come to an end with it
 REPORT_AGAIN_S: Final = 10.0
@@ -366,7 +366,7 @@ class Owning:
         """Hold its followers and flush it while it serves, as far as that goes: closing it does without."""
         info = region.info
         try:
-            busy = await self._server.listener.hold(region, HOLD_PATIENCE_S)
+            busy = await self._server.listener.quiesce_region(region, QUIESCE_TIMEOUT_S)
             if busy:
                 _log.warning("region %s leaves, and what is under way comes again: %s", info.encoded, busy)
         except Exception:  # noqa: BLE001 - whatever it is, the region leaves

@@ -107,7 +107,7 @@ class ChangingRegions:
 
     async def _make(self, work: Replacement) -> None:
         for _ in range(TRIES):
-            await work.hold()
+            await work.quiesce_followers()
             self.at("held")
             await work.shut()
             self.at("shut")

@@ -37,7 +37,7 @@ from columnar.storage.api import Store
 
 _log = logging.getLogger(__name__)
 
-HOLD_PATIENCE_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
+QUIESCE_TIMEOUT_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
 UPKEEP_TIMEOUT_S: Final = 60.0  # for a sweep or a compaction that somebody began before
 MADE_S: Final = 0.06  # of a pause, until all is made; the rest of 0.3 s is for the catalogue's write
 LOOK_S: Final = 0.02
@@ -110,13 +110,13 @@ class Replacement(ABC):
                 raise RegionTooBusy("a compaction of the region is still running; try again when it is done")
             await asyncio.sleep(LOOK_S)
 
-    async def hold(self) -> None:
+    async def quiesce_followers(self) -> None:
         """Have consumers come to rest, and nearly all on disk.  RegionTooBusy says who does not."""
         for region in self.regions:
             if region in self._quiesced:
                 continue  # since an earlier try
             self._quiesced.append(region)
-            under_way = await self.server.listener.hold(region, HOLD_PATIENCE_S)
+            under_way = await self.server.listener.quiesce_region(region, QUIESCE_TIMEOUT_S)
             if under_way:
                 raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
         assert self._carrying is not None, "prepared before"

@@ -318,7 +318,7 @@ _ENTRIES: Final = (
     _Entry("log_reach", regions.LogReach, _TABLE_NAME, INT),
     _Entry("publish_views", regions.PublishViews, {"views": _VIEWS}),
     _Entry("shown_regions", regions.ShownRegions, {"views": several(TEXT)}, by_name(_NUMBER_LIST)),
-    _Entry("hold_deliveries", regions.HoldDeliveries, {}),
+    _Entry("hold_deliveries", regions.PauseDeliveries, {}),
     _Entry("release_deliveries", regions.ReleaseDeliveries, {}),
     _Entry("copy_region", regions.CopyRegion, {"region": REGION, "path": TEXT}),
     _Entry("middle_row", regions.MiddleRow, _ONE_REGION, maybe(BYTES)),

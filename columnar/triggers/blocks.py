@@ -38,9 +38,9 @@ class _Block:
 
 
 class Blocks:
-    def __init__(self, hold_back: Callable[[str], None], let_go: Callable[[str], None]) -> None:
-        """``hold_back``: the trigger takes no turn until ``let_go``."""
-        self._hold_back = hold_back
+    def __init__(self, suspend_trigger: Callable[[str], None], let_go: Callable[[str], None]) -> None:
+        """``suspend_trigger``: the trigger takes no turn until ``let_go``."""
+        self._suspend_trigger = suspend_trigger
         self._let_go = let_go
         self._blocks: dict[str, _Block] = {}  # of triggers that were blocked before, too
         self.blocked: set[str] = set()
@@ -66,7 +66,7 @@ class Blocks:
         block.in_series += 1
         if block.in_series >= IN_SERIES and block.timer is None:
             block.timer = asyncio.get_running_loop().call_at(block.ends_s, self._over, name)
-            self._hold_back(name)
+            self._suspend_trigger(name)
         return block.ends_s - now_s
 
     def _over(self, name: str) -> None:

@@ -453,9 +453,9 @@ class Feeder:
         self.pool_of(call.lane.label).goes_on(call)
         self._plan_going_on()
 
-    def hold_back(self, name: str) -> None:
+    def suspend_trigger(self, name: str) -> None:
         for pool in self._pools.values():
-            pool.fair.hold_back(name)
+            pool.fair.suspend_trigger(name)
 
     def let_go(self, name: str) -> None:
         for pool in self._pools.values():

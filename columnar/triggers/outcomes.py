@@ -71,7 +71,7 @@ class Delivering(Protocol):
     def goes_on(self, call: Call) -> None:
         """A call that rests may have its next slice when its turn comes."""
 
-    def hold_back(self, name: str) -> None:
+    def suspend_trigger(self, name: str) -> None:
         """The trigger takes no turn until ``let_go``."""
 
     def let_go(self, name: str) -> None: ...
@@ -85,7 +85,7 @@ class Outcomes:
         self.bury = bury
         self.applier: Applier | None = None  # set before there are workers (``write_by``)
         self._full: set[str] = set()  # triggers whose effects have no room
-        self.blocks = Blocks(feeder.hold_back, self._goes_on)
+        self.blocks = Blocks(feeder.suspend_trigger, self._goes_on)
         self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
@@ -216,7 +216,7 @@ class Outcomes:
         call.job = self.applier.apply(writes, size_of(writes), partial(self._written, outcome), one.name, one.share)
         if one.name not in self._full and not self.applier.has_room(one.name):
             self._full.add(one.name)
-            self._feeder.hold_back(one.name)
+            self._feeder.suspend_trigger(one.name)
 
     def _writes_of(self, call: Call, effects: list[Any]) -> list[Write]:
         """The effects of a change bear its stamp; in a batch each names its change by the place there.

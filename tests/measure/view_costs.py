@@ -107,7 +107,7 @@ class Costs:
         served = house.served(FOLLOWED)
         regions = [await house.server.opened(served, info) for info in served.regions]
         before = [region.log.written_to for region in regions]
-        await house.owner.ask(messages.HoldDeliveries())
+        await house.owner.ask(messages.PauseDeliveries())
         put_s = await self._write(ALONE, changes)
         logged_s = await self._write(FOLLOWED, changes)
         logs = [list(region.log.read(at)) for region, at in zip(regions, before, strict=True)]

@@ -300,7 +300,7 @@ class Events:
             if name in self.held_back:
                 self.fair.let_go(name)
             else:
-                self.fair.hold_back(name)
+                self.fair.suspend_trigger(name)
             self.held_back ^= {name}
         elif kind < 0.6 and self.running:
             self.end(self.running.pop(rng.randrange(len(self.running))))

@@ -45,13 +45,13 @@ class Shell:
             assert self.is_store_open, "I3"
             self.is_store_open, self.are_writes_held = False, False
             self.is_closing_aside = do is Do.CLOSE_ASIDE
-        elif do is Do.HOLD_REQUESTS:
+        elif do is Do.PAUSE_REQUESTS:
             assert not self.do_requests_wait, "I4"
             self.do_requests_wait = True
         elif do in (Do.RELEASE, Do.REFUSE):
             assert self.do_requests_wait, "I4"
             self.do_requests_wait, self.are_refused = False, do is Do.REFUSE
-        elif do is Do.HOLD_WRITES:
+        elif do is Do.PAUSE_WRITES:
             assert not self.are_writes_held
             self.are_writes_held = True
         elif do is Do.LET_WRITES:
@@ -180,7 +180,7 @@ def test_a_server_that_stops_opens_nothing_more() -> None:
     hosting.stop()
     with pytest.raises(OutOfPlace):
         hosting.apply_event(2, Event.WANTED)
-    assert hosting.apply_event(1, Event.LEAVES) == (Do.HOLD_WRITES, Do.SYNC)
+    assert hosting.apply_event(1, Event.LEAVES) == (Do.PAUSE_WRITES, Do.SYNC)
 
 
 def test_what_comes_too_late_changes_nothing() -> None:

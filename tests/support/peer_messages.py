@@ -90,7 +90,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.LogReach("ns:t"), regions.NOWHERE),
     (regions.PublishViews(VIEWS), None),
     (regions.ShownRegions(("v", "ns:w.2")), {"v": [5, 1 << 33], "ns:w.2": []}),
-    (regions.HoldDeliveries(), None),
+    (regions.PauseDeliveries(), None),
     (regions.ReleaseDeliveries(), None),
     (regions.CopyRegion(LOW, "/data/copy"), None),
     (regions.MiddleRow(LOW), b"\xff\x00"),

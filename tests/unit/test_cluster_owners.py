@@ -14,7 +14,7 @@ from columnar.model import region_messages as messages
 from columnar.model.region_info import RegionInfo
 from tests.unit.test_cluster_host import FakeServer, House, on_a_loop, two_servers
 
-HOLD, RELEASE = messages.HoldDeliveries(), messages.ReleaseDeliveries()
+HOLD, RELEASE = messages.PauseDeliveries(), messages.ReleaseDeliveries()
 
 
 def counts(server: FakeServer) -> tuple[int, int]:
@@ -32,7 +32,7 @@ async def test_a_server_that_begins_while_deliveries_are_held_holds_its_own_befo
     await house.rest()
     assert late.opened().keys() == {info.region_id for info in infos}
     kinds = [type(message) for message in late.heard]
-    assert kinds.index(messages.HoldDeliveries) < kinds.index(told.OpenRegion)
+    assert kinds.index(messages.PauseDeliveries) < kinds.index(told.OpenRegion)
     await house.owners.ask(RELEASE)
     assert counts(late) == (1, 1), "holds are counted"
     after = await house.start("s4", 6)

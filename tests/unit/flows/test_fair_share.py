@@ -298,7 +298,7 @@ def test_a_trigger_that_is_held_back_takes_no_turn_and_saves_up_nothing() -> Non
     assert names(taken(fair)) == "a"
     fair.paused("a", 0.01)
     fair.goes_on("a", "call")
-    fair.hold_back("a")
+    fair.suspend_trigger("a")
     for _ in range(100):
         assert names(taken(fair)) == "b"
         fair.ended("b", 0.01)
@@ -309,7 +309,7 @@ def test_a_trigger_that_is_held_back_takes_no_turn_and_saves_up_nothing() -> Non
         seen += turn.trigger
         fair.ended(turn.trigger, 0.01)
     assert 4 <= seen.count("a") <= 6
-    fair.hold_back("unknown")
+    fair.suspend_trigger("unknown")
 
 
 def test_a_removed_trigger_ends_what_it_began() -> None:

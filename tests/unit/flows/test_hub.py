@@ -232,7 +232,7 @@ async def test_a_held_region_is_not_followed_until_it_is_released(bench: Bench) 
     collecting = Collecting(bench)
     await collecting.add("c")
     region = bench.region(b"a")
-    assert await bench.hub.listener.hold(region, 1.0) == ""
+    assert await bench.hub.listener.quiesce_region(region, 1.0) == ""
     await bench.put(b"a")
     assert collecting.seen == []
     bench.hub.listener.release(region)

@@ -84,7 +84,7 @@ async def test_an_owner_vouches_for_cursors_that_are_on_disk(bench: Bench) -> No
     saved = region.log.cursor("t")
     assert saved is not None
     assert unpack_cursor(saved).read_to == region.log.durable
-    bench.keeper.hub.upkeep.hold()
+    bench.keeper.hub.upkeep.pause_saving()
     assert await asked.waiting(saved=True) == Waited(is_delivered=False, is_elsewhere=False)
 
 

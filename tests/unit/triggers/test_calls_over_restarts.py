@@ -114,12 +114,12 @@ def test_cursors_keep_when_changes_come_again() -> None:
 
 @on_bench()
 async def test_a_store_copy_waits_for_effects(bench: Bench) -> None:
-    """``RegionOwner._hold_deliveries``: nothing may be written while the store is copied."""
+    """``RegionOwner._pause_deliveries``: nothing may be written while the store is copied."""
     await bench.add("t")
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
     did(bench, call_id, "done", put(b"x"))
-    bench.feeder.upkeep.hold()
+    bench.feeder.upkeep.pause_saving()
     assert bench.feeder.calls_in_flight() == 1
     while bench.feeder.calls_in_flight():  # noqa: ASYNC110 - as the owner does
         await asyncio.sleep(0.001)

@@ -448,7 +448,7 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
         did(bench, await call_of(b"warm"))
         for rests_s in (0.9, 3.0):
             call_id = await call_of(b"a")
-            bench.feeder.upkeep.hold()  # so that the next slice has no turn
+            bench.feeder.upkeep.pause_saving()  # so that the next slice has no turn
             did(bench, call_id, "more", put(b"x"))
             await pass_s(rests_s)
             bench.feeder.upkeep.release()
@@ -460,7 +460,7 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
             assert await bench.keeper.wait("t", "", 10.0)
             bench.main.sent.clear()
         call_id = await call_of(b"a")
-        bench.feeder.hold_back("t")
+        bench.feeder.suspend_trigger("t")
         await bench.add("u", timeout_ms=20)
         did(bench, call_id, "more", put(b"x"))
         await pass_s(0.9)
@@ -476,7 +476,7 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
         assert await bench.keeper.wait("t", "", 10.0)
         bench.main.sent.clear()
         call_id = await call_of(b"a")
-        bench.feeder.upkeep.hold()
+        bench.feeder.upkeep.pause_saving()
         did(bench, call_id, "more", put(b"x"))
         await pass_s(3.0)
         bench.feeder.upkeep.release()

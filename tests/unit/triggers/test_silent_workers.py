@@ -79,7 +79,7 @@ async def test_a_worker_that_had_nothing_to_do_has_all_its_time(bench: Bench) ->
     clock = Clock()
     await bench.put(b"1")
     ((number, _, _),) = bench.main.take()
-    bench.feeder.hold_back("t")
+    bench.feeder.suspend_trigger("t")
     bench.main.listener.answered(["did", [[number, "more", [], None, "", None, 10, 10]]])
     await clock.passes(2 * SILENCE_S)  # the call rests
     assert bench.main.kills == 0

@@ -222,7 +222,7 @@ async def test_while_a_store_is_copied_no_view_changes(house: ViewHouse) -> None
     await house.make_source()
     await house.add(by_a())
     await house.settled("by_a")
-    await house.owner.ask(messages.HoldDeliveries())
+    await house.owner.ask(messages.PauseDeliveries())
     await house.put_cells("t", b"1", a=b"x", n=b"3")
     assert not await house.owner.views.wait("by_a", "", 0.02)
     assert await house.totals("by_a") == {}
@@ -322,7 +322,7 @@ def test_guards_stay_while_something_may_be_sent_again(monkeypatch: pytest.Monke
         saved = region.log.cursor("view:by_a")
         assert saved is not None
         assert unpack_cursor(saved).read_to == region.log.last_to_wait_for, "the cursor says so on disk"
-        house.keeper.hub.upkeep.hold()
+        house.keeper.hub.upkeep.pause_saving()
         assert await needed_from("by_a", 5) == 0, "cursors stand still"
         house.keeper.hub.upkeep.release()
         await house.changes.disable(b"t")

@@ -52,7 +52,7 @@ async def test_each_source_of_a_view_is_waited_for(house: ViewHouse) -> None:
 @in_view_house
 async def test_a_wait_that_is_over_before_the_first_view_has_it_says_so(house: ViewHouse) -> None:
     await in_a_row(house)
-    house.keeper.hub.upkeep.hold()  # followers rest
+    house.keeper.hub.upkeep.pause_saving()  # followers rest
     token = await house.put_cells("t", b"1", a=b"x", n=b"1")
     methods = TriggerMethods(house.keeper, house.owner.views)
     assert not await methods.columnarViewWait(None, "counts", token, 10)
@@ -71,7 +71,7 @@ async def test_a_trigger_on_a_view_is_waited_for_behind_the_view(house: ViewHous
         token = await house.put_cells("t", b"1", a=b"%d" % number, n=b"1")
         assert await methods.columnarTriggerWait(None, "t", token, round(PATIENCE_S * 1_000))
         assert b"%d" % number in [row for row, _ in house.told]
-    house.keeper.hub.upkeep.hold()  # followers rest
+    house.keeper.hub.upkeep.pause_saving()  # followers rest
     token = await house.put_cells("t", b"1", a=b"x", n=b"1")
     assert not await methods.columnarTriggerWait(None, "t", token, 10)
     house.keeper.hub.upkeep.release()
