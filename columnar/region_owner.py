@@ -109,7 +109,7 @@ class RegionOwner:
     async def _release_deliveries(self, _asked: messages.ReleaseDeliveries) -> None:
         self._trigger_manager.feeder.upkeep.release()
         self._trigger_manager.feeder.deliver()
-        self.views.go_on()
+        self.views.resume_views()
 
     async def _shown_regions(self, asked: messages.ShownRegions) -> dict[str, list[int]]:
         return self.views.shown(asked.views)

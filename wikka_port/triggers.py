@@ -104,7 +104,7 @@ class _Seen:
         return (self.now or self.before).get(schema.NAME, b"")
 
     @property
-    def goes_on(self) -> bool:
+    def is_update(self) -> bool:
         """The page was there before and is there now: an index of which pages there are stays as it is."""
         return not self.careful and bool(self.before) and bool(self.now)
 
@@ -246,7 +246,7 @@ def wanted(change: Change) -> Effects:
 
 
 def _wanted(key: bytes, seen: _Seen) -> Effects:
-    if seen.goes_on:
+    if seen.is_update:
         return
     if seen.now:
         yield Delete(schema.WANTED, key, [schema.WANTED_FAMILY])
@@ -264,7 +264,7 @@ def names(change: Change) -> Effects:
 
 
 def _names(seen: _Seen) -> Effects:
-    if seen.goes_on or not seen.name:
+    if seen.is_update or not seen.name:
         return
     row = schema.name_row(seen.name.decode())
     if seen.now:

@@ -111,10 +111,10 @@ class Application:
         self._arrivals, cpu = Arrivals(due, lines, start), time.process_time()
         self._pipe.send(BEGUN)
         until = start + int(sum(phase.seconds for phase in load.phases) * 1e9)
-        self._go_on(until)
+        self._drive_until(until)
         if not is_open:
             self._arrivals.stop()
-        self._go_on(until + int(load.answer_timeout_s * 1e9))
+        self._drive_until(until + int(load.answer_timeout_s * 1e9))
         end = clock()
         due = array("q", (start + offset for offset in offsets[: len(self._begun)])) if is_open else self._begun
         self._arrivals.give_up(end)
@@ -147,7 +147,7 @@ class Application:
         if self._link is not None:
             self._link.close()
 
-    def _go_on(self, until_ns: int) -> None:
+    def _drive_until(self, until_ns: int) -> None:
         """Send what is due and take answers until then, or until all is answered."""
         clock = time.perf_counter_ns
         while (now := clock()) < until_ns and not self._arrivals.done():
@@ -170,7 +170,7 @@ class Application:
     def _run_iteration(self, now: int, until_ns: int) -> None:
         """Run an iteration of the loop."""
         self._crew.mend(now)
-        wait = min(until_ns - now, self._crew.wait_ns(now), self._prober.go_on(now))
+        wait = min(until_ns - now, self._crew.wait_ns(now), self._prober.begin_due_probe(now))
         if self._link is not None:
             self._link.mend(now)
             self._link.flush()
@@ -265,7 +265,7 @@ class Prober:
         self._next_ns = now + PROBE_NS
         heapq.heappush(self._looks, (0, now, tweet, follower))  # 0: the session's read comes first
 
-    def go_on(self, now: int) -> int:
+    def begin_due_probe(self, now: int) -> int:
         """Begin the next look where it is time; the nanoseconds until there is one."""
         self._crew.mend(now)
         if self._line is None or self._under_way is not None or not self._looks:

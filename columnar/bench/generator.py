@@ -23,7 +23,7 @@ from columnar.bench.dataset import DataSet
 from columnar.bench.faults import failed
 from columnar.bench.processes import cpu_s_of
 from columnar.bench.protocols import WIRES, BadReply
-from columnar.bench.sessions import GOES_ON, Session
+from columnar.bench.sessions import MORE_CALLS, Session
 from columnar.bench.tls_connections import connector
 from columnar.bench.workloads import WORKLOADS
 
@@ -163,7 +163,7 @@ def _answers(epoll: select.epoll, by_fd: dict[int, Connection], until_ns: int) -
             if worth > 0:
                 taken.append(now - line.sent_ns)
                 units += worth
-            elif worth == GOES_ON:
+            elif worth == MORE_CALLS:
                 if not line.send_next(frame):
                     epoll.modify(fd, select.EPOLLOUT)
                 continue

@@ -19,7 +19,7 @@ from columnar.bench.address import EndpointFailed
 from columnar.bench.arrivals import Arrivals, poisson
 from columnar.bench.connections import SILENCE_S, Connection
 from columnar.bench.generator import LoadRun, connected, sessions_of
-from columnar.bench.sessions import GOES_ON
+from columnar.bench.sessions import MORE_CALLS
 
 SPIN_NS: Final = 80_000  # a wake-up by timer is late by so much: 50 us of the kernel's slack, and the switch
 DRAIN_S: Final = 5.0  # after the last arrival: what is not answered then is counted as it stands
@@ -160,5 +160,5 @@ class _Loop:
             return
         now = time.perf_counter_ns()
         self._next[line], worth = line.session.answered(reply)
-        if worth == GOES_ON or self._arrivals.answered(line, now):
+        if worth == MORE_CALLS or self._arrivals.answered(line, now):
             self._send(line)

@@ -13,7 +13,7 @@ from columnar.bench.calls import Asked, Exchange
 from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
 
-GOES_ON: Final = -1  # units of an answer after which the operation has another call
+MORE_CALLS: Final = -1  # units of an answer after which the operation has another call
 
 
 class Chance(Protocol):

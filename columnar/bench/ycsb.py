@@ -23,7 +23,7 @@ from columnar.bench import calls, dataset
 from columnar.bench.calls import Asked, Keyed, Numbered
 from columnar.bench.dataset import YCSB_TABLE, DataSet
 from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
-from columnar.bench.sessions import GOES_ON, Chance, Session, Sessions, Workload, repeating
+from columnar.bench.sessions import MORE_CALLS, Chance, Session, Sessions, Workload, repeating
 from columnar.bench.zipf import Scattered, Zipf
 from columnar.wire import idl
 
@@ -63,7 +63,7 @@ def _reads_and_updates(reads: float) -> Sessions:
 
 
 def _read_modify_write(key: bytes, rng: Chance) -> list[Asked]:
-    return [_read(key)] if rng.random() < 0.5 else [_read(key, GOES_ON), _update(key, rng)]
+    return [_read(key)] if rng.random() < 0.5 else [_read(key, MORE_CALLS), _update(key, rng)]
 
 
 class Rows:
@@ -213,12 +213,12 @@ class Scans:
         if awaited is known.opened:
             self._scanner = known.wire.id_at(reply, awaited)
             self._awaited = known.listed
-            return known.list_by_length[self._asked].frame(self._scanner), GOES_ON
+            return known.list_by_length[self._asked].frame(self._scanner), MORE_CALLS
         if awaited is known.listed:
             if not 0 < known.wire.count_at(reply, awaited) <= self._asked:
                 raise BadReply(reply)
             self._awaited = known.closed
-            return known.close.frame(self._scanner), GOES_ON
+            return known.close.frame(self._scanner), MORE_CALLS
         if not reply.startswith(awaited, FRAME_HEAD):
             raise BadReply(reply)
         return self.first(), 1

@@ -257,7 +257,7 @@ class FairShare:
         held.paused += 1
         self._slice_over(held, used_s, cpu_s)
 
-    def goes_on(self, trigger: str, call: Hashable) -> None:
+    def continue_call(self, trigger: str, call: Hashable) -> None:
         """A paused call is ready for its next slice."""
         held = self._triggers[trigger]
         held.continuing[call] = None

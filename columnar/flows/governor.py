@@ -123,22 +123,22 @@ class Governor:
         except UNEXPECTED as error:  # as above
             FAULTS.met(_NAME, error)
             if self._steps and self._next is None:
-                self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._go_on)
+                self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._replan)
 
     def _plan(self, now_s: float) -> None:
         loop = asyncio.get_running_loop()
         if self._free_s - now_s > TICK_S / 2 and self._look(now_s):
-            self._next = loop.call_later(min(FOREGROUND_S, self._free_s - now_s), self._go_on)
+            self._next = loop.call_later(min(FOREGROUND_S, self._free_s - now_s), self._replan)
         else:
             self._next = loop.call_soon(self._step)
 
-    def _go_on(self) -> None:
+    def _replan(self) -> None:
         """The pause is over, or nobody asks any more, or it goes on."""
         try:
             self._plan(perf_counter())
         except UNEXPECTED as error:  # as in ``_step``
             FAULTS.met(_NAME, error)
-            self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._go_on)
+            self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._replan)
 
     def close(self) -> None:
         """No step is begun any more."""

@@ -74,7 +74,7 @@ class LogUpkeep:
         if not self._closed:
             self._timer.after(SAVE_S)
 
-    def _go_on(self, region: Region) -> None:
+    def _trim_later(self, region: Region) -> None:
         """There is more to trim: after others had their turn."""
         self._unsaved[region.info.region_id] = region
         self._timer.cancel()
@@ -112,7 +112,7 @@ class LogUpkeep:
             for follower in self._followers.in_region(region):
                 follower.save()
             if self._trim(region):
-                self._go_on(region)
+                self._trim_later(region)
         except ColumnarError as error:
             _log.warning("cursors of region %s are not saved now: %s", region.info.encoded, error.text)
         self.slow_writers(region)

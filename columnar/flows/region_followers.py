@@ -78,7 +78,7 @@ class RegionFollowers:
             follower.at_hand.share(self._all_at_hand)
             region.log.begin_tail(self._tails)  # ``drop`` ends it: a follower that cannot begin has none
             self._followers.add(follower)
-        self.go_on(follower)
+        self.step_follower(follower)
         self._miss_no_more((subscription.name, region.info.region_id))
 
     def begin(self, subscription: Subscription, region: Region, tries: int = 1) -> None:
@@ -125,7 +125,7 @@ class RegionFollowers:
             follower.at_hand.clear()
             self._followers.notify(follower.key)
 
-    def go_on(self, follower: Follower) -> None:
+    def step_follower(self, follower: Follower) -> None:
         """Its next step now, unless its region is held."""
         self._end_step(follower)
         if not self._followers.has(follower) or self._followers.is_region_paused(follower.region.info.region_id):
@@ -149,7 +149,7 @@ class RegionFollowers:
 
     def _step_again(self, follower: Follower) -> None:
         try:
-            self.go_on(follower)
+            self.step_follower(follower)
         except UNEXPECTED as fault:  # of what comes before its step and after it
             self._plan_again(follower, fault)
 
@@ -228,7 +228,7 @@ class RegionFollowers:
         for follower in list(self._followers.in_region(region)):
             try:
                 follower.note_durable()
-                self.go_on(follower)
+                self.step_follower(follower)
             except UNEXPECTED as fault:  # I2
                 self._plan_again(follower, fault)
         with surviving(LOOP):  # the region acknowledges its writes next
@@ -263,7 +263,7 @@ class RegionFollowers:
     def release(self, region: Region) -> None:
         self._followers.let_go(region.info.region_id)
         for follower in list(self._followers.in_region(region)):
-            self.go_on(follower)
+            self.step_follower(follower)
 
     async def merge_obstacle(self, region: Region, patience_s: float) -> str:
         return await self._handover.merge_obstacle(region, patience_s)

@@ -108,7 +108,7 @@ class Snapshots:
         """The server is stopping: what is being copied is given up at the next file, and tidied up."""
         self._stopping = True
 
-    def _go_on(self) -> None:
+    def _check_not_stopping(self) -> None:
         """In any thread.  NotServingRegion: the server is stopping."""
         if self._stopping:
             raise NotServingRegion("the server is stopping; repeat it when it serves again")
@@ -116,7 +116,7 @@ class Snapshots:
     async def _in_thread(self, work: Callable[[], T], *, tidying: bool = False) -> T:
         """HostError where the system refuses."""
         if not tidying:
-            self._go_on()
+            self._check_not_stopping()
         try:
             return await asyncio.get_running_loop().run_in_executor(None, work)
         except OSError as error:
@@ -167,7 +167,7 @@ class Snapshots:
                 )
             created_ms = self._clock()
             for info in entry.regions:
-                self._go_on()
+                self._check_not_stopping()
                 await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
             regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
@@ -177,7 +177,7 @@ class Snapshots:
         regions = []
         for region in manifest.regions:
             path = os.path.join(folder, region.folder)
-            self._go_on()
+            self._check_not_stopping()
             self._tools.forget_log(path, manifest.table)
             for name in files_of(path):
                 sync_file(os.path.join(path, name))
@@ -191,7 +191,7 @@ class Snapshots:
         """In a thread: size and checksum of each file of a store."""
         found = {}
         for name in files_of(folder):
-            self._go_on()
+            self._check_not_stopping()
             path = os.path.join(folder, name)
             found[name] = FileFacts(os.path.getsize(path), checksum(path))
         return found
@@ -314,7 +314,7 @@ class Snapshots:
         manifest = self._read(name)
         for region in manifest.regions:
             for file, facts in region.files.items():
-                self._go_on()
+                self._check_not_stopping()
                 check_file(os.path.join(self._path(name), region.folder, file), facts.size_bytes, facts.sha256)
         return manifest
 
@@ -361,7 +361,7 @@ class Snapshots:
             await self._in_thread(lambda: os.mkdir(folder))
             for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
                 for info in entry.regions:
-                    self._go_on()
+                    self._check_not_stopping()
                     await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
             await self._tools.copy_catalogue(os.path.join(folder, META))
 

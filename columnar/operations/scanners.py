@@ -129,9 +129,9 @@ class Scanner:
                 away = error
             except RegionElsewhere as error:
                 self._access.apart(error)  # the first step of ``_go_on`` asks there
-        return self._go_on(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
+        return self._continue_scan(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
 
-    async def _go_on(
+    async def _continue_scan(
         self, found: FoundRows, count: int, ticket: int, away: RegionAway | None, has_gone: HasGone
     ) -> FoundRows:
         self.busy = True

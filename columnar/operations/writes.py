@@ -52,7 +52,7 @@ class RowWrites:
         try:
             applied = region.apply(mutation)
         except StoreBusy:
-            return self._go_on(caller.has_gone, deque([(served, [mutation])]), [], answer)
+            return self._continue_writing(caller.has_gone, deque([(served, [mutation])]), [], answer)
         if served.is_throttled:
             access.charge_writes(served, [mutation])
         return after(access.acknowledgement(region, applied), answer(applied))
@@ -212,7 +212,7 @@ class RowWrites:
         """As ``_go_on``; what other servers own by now is written there."""
         left = deque(work)
         try:
-            return await self._go_on(has_gone, left, waits, answer)
+            return await self._continue_writing(has_gone, left, waits, answer)
         except RegionElsewhere as error:
             others = self._access.apart(error)
         for waiting in waits:
@@ -226,7 +226,7 @@ class RowWrites:
                 raise
             raise partly(error) from error
 
-    async def _go_on(
+    async def _continue_writing(
         self, has_gone: HasGone, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any], answer: Answer
     ) -> Any:
         applied: Applied | None = None

@@ -23,8 +23,8 @@ from columnar.shell.session import Session
 from columnar.shell.shell_history import opened
 
 PROMPT = "columnar> "
-GOES_ON = "     ...> "
-assert len(PROMPT) == len(GOES_ON)
+CONTINUATION_PROMPT = "     ...> "
+assert len(PROMPT) == len(CONTINUATION_PROMPT)
 
 
 def converse(
@@ -33,7 +33,7 @@ def converse(
     """Returns when the person leaves.  ``input`` and ``output``: the terminal, where none is given."""
     prompt: PromptSession[str] = PromptSession(
         PROMPT,
-        prompt_continuation=GOES_ON,
+        prompt_continuation=CONTINUATION_PROMPT,
         multiline=True,
         key_bindings=bindings(),
         history=_history(),
@@ -67,7 +67,7 @@ def bindings() -> KeyBindings:
         chosen = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
         if chosen:
             buffer.complete_state = None  # the chosen word stays, and the line goes on
-        elif _goes_on(buffer.text):
+        elif _is_incomplete(buffer.text):
             buffer.insert_text("\n")
         else:
             buffer.validate_and_handle()
@@ -75,7 +75,7 @@ def bindings() -> KeyBindings:
     return keys
 
 
-def _goes_on(text: str) -> bool:
+def _is_incomplete(text: str) -> bool:
     try:
         return statements_of(text)[1].is_open
     except IllegalArgument:

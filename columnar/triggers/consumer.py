@@ -49,7 +49,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 class Delivering(Protocol):
     """The feeder, as a consumer sees it."""
 
-    def go_on(self, consumer: Consumer) -> None: ...
+    def advance_consumer(self, consumer: Consumer) -> None: ...
 
     def pause_consumer_intake(self, consumer: Consumer) -> None: ...
 
@@ -96,7 +96,7 @@ class Consumer(Follower):
     def step(self) -> None:
         if self._backfill is None and not self.is_prepared:
             self._backfill = self._spawn(self._log_all())
-        self._feeder.go_on(self)
+        self._feeder.advance_consumer(self)
 
     def pause_intake(self) -> None:
         self._end_backfill()

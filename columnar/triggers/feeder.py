@@ -52,7 +52,7 @@ class Feeder:
         """``bury`` writes a dead letter and returns when it is on disk."""
         self._followers = followers
         self.upkeep = upkeep
-        self.trials = ModuleTrials(lambda: self.consumers_of(""), self._go_on_if_there)
+        self.trials = ModuleTrials(lambda: self.consumers_of(""), self._advance_if_present)
         self.outcomes = Outcomes(self, bury, self.trials)
         self.common = Pool(self, "", self.deliver)
         self._pools = {"": self.common}  # by label
@@ -62,9 +62,9 @@ class Feeder:
         self._again = PlannedStep(LOOP, self.deliver)  # after an exception
         self._paused: set[str] = set()
         self._moved: dict[Consumer, None] = {}  # what to go on with in the loop's next turn
-        self._going_on = PlannedStep(LOOP, self.go_on_moved)
+        self._moved_step = PlannedStep(LOOP, self.advance_moved)
         self._wakes: dict[int, tuple[float, asyncio.Handle]] = {}  # by id() of the consumer: when, and the timer
-        self._unreadable = Rereads(self._go_on_if_there)
+        self._unreadable = Rereads(self._advance_if_present)
         self._closing = False
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
         self.on_worker_gone: Callable[[Lane, str], None] = lambda _lane, _how: None
@@ -105,7 +105,7 @@ class Feeder:
             if call.consumer is consumer and not call.is_abandoned:
                 call.is_abandoned = True
                 if call.is_between_slices:
-                    self.goes_on(call)
+                    self.continue_call(call)
         self.outcomes.dropped(consumer)
         self._moved.pop(consumer, None)
         pool.without_suspects_of(consumer)
@@ -119,7 +119,7 @@ class Feeder:
     def resume(self, name: str) -> None:
         self._paused.discard(name)
         for consumer in self.consumers_of(name):
-            self.go_on(consumer)
+            self.advance_consumer(consumer)
 
     def forget(self, name: str) -> None:
         """The trigger is removed: the next of that name begins running."""
@@ -147,7 +147,7 @@ class Feeder:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    def go_on(self, consumer: Consumer) -> None:
+    def advance_consumer(self, consumer: Consumer) -> None:
         """Read what there is room for, and queue for a turn when something is ready."""
         if self._take_up(consumer):
             self._followers.notify(consumer.key)
@@ -157,7 +157,7 @@ class Feeder:
         if self._closing or self._is_intake_paused(consumer):
             return False
         if self._fill(consumer) and not consumer.state.has_ready:
-            asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
+            asyncio.get_running_loop().call_soon(self._advance_if_present, consumer)
         self._queue(consumer, asyncio.get_running_loop().time())
         return True
 
@@ -174,10 +174,10 @@ class Feeder:
             self._unreadable.read_later(consumer, error)
         return False
 
-    def _go_on_if_there(self, consumer: Consumer) -> None:
+    def _advance_if_present(self, consumer: Consumer) -> None:
         try:
             if self.is_there(consumer):
-                self.go_on(consumer)
+                self.advance_consumer(consumer)
         except UNEXPECTED as fault:
             self._look_again(consumer, fault)
 
@@ -185,7 +185,7 @@ class Feeder:
         """Something about the consumer met an exception: it goes on after a pause, and nobody else waits for it."""
         FAULTS.met(LOOP, fault)
         consumer.state.last_error = ProgramFault(fault).wire_message
-        asyncio.get_running_loop().call_later(AGAIN_S, self._go_on_if_there, consumer)
+        asyncio.get_running_loop().call_later(AGAIN_S, self._advance_if_present, consumer)
 
     def _queue(self, consumer: Consumer, now_s: float) -> None:
         """Put it into the line of its trigger if it has something to deliver, and see to it when it will have.
@@ -276,7 +276,7 @@ class Feeder:
         if not turn.begins:
             call = cast(Call, turn.key)
             call.is_scheduled = True
-            pool.main.go_on(call)
+            pool.main.send_next_slice(call)
             return
         consumer, deliveries, is_returned = cast(Consumer, turn.key), list[Delivery](), False
         try:
@@ -314,7 +314,7 @@ class Feeder:
         pool.rest(consumer)
         if not self._is_intake_paused(consumer):
             if consumer.state.room > 0 and self._fill(consumer) and not consumer.state.has_ready:
-                asyncio.get_running_loop().call_soon(self._go_on_if_there, consumer)
+                asyncio.get_running_loop().call_soon(self._advance_if_present, consumer)
             self._queue(consumer, now_s)
 
     def _deliver_suspect(self, pool: Pool) -> None:
@@ -449,9 +449,9 @@ class Feeder:
     def lost(self, call: Call, used_s: float | None = None) -> None:
         self.pool_of(call.lane.label).lost(call, used_s)
 
-    def goes_on(self, call: Call) -> None:
-        self.pool_of(call.lane.label).goes_on(call)
-        self._plan_going_on()
+    def continue_call(self, call: Call) -> None:
+        self.pool_of(call.lane.label).continue_call(call)
+        self._plan_moved_step()
 
     def suspend_trigger(self, name: str) -> None:
         for pool in self._pools.values():
@@ -460,18 +460,18 @@ class Feeder:
     def let_go(self, name: str) -> None:
         for pool in self._pools.values():
             pool.fair.let_go(name)
-        self._plan_going_on()
+        self._plan_moved_step()
 
     def moved(self, consumer: Consumer) -> None:
         self._moved[consumer] = None
-        self._plan_going_on()
+        self._plan_moved_step()
 
-    def _plan_going_on(self) -> None:
+    def _plan_moved_step(self) -> None:
         if not self._closing:
-            self._going_on.soon()
+            self._moved_step.soon()
 
-    def go_on_moved(self) -> None:
-        self._going_on.cancel()
+    def advance_moved(self) -> None:
+        self._moved_step.cancel()
         moved, self._moved = self._moved, {}
         for consumer in moved:
             try:
@@ -487,7 +487,7 @@ class Feeder:
         """Stop delivering; what is in flight will be delivered again at the next start."""
         self._closing = True
         self._again.cancel()
-        self._going_on.cancel()
+        self._moved_step.cancel()
         self.outcomes.stop()
         for lane in self.lanes():
             lane.take_all()

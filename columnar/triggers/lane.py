@@ -195,7 +195,7 @@ class Lane:
                 FAULTS.met(LOOP, fault)
                 self.link.kill()
 
-    def go_on(self, call: Call) -> None:
+    def send_next_slice(self, call: Call) -> None:
         """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
         call.is_between_slices = False
         self._running_bytes += call.size_bytes

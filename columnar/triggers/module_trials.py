@@ -31,7 +31,7 @@ class ModuleTrials:
     def __init__(self, consumers: Callable[[], Iterable[Consumer]], go_on: Callable[[Consumer], None]) -> None:
         """``consumers``: those of all triggers on this server; ``go_on``: a consumer may take turns again."""
         self._consumers = consumers
-        self._go_on = go_on
+        self._advance_consumer = go_on
         self._make_link: MakeLink | None = None  # None: there are no workers yet
         self._problems: dict[str, str] = {}  # of the modules on trial
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -87,7 +87,7 @@ class ModuleTrials:
         del self._problems[module], self._tasks[module]
         for consumer in list(self._consumers()):
             if consumer.registration.module == module:
-                self._go_on(consumer)
+                self._advance_consumer(consumer)
 
     async def close(self) -> None:
         tasks = list(self._tasks.values())

@@ -59,7 +59,7 @@ class Delivering(Protocol):
     def moved(self, consumer: Consumer) -> None:
         """Its state has changed: go on with it, at the latest in the loop's next turn."""
 
-    def go_on_moved(self) -> None:
+    def advance_moved(self) -> None:
         """Now."""
 
     def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
@@ -68,7 +68,7 @@ class Delivering(Protocol):
     def lost(self, call: Call, used_s: float | None = None) -> None:
         """The call has left its lane, whose worker has gone; ``used_s`` where it is known how long it ran."""
 
-    def goes_on(self, call: Call) -> None:
+    def continue_call(self, call: Call) -> None:
         """A call that rests may have its next slice when its turn comes."""
 
     def suspend_trigger(self, name: str) -> None:
@@ -85,7 +85,7 @@ class Outcomes:
         self.bury = bury
         self.applier: Applier | None = None  # set before there are workers (``write_by``)
         self._full: set[str] = set()  # triggers whose effects have no room
-        self.blocks = Blocks(feeder.suspend_trigger, self._goes_on)
+        self.blocks = Blocks(feeder.suspend_trigger, self._try_resume_trigger)
         self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
@@ -106,9 +106,9 @@ class Outcomes:
         if self._full and self.applier is not None:
             for name in [one for one in self._full if self.applier.has_room(one)]:
                 self._full.discard(name)
-                self._goes_on(name)
+                self._try_resume_trigger(name)
 
-    def _goes_on(self, name: str) -> None:
+    def _try_resume_trigger(self, name: str) -> None:
         """Let it take turns again, unless the other reason against that stands."""
         if name not in self._full and not self.blocks.holds_back(name):
             self._feeder.let_go(name)
@@ -139,7 +139,7 @@ class Outcomes:
                             self.fault(call, fault, rests=what == "more")
                 case _:
                     raise ValueError(f"no outcome of a call: {str(outcome)[:60]}")
-        self._feeder.go_on_moved()
+        self._feeder.advance_moved()
 
     def _over(self, call: Call, what: str, used_s: float, cpu_s: float) -> None:
         """A slice is over: the call leaves its place."""
@@ -175,7 +175,7 @@ class Outcomes:
         if call.is_scheduled:
             self._feeder.slice_over(call, 0.0, 0.0)
         if call.is_between_slices and is_in_lane:
-            self._feeder.goes_on(call)  # to its end
+            self._feeder.continue_call(call)  # to its end
         elif call.is_between_slices:
             self._feeder.lost(call)
         if is_wanted:
@@ -196,7 +196,7 @@ class Outcomes:
         if not call.is_abandoned:
             self._write(outcome, effects)
         elif call.is_between_slices:
-            self._feeder.goes_on(call)
+            self._feeder.continue_call(call)
 
     # --- effects -----------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class Outcomes:
         if error is not None:
             call.is_abandoned = True  # what it would still yield is not wanted
             if call.is_between_slices:
-                self._feeder.goes_on(call)
+                self._feeder.continue_call(call)
             why = _NOT_WRITTEN + error.wire_message
             if is_obstacle(error):
                 self._blocked(consumer, call.deliveries, why, of_some=True)
@@ -275,7 +275,7 @@ class Outcomes:
         if consumer.registration.name in self.blocks.blocked:
             self.blocks.worked(consumer.registration.name)
         if what == "more":
-            self._feeder.goes_on(call)
+            self._feeder.continue_call(call)
             self._feeder.moved(consumer)
         elif what == "done":
             self.done(consumer, call.deliveries)
@@ -346,7 +346,7 @@ class Outcomes:
                     self._lost(one)
             except UNEXPECTED as fault:
                 self.fault(one, fault)
-        self._feeder.go_on_moved()
+        self._feeder.advance_moved()
 
     def _ended_late(self, call: Call, why: str) -> None:
         self._feeder.lost(call, call.limit_s)
@@ -372,7 +372,7 @@ class Outcomes:
                 self._lost(call)
             except UNEXPECTED as fault:
                 self.fault(call, fault)
-        self._feeder.go_on_moved()
+        self._feeder.advance_moved()
 
     def gone(self, lane: Lane, how: str) -> None:
         """The process ended: with one call in it, that has failed; of several nobody knows which did it."""
@@ -390,7 +390,7 @@ class Outcomes:
                     self._lost(call)
             except UNEXPECTED as fault:
                 self.fault(call, fault)
-        self._feeder.go_on_moved()
+        self._feeder.advance_moved()
 
     def _lost(self, call: Call) -> None:
         self._feeder.lost(call)

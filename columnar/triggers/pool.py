@@ -95,12 +95,12 @@ class Pool:
             self.fair.ended(name, self.fair.mean_slice_s(name) if used_s is None else used_s)
             call.is_scheduled = False
 
-    def goes_on(self, call: Call) -> None:
+    def continue_call(self, call: Call) -> None:
         """The effects of a resting call are written, or it is abandoned: it waits for its next slice."""
         if call.lane.is_ward:
-            call.lane.go_on(call)
+            call.lane.send_next_slice(call)
         else:
-            self.fair.goes_on(call.consumer.registration.name, call)
+            self.fair.continue_call(call.consumer.registration.name, call)
 
     def without_suspects_of(self, consumer: Consumer) -> list[list[Delivery]]:
         """The suspects of the consumer, which wait no longer."""

@@ -79,7 +79,7 @@ class Call:
 
     __slots__ = (
         "_connect", "_part", "argument", "begun_s", "effects", "function", "id", "is_admitted", "is_batch",
-        "is_dropped", "is_going_on", "is_begin_reported", "side_by_side", "size_bytes", "trigger",
+        "is_dropped", "has_next_slice", "is_begin_reported", "side_by_side", "size_bytes", "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
@@ -96,7 +96,7 @@ class Call:
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
         self.size_bytes = 0  # of the effects of its last slice
         self.is_begin_reported = False  # the store knows that this slice began
-        self.is_going_on = False  # it has had a slice, and there is another
+        self.has_next_slice = False  # it has had a slice, and there is another
         self.is_admitted = False  # it counts already among those that are under way
         self.is_dropped = False  # the store wants no more of it: its next slice only ends it
 
@@ -123,7 +123,7 @@ class Call:
                 what = "more"
         except BaseException as raised:  # noqa: BLE001 - user code: any exception, sys.exit too, is its outcome
             what, error = self._ended_by(raised)
-        self.is_going_on = what == "more"
+        self.has_next_slice = what == "more"
         self.size_bytes = taken.size_bytes
         if error is not None:
             taken.keep_what_is_checked()

@@ -140,7 +140,7 @@ class Threads:
 
     def _ended_call(self, call: Call) -> Call | None:
         """I2.  A call of its trigger that waited, which is under way now."""
-        if call.is_going_on:
+        if call.has_next_slice:
             return None
         waiting = self._waiting.get(call.trigger)
         if waiting:
@@ -165,7 +165,7 @@ class Threads:
                 self._flush()
                 if not self._take_in():
                     return
-            elif not call.is_going_on and (self._work.blocks(call) or self._runs_aside(call)):
+            elif not call.has_next_slice and (self._work.blocks(call) or self._runs_aside(call)):
                 self._hire(call)
             elif not self._run(call, hand, me):
                 return
@@ -191,7 +191,7 @@ class Threads:
         """The next call that may run; those that may not yet wait for their neighbours."""
         while self._ready:
             call = self._ready.popleft()
-            if call.is_going_on or call.is_admitted:
+            if call.has_next_slice or call.is_admitted:
                 return call
             with self._mutex:
                 under_way = self._under_way.get(call.trigger, 0)

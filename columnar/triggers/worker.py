@@ -128,7 +128,7 @@ class Worker:
         if self._copies.were_made:
             self._copies.collect()
         outcome[OUTPUT] = self._output.take()
-        if call.is_going_on:
+        if call.has_next_slice:
             self._resting[call.id] = call
         if outcome[WHAT] in ("failed", "later", "named", "blocked") and hand.connection is not None:
             hand.connection.close()  # it may be in the middle of a reply

@@ -53,7 +53,7 @@ class Maintaining:
     applier: Applier
     governor: Governor
     is_intake_paused: Callable[[Follower], bool]  # nothing may be taken up of its region now
-    go_on: Callable[[Follower], None]
+    step_follower: Callable[[Follower], None]
     progressed: Callable[[Follower], None]
     figures: Figures
 
@@ -84,7 +84,7 @@ class ViewFollower(Follower):
         self._is_there = True
         self._steps = GovernedStep(keeper.governor, LOOP, self._work)
         self._failures = 0  # one after the other
-        self._retry = PlannedStep(LOOP, lambda: keeper.go_on(self))  # nothing is taken up before it
+        self._retry = PlannedStep(LOOP, lambda: keeper.step_follower(self))  # nothing is taken up before it
         self._jobs: set[Job] = set()
         self._batch = ShareBatch(self._table)
         self._taken: list[Sequence] = []  # of the changes in ``_batch``
@@ -194,7 +194,7 @@ class ViewFollower(Follower):
         if self._showing.end_piece(self.state.is_delivered_up_to):
             self.dirty = True
             if not self._showing.is_over:
-                self._services.go_on(self)
+                self._services.step_follower(self)
         if self._built is not None and not self._built.done() and self.is_prepared:
             self._built.set_result(None)
         self._services.progressed(self)
@@ -269,7 +269,7 @@ class ViewFollower(Follower):
         self._after_work()
         if error is None:
             self._failures = 0
-            self._services.go_on(self)
+            self._services.step_follower(self)
         else:
             self._failed(error)
 

@@ -116,9 +116,9 @@ class ViewsHere:
     def has_quiesced(self) -> bool:
         return self._manager is None or self._manager.has_quiesced()
 
-    def go_on(self) -> None:
+    def resume_views(self) -> None:
         if self._manager is not None:
-            self._manager.go_on()
+            self._manager.resume_views()
 
     # --- looks and waits -------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class Showing:
         self._table = table
         self._save = save
         self._write = write
-        self._go_on = go_on
+        self._schedule_step = go_on
         self._piece: Piece | None = None
         self._reader: PieceReader | None = None  # while the piece is gathered
         self._rows: list[ReadRow] = []  # of the piece, still to be written
@@ -105,7 +105,7 @@ class Showing:
             self._is_bound = not saved.cancelled() and saved.exception() is None
             if not self._is_bound:
                 self._drop_piece()
-            self._go_on()
+            self._schedule_step()
         except Exception as fault:  # noqa: BLE001 - nobody else would go on with the piece
             FAULTS.met("views", fault)
             get_running_loop().call_later(AGAIN_S, self._saved, piece, saved)

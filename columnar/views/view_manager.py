@@ -41,7 +41,7 @@ class ViewManager:
         """``on_shown``: called with a view that is being built when a region here has shown it all its rows."""
         self._hub = hub
         self._on_shown = on_shown
-        self._with = Maintaining(applier, governor, self._is_intake_paused, hub.listener.go_on, self._progressed, hub.figures)
+        self._with = Maintaining(applier, governor, self._is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures)
         self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
         self._shown: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows
@@ -129,9 +129,9 @@ class ViewManager:
     def has_quiesced(self) -> bool:
         return all(follower.is_quiescent for follower in self._followers())
 
-    def go_on(self) -> None:
+    def resume_views(self) -> None:
         for follower in self._followers():
-            self._hub.listener.go_on(follower)
+            self._hub.listener.step_follower(follower)
 
     def _followers(self, name: str = "") -> list[ViewFollower]:
         """Followers of a view on open regions; of all views for an empty name."""

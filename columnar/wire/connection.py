@@ -437,9 +437,9 @@ class Connection:
 
     def _rest(self, ahead: bool = False) -> None:
         self._resting = True
-        self._server.turns.soon(self._go_on, ahead=ahead)
+        self._server.turns.soon(self._resume_serving, ahead=ahead)
 
-    def _go_on(self) -> None:
+    def _resume_serving(self) -> None:
         self._resting = False
         if not self._busy:
             self._serve_unless(self._closing or self.has_gone())

@@ -444,7 +444,7 @@ def test_work_that_fell_is_gone_on_with_at_the_next_start_unless_it_was_stopped(
     assert resume(web.wiki) == 0
     wait_for_jobs()
     assert text(web, "Linking 0") == "[[Old]]"
-    assert jobs.go_on(job.id)
+    assert jobs.resume_job(job.id)
     assert resume(web.wiki) == 1
     wait_for_jobs()
     assert [text(web, f"Linking {number}") for number in range(4)] == ["[[New|]]"] * 4, "later ones, too"

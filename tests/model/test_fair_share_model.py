@@ -124,7 +124,7 @@ class Worker:
             self.fair.paused(load.name, used_s + stalls_s, cpu_s)
             self._count += 1
             self._left[self._count] = left
-            self.fair.goes_on(load.name, self._count)
+            self.fair.continue_call(load.name, self._count)
             return
         self.fair.ended(load.name, used_s + stalls_s, cpu_s)
         if load.fails and attempts + 1 < ATTEMPTS:
@@ -307,7 +307,7 @@ class Events:
         elif kind < 0.7 and self.paused:
             call = self.paused.pop(rng.randrange(len(self.paused)))
             if rng.random() < 0.8:
-                self.fair.goes_on(*call)
+                self.fair.continue_call(*call)
                 self.waiting.append(call)
             else:
                 self.fair.dropped(*call)

@@ -59,7 +59,7 @@ def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> st
     elif "undo" in request.form and job.kind in (LINKS, SUBPAGES, REVERT, MASS_DELETE):
         jobs.stop(job.id)
         return _undone(site, jobs, progress)
-    elif jobs.go_on(job.id) or progress.is_open:
+    elif jobs.resume_job(job.id) or progress.is_open:
         start(site.wiki.moves.wiki, job)
     return job.id.decode()
 

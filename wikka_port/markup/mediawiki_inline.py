@@ -24,7 +24,7 @@ from wikka_port.markup.mediawiki_pieces import (
     is_open,
     joins,
     literal,
-    may_go_on,
+    may_continue_markup,
     may_reach,
     unescape,
 )
@@ -308,7 +308,7 @@ class _Line:
         out: list[str] = []
         for position, run in enumerate(runs):
             if run.is_text:
-                before = self._around(runs, position, -1) if self._goes_on(runs, position) else ""
+                before = self._around(runs, position, -1) if self._may_continue(runs, position) else ""
                 after = self._around(runs, position, 1) if is_open(run.text) else ""
                 out.append(escape_between(before, run.text, after, cell=self._cell, marks=run.empty))
                 continue
@@ -317,8 +317,8 @@ class _Line:
             out += (*(mark for _, mark in run.empty), run.text)
         return collapse("".join(out)).strip(" ")
 
-    def _goes_on(self, runs: list[_Run], position: int) -> bool:
-        if may_go_on(runs[position].text):
+    def _may_continue(self, runs: list[_Run], position: int) -> bool:
+        if may_continue_markup(runs[position].text):
             return True
         return position > 0 and may_reach(self._draft.edges(runs[position - 1].text)[1])
 

@@ -245,7 +245,7 @@ def escape_between(
     return "".join(out)
 
 
-def may_go_on(text: str) -> bool:
+def may_continue_markup(text: str) -> bool:
     """Whether what stands before ``text`` could be markup together with its begin."""
     return text[:1] in _SIGNS or text[1:2] in ("|", ":")
 

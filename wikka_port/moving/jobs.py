@@ -128,7 +128,7 @@ class Jobs:
         """False: it was not running."""
         return self._journal.pass_on(job_id, OPEN, STOPPED)
 
-    def go_on(self, job_id: bytes) -> bool:
+    def resume_job(self, job_id: bytes) -> bool:
         return self._journal.pass_on(job_id, STOPPED, OPEN)
 
     def work(self, job_id: bytes, act: Act, more: Callable[[Progress], Iterable[str]] = lambda _: ()) -> Progress:

@@ -244,7 +244,7 @@ class Mover:
         rights = [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
         self.journal.open(move.id, pack(move))
         self.reached("intent")
-        return self._go_on(move, INTENT, rights)
+        return self._continue_move(move, INTENT, rights)
 
     def finish(self, move_id: bytes) -> bool:
         """Go on with a move from where it is.  False: it was given up, and the page is where it was."""
@@ -252,7 +252,7 @@ class Mover:
         if found is None:
             self.journal.close(move_id)
             return False
-        return self._go_on(*found, [])
+        return self._continue_move(*found, [])
 
     def finish_all(self) -> int:
         """All that have not ended; how many.  None in the folder of an older wiki that is not prepared yet."""
@@ -263,7 +263,7 @@ class Mover:
             self.finish(one)
         return len(moves)
 
-    def _go_on(self, move: Move, state: bytes, rights: Collection[Expect]) -> bool:
+    def _continue_move(self, move: Move, state: bytes, rights: Collection[Expect]) -> bool:
         plain = not self._store.is_columnar
         if state == INTENT:
             state = self._decided(move, MOVED if self._carried(move, rights, plain) else ABANDONED)

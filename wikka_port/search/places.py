@@ -31,7 +31,7 @@ class Places:
         """None: it stands above the first heading, or below the one that is the page's title, or is not looked for."""
         text, at = fit(body), len(fit(body[:at]))
         end = text.find("\n", at)
-        if end >= 0 and markup == WIKKA and not _goes_on(text, end):
+        if end >= 0 and markup == WIKKA and not _spans_line_end(text, end):
             text = text[:end]
         if not any(mark in text for mark in _MARKS.get(markup, _MARKS[WIKKA])) or len(text) > self.chars_left:
             return None
@@ -60,7 +60,7 @@ def _of_headings(read: list[Token]) -> Iterator[Token]:
             is_inside = False
 
 
-def _goes_on(text: str, end: int) -> bool:
+def _spans_line_end(text: str, end: int) -> bool:
     """Whether something that spans lines may begin before ``end`` and end behind it."""
     if any(0 <= text.find(mark) < end <= text.rfind(mark) + 1 for mark in _SAME):
         return True

@@ -12,7 +12,7 @@ from columnar.bench import dataset
 from columnar.bench.calls import BadReply
 from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import BINARY
-from columnar.bench.sessions import GOES_ON, Session
+from columnar.bench.sessions import MORE_CALLS, Session
 from columnar.bench.ycsb import LONGEST_SCAN, YCSB, Rows
 from columnar.wire import idl
 from columnar.wire.codec import Request, ServiceCodec
@@ -57,7 +57,7 @@ def operations(name: str, count: int) -> list[list[Request]]:
     while len(found) < count:
         calls.append(heard(frame))
         frame, units = one.answered(reply(calls[-1]))
-        if units == GOES_ON:
+        if units == MORE_CALLS:
             continue
         assert units == 1
         found.append(calls)

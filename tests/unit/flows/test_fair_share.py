@@ -84,7 +84,7 @@ def test_a_paused_call_frees_its_place_and_still_counts_as_begun() -> None:
     taken(fair)
     fair.paused("a", 0.02)
     assert taken(fair) == [], "two calls are begun"
-    fair.goes_on("a", "call 1")
+    fair.continue_call("a", "call 1")
     assert taken(fair) == [ScheduledSlice("a", "call 1", False)]
     fair.ended("a", QUICK_S / 2)
     assert taken(fair) == [ScheduledSlice("a", "r1", True)]
@@ -96,8 +96,8 @@ def test_calls_that_go_on_and_new_ones_take_turns() -> None:
     for _ in range(3):
         taken(fair)
         fair.paused("a", 0.001)
-    fair.goes_on("a", 1)
-    fair.goes_on("a", 2)
+    fair.continue_call("a", 1)
+    fair.continue_call("a", 2)
     for _ in range(4):
         seen += [turn.begins for turn in taken(fair)]
         fair.ended("a", 0.001)
@@ -108,7 +108,7 @@ def test_a_dropped_call_is_not_taken_and_makes_room() -> None:
     fair = shared(1, a=Terms(side_by_side=1))
     taken(fair)
     fair.paused("a", 0.001)
-    fair.goes_on("a", "call")
+    fair.continue_call("a", "call")
     fair.dropped("a", "call")
     fair.check()
     assert taken(fair) == [ScheduledSlice("a", "r1", True)]
@@ -263,7 +263,7 @@ def test_slices_that_go_on_cost_no_token() -> None:
     taken(fair)
     for _ in range(5):
         fair.paused("a", 0.001)
-        fair.goes_on("a", "call")
+        fair.continue_call("a", "call")
         assert taken(fair) == [ScheduledSlice("a", "call", False)]
 
 
@@ -297,7 +297,7 @@ def test_a_trigger_that_is_held_back_takes_no_turn_and_saves_up_nothing() -> Non
     fair = shared(1, a=Terms(), b=Terms())
     assert names(taken(fair)) == "a"
     fair.paused("a", 0.01)
-    fair.goes_on("a", "call")
+    fair.continue_call("a", "call")
     fair.suspend_trigger("a")
     for _ in range(100):
         assert names(taken(fair)) == "b"
@@ -319,7 +319,7 @@ def test_a_removed_trigger_ends_what_it_began() -> None:
     fair.ready("a", "r2")
     fair.ended("a", 0.001)
     fair.paused("a", 0.001)
-    fair.goes_on("a", "call")
+    fair.continue_call("a", "call")
     assert taken(fair) == [ScheduledSlice("a", "call", False)]
     fair.ended("a", 0.001)
     fair.check()

@@ -47,7 +47,7 @@ async def test_a_batch_is_cut_where_its_changes_are_large(bench: Bench) -> None:
     for number, row in enumerate(rows):
         await bench.apply(row, Put(b"f", b"a", b"%d" % number * (BATCH_BYTES // 2)))
     bench.feeder.consumers_of("t")[0].come_again()
-    bench.feeder.go_on(bench.feeder.consumers_of("t")[0])
+    bench.feeder.advance_consumer(bench.feeder.consumers_of("t")[0])
     seen: list[bytes] = []
     while calls := [(call[0], [change[4][0][3][:1] for change in call[4]]) for call in runs(*bench.main.sent)]:
         bench.main.sent.clear()

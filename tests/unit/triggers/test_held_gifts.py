@@ -30,7 +30,7 @@ def run(function: Callable[[Any], Any], *rows: bytes, progress: list[Any] | None
     changes = [change(row, f"1-1-{at}") for at, row in enumerate(rows)] or [change(b"r", "1-1-1")]
     call = Call([1, "t", "m:f", 8, changes, progress, bool(rows)])
     found = []
-    while not found or call.is_going_on:
+    while not found or call.has_next_slice:
         found.append(call.run(lambda _: Function(function, wants_client=False), lambda: None))  # type: ignore[arg-type, return-value]
     return found
 
