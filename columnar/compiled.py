@@ -76,7 +76,7 @@ HOT: Final = (
     "columnar.regions.logged_puts",
     "columnar.regions.retry",
     "columnar.regions.plain_rows",
-    "columnar.regions.reached",
+    "columnar.regions.clock_high_water_mark",
     "columnar.regions.read_puts",
     "columnar.regions.region",
     "columnar.regions.region_reads",

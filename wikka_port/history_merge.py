@@ -167,17 +167,17 @@ class HistoryMerge:
         self._numbers: dict[int, int] = {}  # of revisions that are staged anew: before -> now
         self._new = self._already = 0
         self._too_big: list[str] = []
-        self._reached: tuple[int, int] = (-1, -1)
+        self._last_order: tuple[int, int] = (-1, -1)
         self._ends_with_new = False
 
     def takes(self, revisions: Sequence[ImportedRevision]) -> bool:
         """Whether they come behind all that were added."""
-        return not revisions or _order(revisions[0]) >= self._reached
+        return not revisions or _order(revisions[0]) >= self._last_order
 
     def add(self, revisions: Sequence[ImportedRevision]) -> None:
         """Raises StoreAway."""
         for revision in revisions:
-            self._reached = _order(revision)
+            self._last_order = _order(revision)
             if self._is_there(revision):
                 self._already += 1
                 continue

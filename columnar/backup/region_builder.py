@@ -20,7 +20,7 @@ from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.drafting import FUTURE
 from columnar.regions.family_view import FamilyView, views_of
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.reached import REACHED
+from columnar.regions.clock_high_water_mark import CLOCK_MARK
 from columnar.regions.region import spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, SortedFile
@@ -126,7 +126,7 @@ def build_region(engine: Engine, path: str, table: Table, cells: Iterable[Export
         store.ingest(files.paths())
         batch = store.batch()
         batch.put(META_SPACE, FUTURE, files.highest_timestamp.to_bytes(8, "big"))
-        batch.put(META_SPACE, REACHED, clock_ms.to_bytes(8, "big"))
+        batch.put(META_SPACE, CLOCK_MARK, clock_ms.to_bytes(8, "big"))
         store.write(batch)
         store.sync()
     finally:

@@ -138,7 +138,7 @@ class Follower(ABC):
         if seen:
             self.dirty = True
         if seen < count:
-            self._reached_end()
+            self._note_log_end()
         return seen == count and state.room > 0
 
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
@@ -149,7 +149,7 @@ class Follower(ABC):
         record = self.at_hand.take(sequence)
         return self.region.log.record_at(sequence) if record is None else record
 
-    def _reached_end(self) -> None:
+    def _note_log_end(self) -> None:
         """Nothing more is durable: what lies between is no change of the log."""
         durable = self.region.log.durable
         if self.state.read_to is None or durable > self.state.read_to:

@@ -18,7 +18,7 @@ from columnar.regions.family_view import views_of
 from columnar.regions.guards import Guards, read_marks
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.reached import REACHED, Reached
+from columnar.regions.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import drop_leftovers, options_of_spaces
 from columnar.storage.api import Engine, Store
@@ -61,9 +61,9 @@ def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer
     drop_leftovers(store, table)
     undo_cut_off(store, views_of(table))
     log = begin_log(store, info.region_id)
-    reached_ms = _number(store, REACHED)
+    reached_ms = _number(store, CLOCK_MARK)
     clock.observe(reached_ms)
-    reached, guards = Reached(store, clock, reached_ms), Guards(read_marks(store))
+    reached, guards = ClockHighWaterMark(store, clock, reached_ms), Guards(read_marks(store))
     return Region(info, table, store, log, reached, guards, _number(store, FUTURE), committer, clock)
 
 

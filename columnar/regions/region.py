@@ -44,7 +44,7 @@ from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.ingestion import INGESTING, Coming
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.reached import REACHED, Reached
+from columnar.regions.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
 from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces
@@ -80,7 +80,7 @@ class Region:
         table: Table,
         store: Store,
         log: ChangeLog,
-        reached: Reached,
+        reached: ClockHighWaterMark,
         guards: Guards,
         future_ms: int,
         committer: Committer,
@@ -108,7 +108,7 @@ class Region:
         self._committer = committer
         self._clock = clock
         self._groups: deque[_Group] = deque()
-        self._reached = reached
+        self._clock_mark = reached
         self.logging = ChangeLogging(self.log, RowStamps(self.store, self.log, future_ms))
         self.guards = guards
         self.drafting = Drafting(self.store, self.logging, guards, future_ms, table, self.views)
@@ -198,7 +198,7 @@ class Region:
                 return
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool, now_ms: int) -> None:
-        bound_ms = self._reached.covering(batch, now_ms)
+        bound_ms = self._clock_mark.covering(batch, now_ms)
         future_ms = self.drafting.covering(batch, steps, now_ms)
         try:
             if synced:
@@ -210,7 +210,7 @@ class Region:
         except (HostError, DamagedData):
             self._committer.durable(self.store)  # it finds the store broken, and has the region opened anew
             raise
-        self._reached.bound_ms = bound_ms
+        self._clock_mark.bound_ms = bound_ms
         self.drafting.written(steps, future_ms)
         self.writes += len(steps)
         self.logging.written(steps)
@@ -257,7 +257,7 @@ class Region:
         """The marks in ``meta`` that successors of this region begin with; of two regions the higher."""
         stamp = self.logging.stamps.mark(self._clock())
         return {
-            FUTURE: self.drafting.future_ms, STAMP: stamp, REACHED: self._reached.highest_ms, **self.guards.marks()
+            FUTURE: self.drafting.future_ms, STAMP: stamp, CLOCK_MARK: self._clock_mark.highest_ms, **self.guards.marks()
         }  # fmt: skip
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
@@ -390,7 +390,7 @@ class Region:
     def close(self) -> None:
         """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
         self.leave()
-        self._reached.close()
+        self._clock_mark.close()
         self.store.close()
 
     def leave(self) -> None:

@@ -110,7 +110,7 @@ def _check_logs(folder: str, manifest: Manifest, logs: Sequence[int], bound: Bou
         base = max([base, *(highest for log, highest in manifest.flushes if log <= manifest.oldest_log)])
         if logs != [manifest.oldest_log]:  # RocksDB begins no other beside an empty one
             chain.say(f"{_log_path(folder, manifest.oldest_log)} is missing or damaged")
-    reached = chain.reached(base)
+    reached = chain.contiguous_end(base)
     if bound is not None and reached < bound.certain:
         where = chain.fault or f"{folder}: its logs end too early"
         lost = f"of {bound.sequence} operations that were synced those behind {reached} cannot be read"
@@ -166,7 +166,7 @@ class _Chain:
     def say(self, fault: str) -> None:
         self.fault = self.fault or fault
 
-    def reached(self, base: int) -> int:
+    def contiguous_end(self, base: int) -> int:
         """How far operations go without a gap, where those up to ``base`` are in tables."""
         for first, last, path in self._spans:
             base = self._with_ingested(base, first - 1)

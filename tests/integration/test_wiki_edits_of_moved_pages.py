@@ -71,10 +71,10 @@ def begun_anew(scene: Scene) -> None:
         if step == "arrive":
             raise Fallen
 
-    scene.wiki.mover.reached = fall
+    scene.wiki.mover.on_step_done = fall
     with pytest.raises(Fallen):
         scene.wiki.mover.rename(scene.other, scene.page, ANN)
-    scene.wiki.mover.reached = lambda step: None
+    scene.wiki.mover.on_step_done = lambda step: None
     (move,) = scene.wiki.mover.journal.opened()
     assert scene.wiki.mover.journal.pass_on(move, INTENT, ABANDONED)
     assert not scene.wiki.mover.finish(move)

@@ -227,7 +227,7 @@ def _fall_and_finish(port: int, kind: str, clock: Clock, name: str, step: str, a
         if reached == step:
             raise Fallen
 
-    wiki.mover.reached = fall
+    wiki.mover.on_step_done = fall
     has_step = act != "purge" or step in ("intent", "mark", "moved", "done")
     if has_step:
         with pytest.raises(Fallen):
@@ -259,7 +259,7 @@ def test_a_save_finds_a_fallen_move_and_finishes_it(kind: str, store: StoreThrea
             if reached == step:
                 raise Fallen
 
-        wiki.mover.reached = fall
+        wiki.mover.on_step_done = fall
         with pytest.raises(Fallen):
             wiki.mover.rename(name, f"{name} new", ANN)
         with pytest.raises(Conflict) as conflict:
@@ -352,17 +352,17 @@ def _turn(wiki: Wiki, model: Model, rng: random.Random, turn: int) -> None:
         save(wiki, name, text)
         model.pages.setdefault(name, []).append(text)
         return
-    wiki.mover.reached = reached
+    wiki.mover.on_step_done = reached
     try:
         _move(wiki, model, rng, act, name, other)
     except Fallen:
-        wiki.mover.reached = lambda step: None
+        wiki.mover.on_step_done = lambda step: None
         wiki.mover.finish_all()
     except (NameTaken, NothingThere, SameName):
         may_be_refused = name == other or other in model.pages or name not in model.pages
         assert may_be_refused
     finally:
-        wiki.mover.reached = lambda step: None
+        wiki.mover.on_step_done = lambda step: None
 
 
 def _move(wiki: Wiki, model: Model, rng: random.Random, act: str, name: str, other: str) -> None:
@@ -380,7 +380,7 @@ def _move(wiki: Wiki, model: Model, rng: random.Random, act: str, name: str, oth
         try:
             wiki.mover.delete(name, ANN)
         finally:
-            wiki.mover.reached = lambda step: None
+            wiki.mover.on_step_done = lambda step: None
             wiki.mover.finish_all()
             new = {one.row for one in deleted(wiki.rows)} - before
             assert len(new) == (texts is not None)

@@ -72,10 +72,10 @@ def begun(wiki: Wiki, name: str, act: str) -> Move:
         if reached == "intent":
             raise Fallen
 
-    wiki.mover.reached = fall
+    wiki.mover.on_step_done = fall
     with pytest.raises(Fallen):
         acting(wiki, name, act, row)()
-    wiki.mover.reached = lambda step: None
+    wiki.mover.on_step_done = lambda step: None
     (id_,) = wiki.mover.journal.opened()
     found = wiki.mover.journal.read(id_)
     assert found is not None

@@ -15,7 +15,7 @@ from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.tables import USERS
 from wikka_port.cli import main as cli
-from wikka_port.commands.store_options import NOT_REACHED
+from wikka_port.commands.store_options import STORE_UNREACHABLE
 from wikka_port.editing.rows import DRAFTS
 from wikka_port.editing.suggestions import SUGGESTIONS
 from wikka_port.moving.journal import DELETED, MOVES
@@ -135,5 +135,5 @@ def test_an_action_says_so_in_its_place(tmp_path: Path) -> None:
 
 def test_a_command_ends_with_one_line(before_accounts: StoreThread) -> None:
     ended = CliRunner().invoke(cli, ["user", "list", "--store", f"127.0.0.1:{before_accounts.port}"])
-    assert ended.exit_code == NOT_REACHED, ended.output
+    assert ended.exit_code == STORE_UNREACHABLE, ended.output
     assert SAYS in ended.output

@@ -109,10 +109,10 @@ def test_rights_can_be_changed_behind_a_move_that_fell(wiki: Wiki, step: str) ->
         if reached == step:
             raise Fallen
 
-    wiki.mover.reached = fall
+    wiki.mover.on_step_done = fall
     with pytest.raises(Fallen):
         wiki.mover.rename("P", "Q", By("Ann"))
-    wiki.mover.reached = lambda reached: None
+    wiki.mover.on_step_done = lambda reached: None
     if step != "leave":  # behind it the old name is a redirect, held by nobody
         with pytest.raises(RightsChanged):
             wiki.rights.change("P", rights_of(wiki, "P"), "Ann", {READ: "Ann"})

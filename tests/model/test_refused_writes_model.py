@@ -239,7 +239,7 @@ class Run:
         return (
             drafting.future_ms,
             list(drafting._hot._counted.items()),
-            region._reached.bound_ms,
+            region._clock_mark.bound_ms,
             (region.writes, region._async_dirty, len(region._groups)),
             (log.records, log.size_bytes, log.last_logged),
             {name: len(held) for name, held in vars(log).items() if isinstance(held, list)},

@@ -20,7 +20,7 @@ def main(port: str, indexes: str, step: str, name: str, new: str) -> None:
         if done == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    wiki.mover.reached = reached
+    wiki.mover.on_step_done = reached
     wiki.mover.rename(name, new, By("Ann", "account", "killed"))
 
 

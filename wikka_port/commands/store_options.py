@@ -18,7 +18,7 @@ from wikka_port.folder_format import NewerFolder
 from wikka_port.pages import StoreAway, Wiki
 from wikka_port.store import NotPrepared
 
-NOT_REACHED: Final = 2  # exit status
+STORE_UNREACHABLE: Final = 2  # exit status
 errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,4 +87,4 @@ def open_wiki(store: str, indexes: Any, tls: ClientTls | None = None, *, pool: i
 
 def _end(message: str) -> None:
     errors.print(f"wikka: {message}", markup=False)
-    raise SystemExit(NOT_REACHED)
+    raise SystemExit(STORE_UNREACHABLE)

@@ -95,7 +95,7 @@ class Mover:
         self._indexes = indexes
         self._clock = clock_ms
         self._rows = rows
-        self.reached = reached
+        self.on_step_done = reached
         self.journal = Journal(rows)
 
     # --- what can be asked for ---------------------------------------------------------------------
@@ -243,7 +243,7 @@ class Mover:
         held = row.get(REVISION)
         rights = [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
         self.journal.open(move.id, pack(move))
-        self.reached("intent")
+        self.on_step_done("intent")
         return self._continue_move(move, INTENT, rights)
 
     def finish(self, move_id: bytes) -> bool:
@@ -273,7 +273,7 @@ class Mover:
             else:
                 self._leave(move, plain)
             self.journal.pass_on(move.id, MOVED, DONE)
-            self.reached("done")
+            self.on_step_done("done")
         elif state == ABANDONED:
             self._store.run(lambda c: _withdraw(c, move, plain))
         else:  # who was late may have marked a row once more
@@ -288,7 +288,7 @@ class Mover:
             found = self.journal.read(move.id)
             assert found is not None, "a move stays in the journal"
             state = found[1]
-        self.reached("given up" if state == ABANDONED else "moved")
+        self.on_step_done("given up" if state == ABANDONED else "moved")
         return state
 
     def _carried(self, move: Move, rights: Collection[Expect], plain: bool) -> bool:
@@ -303,24 +303,24 @@ class Mover:
                 return False
             if not self._store.run(lambda c: places.mark(c, move, source, rights, plain=plain)):
                 return False
-            self.reached("mark")
+            self.on_step_done("mark")
             source = self._store.run(lambda c: places.read(c, move.source_place))
         if move.kind == PURGE:
             return True
         if head_of(source) != move.marked or not self._store.run(lambda c: places.arrive(c, move, source, plain=plain)):
             return False
-        self.reached("arrive")
+        self.on_step_done("arrive")
         return True
 
     def _leave(self, move: Move, plain: bool) -> None:
         """Steps 5 to 7."""
         self._store.run(lambda c: places.leave(c, move, plain=plain))
-        self.reached("leave")
+        self.on_step_done("leave")
         if self._indexes() == "application":
             self._store.run(lambda c: _index(c, move))
-            self.reached("index")
+            self.on_step_done("index")
         self._store.run(lambda c: places.settle_down(c, move, plain=plain))
-        self.reached("settle")
+        self.on_step_done("settle")
         if move.kind != DELETE and move.source != move.target:
             self._store.run(lambda c: beside.follow(c, move))
 
@@ -332,10 +332,10 @@ class Mover:
     def _remove_for_good(self, move: Move, plain: bool) -> None:
         """Take away what is kept beside a page in the trash, its revisions, then its row."""
         self._store.run(lambda c: beside.remove(c, move))
-        self.reached("beside")
+        self.on_step_done("beside")
         begin = move.head.place(page_key(move.source))
         self._store.run(lambda c: _remove_rows(c, schema.REVISIONS, begin))
-        self.reached("texts")
+        self.on_step_done("texts")
         self._store.run(lambda c: places.leave(c, move, plain=plain))
 
 

@@ -11,7 +11,7 @@ import pytest
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.reached import REACHED, STEP_MS
+from columnar.regions.clock_high_water_mark import CLOCK_MARK, STEP_MS
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House
@@ -66,7 +66,7 @@ def test_a_closing_leaves_what_was_given_and_a_crash_little_more(folder: str) ->
         assert house.clock.now_ms == NOW_MS + CELLS
         house.clock.now_ms = NOW_MS + 10_000
         await house.put_value(b"r")
-        held = int.from_bytes(region.store.get(META_SPACE, REACHED) or b"", "big")
+        held = int.from_bytes(region.store.get(META_SPACE, CLOCK_MARK) or b"", "big")
         assert held == NOW_MS + 10_000 + STEP_MS, "what an opening after a crash finds"
         await house.close()
 
@@ -110,7 +110,7 @@ def test_a_write_that_was_refused_covers_nothing(folder: str) -> None:
             house.apply(b"r", Put(b"a", b"q", b"v"))
         region.store = store
         await house.put_value(b"r")
-        assert int.from_bytes(region.store.get(META_SPACE, REACHED) or b"", "big") == NOW_MS + STEP_MS
+        assert int.from_bytes(region.store.get(META_SPACE, CLOCK_MARK) or b"", "big") == NOW_MS + STEP_MS
         await house.close()
 
     asyncio.run(play())

@@ -368,7 +368,7 @@ def test_operations_that_are_missing_or_there_twice_between_batches(tmp_path: Pa
     chain = _Chain(Manifest())
     chain.follow(_write_log(tmp_path / "1", [(1, 0), (1, 2), (3, 1), (6, 1)]))
     chain.follow(_write_log(tmp_path / "2", [(7, 3)]))
-    assert chain.reached(0) == 3
-    assert chain.reached(5) == 9
+    assert chain.contiguous_end(0) == 3
+    assert chain.contiguous_end(5) == 9
     with pytest.raises(DamagedData, match="operation 8 stands there twice"):
         chain.follow(_write_log(tmp_path / "3", [(8, 1)]))

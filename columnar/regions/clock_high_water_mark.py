@@ -18,11 +18,11 @@ from columnar.errors import ColumnarError
 from columnar.regions.log_retention import META_SPACE
 from columnar.storage.api import Batch, Store
 
-REACHED: Final = b"reached"
+CLOCK_MARK: Final = b"reached"
 STEP_MS: Final = 250  # after a crash a clock may have to catch up with so much
 
 
-class Reached:
+class ClockHighWaterMark:
     """Owned by the loop's thread."""
 
     def __init__(self, store: Store, clock: Clock, bound_ms: int) -> None:
@@ -35,7 +35,7 @@ class Reached:
         """The value of ``bound_ms`` after the batch is written, whose rows the clock stamped with ``now_ms``."""
         if now_ms <= self.bound_ms:
             return self.bound_ms
-        batch.put(META_SPACE, REACHED, (now_ms + STEP_MS).to_bytes(8, "big"))
+        batch.put(META_SPACE, CLOCK_MARK, (now_ms + STEP_MS).to_bytes(8, "big"))
         return now_ms + STEP_MS
 
     @property
@@ -48,6 +48,6 @@ class Reached:
         highest_ms = self.highest_ms
         if highest_ms < self.bound_ms:
             batch = self._store.batch()
-            batch.put(META_SPACE, REACHED, highest_ms.to_bytes(8, "big"))
+            batch.put(META_SPACE, CLOCK_MARK, highest_ms.to_bytes(8, "big"))
             with suppress(ColumnarError):
                 self._store.write(batch)
