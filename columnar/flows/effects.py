@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, PutTooBig, RequestTooBig, shown
-from columnar.flows.giving import KINDS as GIVING
-from columnar.flows.giving import Giving, check_families
-from columnar.flows.giving import Write as Write
+from columnar.flows.effect_contributions import KINDS as GIVING
+from columnar.flows.effect_contributions import ChangeContributions, check_families
+from columnar.flows.effect_contributions import Write as Write
 from columnar.limits import CELL_BYTES, ROW_OPERATIONS
 from columnar.model.cell import checked_row
 from columnar.model.effect import DELETE, PUT
@@ -25,7 +25,7 @@ OPERATION_BYTES: Final = 200
 _ALL_FAMILIES: Final = b""  # of the table, whose schema is not known where effects are read
 
 
-def writes_of(effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], Giving] | None = None) -> list[Write]:
+def writes_of(effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], ChangeContributions] | None = None) -> list[Write]:
     """The mutations, in order.  IllegalArgument, RequestTooBig: an effect is none that can be written.
 
     An effect writes nothing that a client may not send: no client could read or remove it.
@@ -33,7 +33,7 @@ def writes_of(effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[]
     ``hops``: of the change that they follow.  ``giving``: called if they give to totals.
     """
     writes: list[Write] = []
-    gives: Giving | None = None
+    gives: ChangeContributions | None = None
     for effect in effects:
         if giving is not None and isinstance(effect, list) and effect and effect[0] in GIVING:
             gives = gives or giving()

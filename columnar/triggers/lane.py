@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Job
 from columnar.flows.delivery_state import Delivery
-from columnar.flows.giving import Giver, Giving
+from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.planned_step import PlannedStep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
@@ -84,11 +84,11 @@ class Call:
     def module(self) -> str:
         return self.consumer.registration.module
 
-    def giving(self, at: int) -> Giving:
+    def contributions_of(self, at: int) -> ChangeContributions:
         """For the effects of one of its changes that give to totals."""
         if self.gives is None:
             self.gives = Giver(self.consumer.registration.name)
-        return Giving(self.gives, self.deliveries[at].row, self.deliveries[at].sequence)
+        return ChangeContributions(self.gives, self.deliveries[at].row, self.deliveries[at].sequence)
 
     @property
     def timeout_s(self) -> float:

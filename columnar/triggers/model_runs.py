@@ -16,7 +16,7 @@ from typing import Any
 
 from columnar.errors import printable
 from columnar.flows.effects import writes_of
-from columnar.flows.giving import Giver, Giving
+from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
 from columnar.model.key_parts import joined
 from columnar.model.mutation import Contribute
@@ -264,7 +264,7 @@ class Call:
             return
         if effect[0] in (CONTRIBUTE, TALLY):
             self._run.tallies |= effect[0] == TALLY
-            Giving(self._giver, change.row, _sequence_of(change)).add(list(effect), [])
+            ChangeContributions(self._giver, change.row, _sequence_of(change)).add(list(effect), [])
         for write in _writes_of(effect, change, self._run.asked.name):
             self.stamped.append(write)
             self._write(write)
@@ -331,7 +331,7 @@ def _check_written(effect: Effect, change: Change, asked: Registration | None) -
     """As ``yielded``, of one effect."""
     if effect[0] in (CHECKPOINT, BARRIER):
         return
-    writes = writes_of([list(effect)], 0, giving=lambda: Giving(Giver("t"), change.row, (1, 1, 1)))
+    writes = writes_of([list(effect)], 0, giving=lambda: ChangeContributions(Giver("t"), change.row, (1, 1, 1)))
     if asked is None:
         return
     for table, mutation in writes:

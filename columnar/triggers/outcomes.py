@@ -236,7 +236,7 @@ class Outcomes:
         return [write for at, ones in enumerate(by_place) if ones for write in self._of_one(call, at, ones)]
 
     def _of_one(self, call: Call, at: int, effects: list[Any]) -> list[Write]:
-        writes = writes_of(effects, call.stamps[at], call.hops[at], lambda: call.giving(at))
+        writes = writes_of(effects, call.stamps[at], call.hops[at], lambda: call.contributions_of(at))
         if self.places_of_effects is not None:
             self.places_of_effects.check(call.consumer.registration.name, writes, call.hops[at])
         return writes

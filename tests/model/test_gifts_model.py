@@ -17,7 +17,7 @@ import pytest
 
 from columnar.flows.delivery_state import LONGEST_PAUSE_S, Cursor, Delivery, DeliveryState, pack_cursor, unpack_cursor
 from columnar.flows.effects import writes_of
-from columnar.flows.giving import Giver, Giving
+from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model import contribution
 from columnar.model.contribution import Member, differences, follow, pack, unpack
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Effect, Put, Tally
@@ -120,7 +120,7 @@ class World:
         while what == "more":
             _, what, effects, _, _, checkpoint, *_ = call.run(lambda _: function, lambda: None)  # type: ignore[arg-type, return-value]
             plain = [list(effect) for effect in effects]
-            writes = writes_of(plain, 7, 0, lambda: Giving(giver, one.row, one.sequence))
+            writes = writes_of(plain, 7, 0, lambda: ChangeContributions(giver, one.row, one.sequence))
             self.write([mutation for _, mutation in writes])
             if checkpoint is not None:
                 self.state.came_to(one.sequence, *checkpoint)

@@ -8,7 +8,7 @@ import pytest
 
 from columnar.errors import CallerError, IllegalArgument
 from columnar.flows.effects import for_table, writes_of
-from columnar.flows.giving import Giver, Giving
+from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.limits import CELL_BYTES, ROW_KEY_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table
@@ -71,4 +71,4 @@ def test_what_a_client_may_not_send_no_effect_writes(effect: Any, says: str) -> 
 def test_a_gift_to_a_row_that_can_be_none_is_refused() -> None:
     effect = [4, b"t", b"r" * (ROW_KEY_BYTES + 1), {b"n:a": 1}, b"m", None, {}, None, b"", 0]
     with pytest.raises(IllegalArgument, match="row key has 32768 bytes"):
-        writes_of([effect], 77, 0, lambda: Giving(Giver("t"), b"r", (1, 1, 1)))
+        writes_of([effect], 77, 0, lambda: ChangeContributions(Giver("t"), b"r", (1, 1, 1)))

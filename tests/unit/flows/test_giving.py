@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.flows import giving
+from columnar.flows import effect_contributions
 from columnar.flows.effects import for_table, writes_of
-from columnar.flows.giving import Giver, Giving
+from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model.effect import Contribute as ContributeEffect
 from columnar.model.effect import Put as PutEffect
 from columnar.model.effect import Tally
@@ -25,7 +25,7 @@ def written(
     *effects: Any, giver: Giver | None = None, of: Any = (b"page", SEQUENCE)
 ) -> list[tuple[bytes, RowMutation]]:
     run = giver or Giver("edits")
-    return writes_of([list(effect) for effect in effects], 77, 2, lambda: Giving(run, *of))
+    return writes_of([list(effect) for effect in effects], 77, 2, lambda: ChangeContributions(run, *of))
 
 
 def said(*effects: Any) -> list[Contribute]:
@@ -95,7 +95,7 @@ def test_changes_of_a_batch_give_in_their_order() -> None:
 
 
 def test_rows_of_one_run_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(giving, "GIVEN_ROWS", 3)
+    monkeypatch.setattr(effect_contributions, "GIVEN_ROWS", 3)
     giver = Giver("edits")
     written(*[Tally("t", b"%d" % n, {b"n:edits": 1}) for n in range(3)], giver=giver)
     with pytest.raises(IllegalArgument, match="at most 3 rows"):
@@ -135,4 +135,4 @@ def test_missing_families_are_named_with_the_command_that_makes_them() -> None:
 )  # fmt: skip
 def test_what_is_no_effect_is_refused(effect: Any) -> None:
     with pytest.raises(IllegalArgument):
-        writes_of([effect], 77, 0, lambda: Giving(Giver("edits"), b"page", SEQUENCE))
+        writes_of([effect], 77, 0, lambda: ChangeContributions(Giver("edits"), b"page", SEQUENCE))

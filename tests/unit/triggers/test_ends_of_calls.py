@@ -11,7 +11,7 @@ import pytest
 from columnar.client.errors import IOError as ClientError
 from columnar.errors import ColumnarError
 from columnar.flows.effects import writes_of
-from columnar.flows.giving import Giver, Giving
+from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model.effect import Contribute, Effect, Put, Tally
 from columnar.triggers.api import FailedChanges, Later
 from columnar.triggers.frames import Frames
@@ -172,7 +172,7 @@ def test_an_effect_that_was_changed_after_it_was_made_is_refused_by_the_store(
         ((kind, (outcome,)),) = Frames().feed(ours.recv(1 << 16))
     assert (kind, outcome[:2]) == ("did", [1, what])
     first, second = [one[1] for one in outcome[2]] if is_batch else outcome[2]
-    giving = Giving(Giver("t"), b"r", (1, 1, 1))
+    giving = ChangeContributions(Giver("t"), b"r", (1, 1, 1))
     assert writes_of([first], 5, giving=lambda: giving)
     if isinstance(second, str):
         assert "was changed after it was made" in second

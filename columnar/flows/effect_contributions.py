@@ -42,7 +42,7 @@ class Giver:
         self.given: dict[Key, _Given] = {}  # by the latest change that gave
 
 
-class Giving:
+class ChangeContributions:
     """A change of the run, and the contributions that it makes."""
 
     __slots__ = ("_giver", "_row", "_sequence")
