@@ -40,8 +40,8 @@ from columnar.operations.apart import connect
 from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
-from columnar.routing import view_asks
-from columnar.routing.asks import FlowLooks, OwnFigures, TriggerLooks, ViewLooks
+from columnar.routing import view_check_requests
+from columnar.routing.peer_requests import FlowLooks, OwnFigures, TriggerLooks, ViewLooks
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
@@ -55,7 +55,7 @@ from columnar.routing.row_forms import Figures
 from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.routing.side_by_side import looks_at
 from columnar.routing.way_out import WayOut
-from columnar.server_answers import MasterAsks
+from columnar.server_answers import ServerRpcHandlers
 from columnar.server_doorbell import ServerDoorbell
 from columnar.server_measures import ServerMeasures
 from columnar.serving import Serving
@@ -177,13 +177,13 @@ class ClusterServer:
         self.asked_triggers = AskedTriggers(keeper, self.serving.server, self.owners.change, self.serving.wait)
         for kind, answer in self.asked_triggers.answers.items():
             self.peer_server.register(kind, answer)
-        apart = TriggersApart(self.asked_triggers, self.owners, lambda: self.asks.servers())
+        apart = TriggersApart(self.asked_triggers, self.owners, lambda: self.rpc_handlers.servers())
         self.doors.trigger_methods.others = apart
         self.serving.owner.views.saved_apart = lambda tables, key, timeout_s: apart.wait(
             tables, key, "", timeout_s, saved=True
         )
         self.peer_server.register(ViewLooks, self._view_looks)
-        for asked in view_asks.KINDS:
+        for asked in view_check_requests.KINDS:
             self.peer_server.register(asked, self._checked)
         self.doors.other_views, self.doors.owners = self._views_of_others, self.owners
         keeper.burials.log_again_elsewhere = apart.log_again
@@ -202,7 +202,7 @@ class ClusterServer:
         return self.serving.owner.views.looks()
 
     async def _views_of_others(self) -> tuple[list[ViewLook], list[str]]:
-        others = [server for server in self.asks.servers() if server != self.here]
+        others = [server for server in self.rpc_handlers.servers() if server != self.here]
         found, silent = await looks_at(others, self.peers, ViewLooks())
         return [look for looks in found.values() for look in looks], [str(server) for server in silent]
 
@@ -211,13 +211,13 @@ class ClusterServer:
         return list(islice(found, REMARKS))
 
     async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
-        others = [server for server in self.asks.servers() if server != self.here]
+        others = [server for server in self.rpc_handlers.servers() if server != self.here]
         found, silent = await looks_at(others, self.peers, OwnFigures())
         return list(found.values()), [str(server) for server in silent]
 
     def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
         slot = slot_of(scanner_id)
-        return self.asks.server_of_slot(slot) if slot is not None else None
+        return self.rpc_handlers.server_of_slot(slot) if slot is not None else None
 
     def _routes_changed(self, tables: Iterable[str]) -> None:
         self.owners.changed()
@@ -234,13 +234,13 @@ class ClusterServer:
     def _answer_the_master(self, config: StandaloneConfig) -> None:
         serving = self.serving
         rates = RateMeter(serving.server, asyncio.get_running_loop().time, config.region_bytes)
-        self.asks = MasterAsks(
+        self.rpc_handlers = ServerRpcHandlers(
             serving.owner, self.owning, self.routes, serving.server.tables, rates, lambda: self._leader
         )
-        self.asks.on_routes = self._routes_changed
+        self.rpc_handlers.on_routes = self._routes_changed
         self.doors.address_of = self._address_of
         self.answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
-        for kind, answer in self.asks.answers.items():
+        for kind, answer in self.rpc_handlers.answers.items():
             self.answering.register(kind, answer)
         committer = self.stores.committer
         looks = self.asked_triggers.looks
@@ -300,7 +300,7 @@ class ClusterServer:
 
     def _address_of(self, region: RegionInfo) -> tuple[str, int]:
         """The address of the region's owner; this server's, which is as good for a client, where none is known."""
-        return self.asks.address_of(region) or (self.doors.config.host, self.doors.port)
+        return self.rpc_handlers.address_of(region) or (self.doors.config.host, self.doors.port)
 
     # --- connections of clients ----------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from columnar.routing.scanner_ids import slot_of_server
 Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
 
 
-class MasterAsks:
+class ServerRpcHandlers:
     """The answers to a master."""
 
     def __init__(

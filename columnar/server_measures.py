@@ -16,7 +16,7 @@ from columnar.flows.follower_name import TRIGGER
 from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
 from columnar.model.owner_messages import Measures
 from columnar.model.trigger_look import TriggerLook
-from columnar.routing.asks import TriggerLooks
+from columnar.routing.peer_requests import TriggerLooks
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.row_forms import THRIFT2
 from columnar.routing.way_out import WayOut

@@ -22,7 +22,7 @@ from columnar.model.measures import Family
 from columnar.model.owner_messages import Measures, SlowRequests
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_look import TriggerLook, merged
-from columnar.routing.asks import FlowLooks, TriggerLooks
+from columnar.routing.peer_requests import FlowLooks, TriggerLooks
 from columnar.routing.side_by_side import LOOK_S, looks_at
 from columnar.webui.server import Ask
 from columnar.webui.status import NotAnswering

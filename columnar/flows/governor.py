@@ -44,7 +44,7 @@ _NAME: Final = "the governor of background work"
 Step = Callable[[], bool]  # works for STEP_S at most; whether there is more to do
 
 
-def nobody_asks() -> int:
+def zero_requests() -> int:
     return 0
 
 
@@ -54,7 +54,7 @@ def nobody_waits() -> bool:
 
 class Governor:
     def __init__(
-        self, answered: Callable[[], int] = nobody_asks, has_waiting: Callable[[], bool] = nobody_waits
+        self, answered: Callable[[], int] = zero_requests, has_waiting: Callable[[], bool] = nobody_waits
     ) -> None:
         """``answered``: how many requests were answered so far; ``has_waiting``: whether some wait for disks."""
         self.answered = answered

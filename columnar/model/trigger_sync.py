@@ -39,12 +39,12 @@ class Change:
         lines = [
             f"{_WORDS.get(key, key)}: {_text(old[key])} -> {_text(new[key])}" for key in old if old[key] != new[key]
         ]
-        if self.asks_for_more:
+        if self.needs_more_images:
             lines.append("changes that wait come with the row as it is, and without what it was before")
         return lines
 
     @property
-    def asks_for_more(self) -> bool:
+    def needs_more_images(self) -> bool:
         """Whether records of earlier changes may lack what it asks for."""
         held, wanted = self.current, self.wanted
         if wanted.before and not held.before:

@@ -23,7 +23,7 @@ from columnar.operations.writes import Answer
 from columnar.regions.found_rows import FoundRows
 from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
-from columnar.routing.asks import RowsDeleted
+from columnar.routing.peer_requests import RowsDeleted
 from columnar.routing.owners import Owners
 from columnar.turns import HasGone
 

@@ -19,7 +19,7 @@ from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
 from columnar.regions.found_rows import FoundRows, size_of
 from columnar.regions.row_reader import WireCell
-from columnar.routing.asks import Scan, Scanned
+from columnar.routing.peer_requests import Scan, Scanned
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, server_to_ask
 from columnar.routing.row_forms import Place
 from columnar.storage.stored_cells import PackedRows

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.operations.servers import Servers
-from columnar.routing.asks import DeleteRows, RegionStates, RowsDeleted, Tend
+from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, server_to_ask
 from columnar.routing.row_forms import RegionState
 from columnar.routing.side_by_side import LOOK_S, looks_at

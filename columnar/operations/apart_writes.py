@@ -28,7 +28,7 @@ from columnar.regions import change_record
 from columnar.regions.applied import Applied
 from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
-from columnar.routing.asks import Apply, Ingest
+from columnar.routing.peer_requests import Apply, Ingest
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
 from columnar.turns import HasGone
 
@@ -47,7 +47,7 @@ class _Share:
 
     async def send(self, rows: Sequence[RowWrite]) -> None:
         """OutcomeUnknown; ClientGone; the error that the owner met."""
-        asks = list(_in_asks(rows))
+        asks = list(_split_into_requests(rows))
         for number, (ask, size_bytes) in enumerate(asks):
             if self._has_gone():
                 raise ClientGone
@@ -165,7 +165,7 @@ def _in_parts(asked: Iterable[tuple[ServedTable, RowWrite]]) -> Iterator[tuple[s
         yield table, rows
 
 
-def _in_asks(rows: Sequence[RowWrite]) -> Iterator[tuple[list[RowWrite], int]]:
+def _split_into_requests(rows: Sequence[RowWrite]) -> Iterator[tuple[list[RowWrite], int]]:
     """Rows of one ask, and their bytes."""
     ask: list[RowWrite] = []
     size = 0

@@ -35,7 +35,7 @@ from columnar.regions.found_rows import FoundRows
 from columnar.regions.gathering import Gathering
 from columnar.regions.ingestion import IncomingRows
 from columnar.regions.server import RegionServer
-from columnar.routing import asks, row_forms
+from columnar.routing import peer_requests, row_forms
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import map_rows
 
@@ -56,13 +56,13 @@ class AskedOperations:
         self._descriptions = Descriptions(server)
         self._upkeep = Upkeep(server, self._descriptions)
         self.answers: dict[type[Message[Any]], Callable[[Any], Awaitable[Any]]] = {
-            asks.Rows: self._rows,
-            asks.Apply: self._apply,
-            asks.Ingest: self._ingest,
-            asks.DeleteRows: self._delete_rows,
-            asks.Scan: self._scan,
-            asks.Tend: self._tend,
-            asks.RegionStates: self._states,
+            peer_requests.Rows: self._rows,
+            peer_requests.Apply: self._apply,
+            peer_requests.Ingest: self._ingest,
+            peer_requests.DeleteRows: self._delete_rows,
+            peer_requests.Scan: self._scan,
+            peer_requests.Tend: self._tend,
+            peer_requests.RegionStates: self._states,
         }
 
     async def ask(self, message: Message[R]) -> R:
@@ -71,7 +71,7 @@ class AskedOperations:
 
     # --- rows ----------------------------------------------------------------------------------------
 
-    async def _rows(self, asked: asks.Rows) -> asks.RowsFound:
+    async def _rows(self, asked: peer_requests.Rows) -> peer_requests.RowsFound:
         served = self._access.table(asked.table.encode())
         query = _query_of(asked)
         found, elsewhere = await self._reads.rows_owned(served, query, self._scans.one_row, asked.max_bytes, asked.form)
@@ -83,32 +83,32 @@ class AskedOperations:
                 continue
             row, cells = one
             packed.append(pack(row, cells) if cells else None)
-        return asks.RowsFound(tuple(packed), tuple(elsewhere))
+        return peer_requests.RowsFound(tuple(packed), tuple(elsewhere))
 
-    async def _apply(self, asked: asks.Apply) -> asks.Applied:
+    async def _apply(self, asked: peer_requests.Apply) -> peer_requests.Applied:
         served = self._access.table(asked.table.encode())
         applied, left = await self._writes.write_owned(served, asked.rows)
         sequence = applied.sequence if applied is not None else None
         if not left:
-            return asks.Applied((), sequence)
+            return peer_requests.Applied((), sequence)
         numbers = {write.row: number for number, write in enumerate(asked.rows)}
-        return asks.Applied(tuple(sorted(numbers[write.row] for write in left)), sequence)
+        return peer_requests.Applied(tuple(sorted(numbers[write.row] for write in left)), sequence)
 
-    async def _ingest(self, asked: asks.Ingest) -> asks.Ingested:
+    async def _ingest(self, asked: peer_requests.Ingest) -> peer_requests.Ingested:
         served = self._access.table(asked.table.encode())
         incoming = IncomingRows(asked.first, asked.last, asked.highest_timestamp, asked.rows, dict(asked.files))
         try:
-            return asks.Ingested(await ingest_rows(self._access, served, incoming))
+            return peer_requests.Ingested(await ingest_rows(self._access, served, incoming))
         except RegionElsewhere:
-            return asks.Ingested(False, True)
+            return peer_requests.Ingested(False, True)
 
-    async def _delete_rows(self, asked: asks.DeleteRows) -> asks.RowsDeleted:
+    async def _delete_rows(self, asked: peer_requests.DeleteRows) -> peer_requests.RowsDeleted:
         deleted, elsewhere = await delete_owned(self._access, asked.table.encode(), asked.start, asked.stop)
-        return asks.RowsDeleted(deleted.rows, deleted.next_row, elsewhere is not None)
+        return peer_requests.RowsDeleted(deleted.rows, deleted.next_row, elsewhere is not None)
 
     # --- scans ---------------------------------------------------------------------------------------
 
-    async def _scan(self, asked: asks.Scan) -> asks.Scanned:
+    async def _scan(self, asked: peer_requests.Scan) -> peer_requests.Scanned:
         spec, form = asked.spec, asked.form
         row_filter = None
         if spec.filter_string is not None:
@@ -123,22 +123,22 @@ class AskedOperations:
         if asked.rows is not None:
             scanner.read_only(asked.rows)
         if not await scanner.steps_owned(asked.place, found, bounds):
-            return asks.Scanned(elsewhere=True)
+            return peer_requests.Scanned(elsewhere=True)
         if form is not None:
-            return asks.Scanned(blocks_of(found, form), (), scanner.place, scanner.cells_read)
+            return peer_requests.Scanned(blocks_of(found, form), (), scanner.place, scanner.cells_read)
         rows = tuple([(row, tuple(cells)) for row, cells in found])
-        return asks.Scanned((), rows, scanner.place, scanner.cells_read)
+        return peer_requests.Scanned((), rows, scanner.place, scanner.cells_read)
 
     # --- upkeep --------------------------------------------------------------------------------------
 
-    async def _tend(self, asked: asks.Tend) -> bool:
+    async def _tend(self, asked: peer_requests.Tend) -> bool:
         try:
             await self._upkeep.tend(asked.region, asked.work)
         except RegionElsewhere:
             return False
         return True
 
-    async def _states(self, asked: asks.RegionStates) -> tuple[row_forms.RegionState, ...]:
+    async def _states(self, asked: peer_requests.RegionStates) -> tuple[row_forms.RegionState, ...]:
         tables = [
             served for served in map(self._descriptions.find, map(str.encode, asked.tables)) if served is not None
         ]
@@ -153,7 +153,7 @@ def _filter(text: bytes) -> Filter:
     return parse(text)
 
 
-def _query_of(asked: asks.Rows) -> RowQuery:
+def _query_of(asked: peer_requests.Rows) -> RowQuery:
     rows: list[bytes] = []
     specs, filters, cuts = [], [], []
     for group in asked.groups:

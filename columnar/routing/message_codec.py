@@ -31,7 +31,7 @@ from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
 from columnar.model.view_generations import Swap
 from columnar.model.view_look import ViewLook
 from columnar.model.view_set import KeptView, Reads, ViewSet
-from columnar.routing import asks, row_forms, view_asks, view_forms
+from columnar.routing import peer_requests, row_forms, view_check_requests, view_forms
 from columnar.routing.value_codec import (
     BOOL,
     BYTES,
@@ -236,13 +236,13 @@ _FAMILY: Final = record(
 _ADDRESS: Final = record(owners.Address, {"server": INCARNATION, "host": TEXT, "port": INT})
 _FORM: Final = record(row_forms.ReplyForm, {"service": INT, "protocol": INT, "in_order": BOOL})
 _GROUP: Final = record(
-    asks.RowGroup,
+    peer_requests.RowGroup,
     {"rows": several(BYTES), "read": _READ, "filter_string": maybe(BYTES), "offset": INT, "limit": INT},
 )
-_FOUND: Final = record(asks.RowsFound, {"rows": several(maybe(BYTES)), "elsewhere": several(INT)})
-_APPLIED: Final = record(asks.Applied, {"elsewhere": several(INT), "sequence": maybe(TRIPLE)})
-_INGESTED: Final = record(asks.Ingested, {"came": BOOL, "is_elsewhere": BOOL})
-_DELETED: Final = record(asks.RowsDeleted, {"rows": maybe(INT), "next_row": maybe(BYTES), "is_elsewhere": BOOL})
+_FOUND: Final = record(peer_requests.RowsFound, {"rows": several(maybe(BYTES)), "elsewhere": several(INT)})
+_APPLIED: Final = record(peer_requests.Applied, {"elsewhere": several(INT), "sequence": maybe(TRIPLE)})
+_INGESTED: Final = record(peer_requests.Ingested, {"came": BOOL, "is_elsewhere": BOOL})
+_DELETED: Final = record(peer_requests.RowsDeleted, {"rows": maybe(INT), "next_row": maybe(BYTES), "is_elsewhere": BOOL})
 _STATE: Final = record(
     row_forms.RegionState,
     {
@@ -269,7 +269,7 @@ def _decode_cell(plain: Any) -> tuple[bytes, bytes, int]:
 
 _CELL: Final[Codec[tuple[bytes, bytes, int]]] = Codec(list, _decode_cell)
 _SCANNED: Final = record(
-    asks.Scanned,
+    peer_requests.Scanned,
     {
         "blocks": several(_BLOCK),
         "rows": several(pair(BYTES, several(_CELL))),
@@ -345,11 +345,11 @@ _ENTRIES: Final = (
         "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _ROUTES_VERSION
     ),
     _Entry("replace_routes", routes.ReplaceRoutes, {"number": INT, "routes": several(_ROUTE)}, _ROUTES_VERSION),
-    _Entry("rows", asks.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP), "max_bytes": INT}, _FOUND),
-    _Entry("apply", asks.Apply, {"table": TEXT, "rows": WRITES}, _APPLIED),
+    _Entry("rows", peer_requests.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP), "max_bytes": INT}, _FOUND),
+    _Entry("apply", peer_requests.Apply, {"table": TEXT, "rows": WRITES}, _APPLIED),
     _Entry(
         "ingest",
-        asks.Ingest,
+        peer_requests.Ingest,
         {
             "table": TEXT,
             "first": BYTES,
@@ -360,10 +360,10 @@ _ENTRIES: Final = (
         },
         _INGESTED,
     ),
-    _Entry("delete_rows", asks.DeleteRows, {"table": TEXT, "start": BYTES, "stop": BYTES}, _DELETED),
+    _Entry("delete_rows", peer_requests.DeleteRows, {"table": TEXT, "start": BYTES, "stop": BYTES}, _DELETED),
     _Entry(
         "scan",
-        asks.Scan,
+        peer_requests.Scan,
         {
             "table": TEXT,
             "spec": _SCAN,
@@ -378,25 +378,25 @@ _ENTRIES: Final = (
         },
         _SCANNED,
     ),
-    _Entry("tend", asks.Tend, {"region": REGION, "work": TEXT}, BOOL),
-    _Entry("flow_looks", asks.FlowLooks, {}, several(_FLOW_LOOK)),
-    _Entry("trigger_looks", asks.TriggerLooks, {}, several(_TRIGGER_LOOK)),
-    _Entry("view_looks", asks.ViewLooks, {}, several(_VIEW_LOOK)),
+    _Entry("tend", peer_requests.Tend, {"region": REGION, "work": TEXT}, BOOL),
+    _Entry("flow_looks", peer_requests.FlowLooks, {}, several(_FLOW_LOOK)),
+    _Entry("trigger_looks", peer_requests.TriggerLooks, {}, several(_TRIGGER_LOOK)),
+    _Entry("view_looks", peer_requests.ViewLooks, {}, several(_VIEW_LOOK)),
     _Entry(
         "wait_for_delivery",
-        asks.WaitForDelivery,
+        peer_requests.WaitForDelivery,
         {"trigger": TEXT, "token": TEXT, "timeout_ms": INT, "regions": several(REGION), "saved": BOOL},
-        record(asks.Waited, {"is_delivered": BOOL, "is_elsewhere": BOOL}),
+        record(peer_requests.Waited, {"is_delivered": BOOL, "is_elsewhere": BOOL}),
     ),
-    _Entry("log_again", asks.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT, "change": BYTES}, BOOL),
-    _Entry("view_source_part", view_asks.SourcePart, view_forms.SOURCE_PART, view_forms.SOURCE_FOUND),
-    _Entry("view_groups_part", view_asks.GroupsPart, view_forms.GROUPS_PART, view_forms.GROUPS_FOUND),
-    _Entry("view_rows", view_asks.LookAtRows, view_forms.LOOK_AT_ROWS, view_forms.LOOKS),
-    _Entry("view_members", view_asks.LookAtMembers, view_forms.LOOK_AT_MEMBERS, view_forms.LOOKS),
-    _Entry("view_say_again", view_asks.SayAgain, view_forms.SAY_AGAIN, view_forms.SAID),
-    _Entry("view_mend_group", view_asks.MendGroup, view_forms.MEND_GROUP, view_forms.MENDED),
-    _Entry("own_figures", asks.OwnFigures, {}, _FIGURES),
-    _Entry("region_states", asks.RegionStates, {"tables": several(TEXT)}, several(_STATE)),
+    _Entry("log_again", peer_requests.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT, "change": BYTES}, BOOL),
+    _Entry("view_source_part", view_check_requests.SourcePart, view_forms.SOURCE_PART, view_forms.SOURCE_FOUND),
+    _Entry("view_groups_part", view_check_requests.GroupsPart, view_forms.GROUPS_PART, view_forms.GROUPS_FOUND),
+    _Entry("view_rows", view_check_requests.LookAtRows, view_forms.LOOK_AT_ROWS, view_forms.LOOKS),
+    _Entry("view_members", view_check_requests.LookAtMembers, view_forms.LOOK_AT_MEMBERS, view_forms.LOOKS),
+    _Entry("view_say_again", view_check_requests.SayAgain, view_forms.SAY_AGAIN, view_forms.SAID),
+    _Entry("view_mend_group", view_check_requests.MendGroup, view_forms.MEND_GROUP, view_forms.MENDED),
+    _Entry("own_figures", peer_requests.OwnFigures, {}, _FIGURES),
+    _Entry("region_states", peer_requests.RegionStates, {"tables": several(TEXT)}, several(_STATE)),
 )
 _BY_KIND: Final[dict[type[Any], _Entry]] = {entry.kind: entry for entry in _ENTRIES}
 _BY_NAME: Final = {entry.name: entry for entry in _ENTRIES}

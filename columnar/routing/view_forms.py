@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from columnar.routing import view_asks as asks
+from columnar.routing import view_check_requests as asks
 from columnar.routing.value_codec import BOOL, BYTES, INT, TEXT, TRIPLE, BadValue, Codec, maybe, pair, record, several
 from columnar.routing.write_codec import WRITES
 

@@ -18,7 +18,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook, merged
 from columnar.regions.change_record import ChangeRecord, pack
-from columnar.routing.asks import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
 from columnar.routing.side_by_side import LOOK_S, looks_at
 from columnar.triggers.asked import AskedTriggers

@@ -17,7 +17,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_look import TriggerLook
 from columnar.regions.change_record import ChangeRecord, unpack
 from columnar.regions.server import RegionServer
-from columnar.routing.asks import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.triggers.trigger_manager import TriggerManager
 
 _ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)

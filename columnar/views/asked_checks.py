@@ -25,7 +25,7 @@ from columnar.regions.retry import patiently
 from columnar.regions.region import Region
 from columnar.regions.row_reader import fetch_row
 from columnar.regions.server import RegionServer
-from columnar.routing.view_asks import (
+from columnar.routing.view_check_requests import (
     GroupsFound,
     GroupsPart,
     Look,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from columnar.routing.view_asks import Look, LookAtMembers, LookAtRows
+from columnar.routing.view_check_requests import Look, LookAtMembers, LookAtRows
 from columnar.views.check_owners import CheckOwners
 from columnar.views.contributions import Rules
 

@@ -19,7 +19,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
-from columnar.routing.view_asks import Look, Looks
+from columnar.routing.view_check_requests import Look, Looks
 from columnar.views.asked_checks import AskedChecks
 
 TRIES_HERE: Final = 100  # in one process: of a region that is split or merged whenever it is looked at

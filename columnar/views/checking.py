@@ -29,7 +29,7 @@ from columnar.errors import printable
 from columnar.model.mutation import RowMutation
 from columnar.model.view_check import SHOWN, CheckReport, Finding
 from columnar.model.view_definition import View
-from columnar.routing.view_asks import (
+from columnar.routing.view_check_requests import (
     Entry,
     GroupsFound,
     GroupsPart,

@@ -161,11 +161,11 @@ class LargeCalls:
 
     def _rested(self, took: float, rested: float, answered: int) -> None:
         """A rest of ``rested`` seconds is over; ``answered``: requests answered before its last part."""
-        now, nobody_asks = answered, False
+        now, zero_requests = answered, False
         with surviving("large calls"):  # whoever asks: heavy calls go on after the whole rest
             now = self._answered()
-            nobody_asks = now - answered <= _OWN_ANSWERS and not self._others_wait()
-        if nobody_asks or rested >= REST_BESIDE_OTHERS * took:
+            zero_requests = now - answered <= _OWN_ANSWERS and not self._others_wait()
+        if zero_requests or rested >= REST_BESIDE_OTHERS * took:
             self._next_heavy()
         else:
             step = REST * took

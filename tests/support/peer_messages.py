@@ -23,7 +23,7 @@ from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.model.view_look import ViewLook
 from columnar.model.view_set import KeptView, Reads, ViewSet
-from columnar.routing import asks, row_forms, view_asks
+from columnar.routing import peer_requests, row_forms, view_check_requests
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
 LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00", b"")
@@ -116,15 +116,15 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesVersion(12, True)),
     (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesVersion(7)),
     (
-        asks.Rows("t", FORM, (asks.RowGroup((b"r", b"\xff"), PLAIN), asks.RowGroup((b"s",), READ, b"KeyOnly()", 1, 2))),
-        asks.RowsFound((b"packed", None), (2,)),
+        peer_requests.Rows("t", FORM, (peer_requests.RowGroup((b"r", b"\xff"), PLAIN), peer_requests.RowGroup((b"s",), READ, b"KeyOnly()", 1, 2))),
+        peer_requests.RowsFound((b"packed", None), (2,)),
     ),
-    (asks.Apply("t", WRITES), asks.Applied((1, 300), (5, 2, 1 << 40))),
-    (asks.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))), asks.Ingested(True)),
-    (asks.DeleteRows("t", b"a", b"z\xff"), asks.RowsDeleted(200, b"m", True)),
-    (asks.Tend(LOW, "flush"), True),
+    (peer_requests.Apply("t", WRITES), peer_requests.Applied((1, 300), (5, 2, 1 << 40))),
+    (peer_requests.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))), peer_requests.Ingested(True)),
+    (peer_requests.DeleteRows("t", b"a", b"z\xff"), peer_requests.RowsDeleted(200, b"m", True)),
+    (peer_requests.Tend(LOW, "flush"), True),
     (
-        asks.TriggerLooks(),
+        peer_requests.TriggerLooks(),
         (
             TriggerLook(
                 "links",
@@ -144,36 +144,36 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
             ),
         ),
     ),
-    (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
-    (asks.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True), asks.Waited(True, False)),
-    (asks.FlowLooks(), (FLOW, FlowLook("view", "tops", ("t/f",), ("tops",)))),
-    (asks.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
+    (peer_requests.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
+    (peer_requests.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True), peer_requests.Waited(True, False)),
+    (peer_requests.FlowLooks(), (FLOW, FlowLook("view", "tops", ("t/f",), ("tops",)))),
+    (peer_requests.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (
-        view_asks.SourcePart("v", 1, b"a\xff", b"\x80", True),
-        view_asks.SourceFound(b"n", b"", 7, 1, ((b"r", (ENTRY,)),)),
+        view_check_requests.SourcePart("v", 1, b"a\xff", b"\x80", True),
+        view_check_requests.SourceFound(b"n", b"", 7, 1, ((b"r", (ENTRY,)),)),
     ),
     (
-        view_asks.GroupsPart("v.2", b"g", b"m", b"\x01", True),
-        view_asks.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
+        view_check_requests.GroupsPart("v.2", b"g", b"m", b"\x01", True),
+        view_check_requests.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
     ),
-    (view_asks.LookAtRows("v", 0, (b"a", b"b")), (view_asks.Look(b"print", (ENTRY,)), None)),
-    (view_asks.LookAtMembers("v", ((b"g", b"m"),)), (view_asks.Look(b"print"),)),
-    (view_asks.SayAgain("v", 0, b"r\xff"), view_asks.Said((5, 2, 1 << 40), WRITES[2:3])),
-    (view_asks.MendGroup("v", b"g", ((b"m", b"print"),)), view_asks.Mended(3, 1 << 33)),
-    (asks.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
-    (asks.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
+    (view_check_requests.LookAtRows("v", 0, (b"a", b"b")), (view_check_requests.Look(b"print", (ENTRY,)), None)),
+    (view_check_requests.LookAtMembers("v", ((b"g", b"m"),)), (view_check_requests.Look(b"print"),)),
+    (view_check_requests.SayAgain("v", 0, b"r\xff"), view_check_requests.Said((5, 2, 1 << 40), WRITES[2:3])),
+    (view_check_requests.MendGroup("v", b"g", ((b"m", b"print"),)), view_check_requests.Mended(3, 1 << 33)),
+    (peer_requests.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
+    (peer_requests.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (
-        asks.Scan("t", SPEC, row_forms.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
-        asks.Scanned((row_forms.Block(b"data", 2, 5, b"o"),), (), row_forms.Place(b"o", True), 5),
+        peer_requests.Scan("t", SPEC, row_forms.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
+        peer_requests.Scanned((row_forms.Block(b"data", 2, 5, b"o"),), (), row_forms.Place(b"o", True), 5),
     ),
 ]
 MESSAGES = [message for message, _ in ANSWERS]
 # Other shapes of the same classes.
 MORE: list[tuple[Message[Any], Any]] = [
-    (view_asks.SourcePart("", 0, b""), view_asks.SourceFound(None, b"digest", is_elsewhere=True)),
-    (view_asks.GroupsPart("", b""), view_asks.GroupsFound(None, is_elsewhere=True)),
-    (view_asks.SayAgain("", 0, b""), view_asks.Said(is_elsewhere=True)),
-    (view_asks.MendGroup("", b""), view_asks.Mended(is_elsewhere=True)),
+    (view_check_requests.SourcePart("", 0, b""), view_check_requests.SourceFound(None, b"digest", is_elsewhere=True)),
+    (view_check_requests.GroupsPart("", b""), view_check_requests.GroupsFound(None, is_elsewhere=True)),
+    (view_check_requests.SayAgain("", 0, b""), view_check_requests.Said(is_elsewhere=True)),
+    (view_check_requests.MendGroup("", b""), view_check_requests.Mended(is_elsewhere=True)),
     (regions.MiddleRow(HIGH), None),
     (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
     (regions.PublishTriggers(Triggers(numbers=None)), None),
@@ -188,19 +188,19 @@ MORE: list[tuple[Message[Any], Any]] = [
     (owners.Measures(), ()),
     (owners.Listening("h", 1), None),
     (owners.Addresses(()), None),
-    (asks.Apply("t", ()), asks.Applied()),
-    (asks.Ingest("t", b"", b"", 0, 0, ()), asks.Ingested(False, True)),
-    (asks.DeleteRows("t", b"", b""), asks.RowsDeleted(None, None)),
-    (asks.Tend(HIGH, "compact"), False),
-    (asks.TriggerLooks(), ()),
-    (asks.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
-    (asks.WaitForDelivery("", "", 0, ()), asks.Waited(False, True)),
-    (asks.FlowLooks(), ()),
-    (asks.LogAgain("t", b"", "x"), False),
-    (asks.OwnFigures(), row_forms.Figures(0, 0, 0, {})),
-    (asks.RegionStates(()), ()),
+    (peer_requests.Apply("t", ()), peer_requests.Applied()),
+    (peer_requests.Ingest("t", b"", b"", 0, 0, ()), peer_requests.Ingested(False, True)),
+    (peer_requests.DeleteRows("t", b"", b""), peer_requests.RowsDeleted(None, None)),
+    (peer_requests.Tend(HIGH, "compact"), False),
+    (peer_requests.TriggerLooks(), ()),
+    (peer_requests.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
+    (peer_requests.WaitForDelivery("", "", 0, ()), peer_requests.Waited(False, True)),
+    (peer_requests.FlowLooks(), ()),
+    (peer_requests.LogAgain("t", b"", "x"), False),
+    (peer_requests.OwnFigures(), row_forms.Figures(0, 0, 0, {})),
+    (peer_requests.RegionStates(()), ()),
     (
-        asks.Scan(
+        peer_requests.Scan(
             "t",
             ScanSpec(b"", b"", PLAIN),
             row_forms.Place(None),
@@ -212,7 +212,7 @@ MORE: list[tuple[Message[Any], Any]] = [
             RowRange(b"a\xff", None),
             values=False,
         ),
-        asks.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
+        peer_requests.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
     ),
-    (asks.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1), asks.Scanned(elsewhere=True)),
+    (peer_requests.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1), peer_requests.Scanned(elsewhere=True)),
 ]

@@ -60,7 +60,7 @@ class Registration:
     letters: Letters
 
     @property
-    def asks_address(self) -> bool:
+    def is_address_required(self) -> bool:
         """Without mail an address would be of no use, and is not asked for."""
         return self.outbox.is_open
 
@@ -78,7 +78,7 @@ class Registration:
     def register(self, asked: Asked, client: Client) -> Account:
         """The new account; its status says what comes next.  Raises Unsuitable, NameTaken, Refused, StoreAway."""
         name = checked_name(asked.name, self.names)
-        email = checked_address(asked.email) if self.asks_address else ""
+        email = checked_address(asked.email) if self.is_address_required else ""
         password = checked_password(asked.password, name=name, address=email)
         refusal = self.refusal(asked)
         if refusal is not None:
@@ -102,7 +102,7 @@ class Registration:
         """The status of a new account, and the one that it has once its address is confirmed."""
         waits = self.policy == "approval" and not asked.invitation
         after: Status = "active" if asked.administrator or not waits else "pending"
-        return ("signed-up" if self.asks_address and not asked.administrator else after), after
+        return ("signed-up" if self.is_address_required and not asked.administrator else after), after
 
     def _spend(self, asked: Asked) -> None:
         token = asked.administrator or asked.invitation

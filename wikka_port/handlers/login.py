@@ -44,7 +44,7 @@ def form(
         "login.html",
         status=status,
         registration=site.accounts.registration.policy,
-        has_mail=site.accounts.registration.asks_address,
+        has_mail=site.accounts.registration.is_address_required,
         **values,
     )
     if wait_s:

@@ -95,7 +95,7 @@ def _form(
         problem=problem,
         closed=closed,
         asked=asked,
-        asks_address=site.accounts.registration.asks_address,
+        is_address_required=site.accounts.registration.is_address_required,
         waits=site.accounts.registration.policy == "approval" and not asked.invitation,
         names=site.config.user_names,
         password_min=PASSWORD_CHARS_MIN,

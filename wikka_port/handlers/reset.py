@@ -67,5 +67,5 @@ def _form(
     user = request.form.get("user", "").strip()[:ADDRESS_CHARS_MAX]
     shown = {"name": name, "problem": problem, "asked": asked, "user": user}
     values = {"token": token, "password_min": PASSWORD_CHARS_MIN, **shown}
-    has_mail = site.accounts.registration.asks_address
+    has_mail = site.accounts.registration.is_address_required
     return form_page(site, request, "reset.html", status=status, has_mail=has_mail, **values)

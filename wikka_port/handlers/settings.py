@@ -92,7 +92,7 @@ def _form(
         languages=site.languages.names,
         rows=(ROWS_MIN, ROWS_MAX),
         password_min=PASSWORD_CHARS_MIN,
-        has_mail=site.accounts.registration.asks_address,
+        has_mail=site.accounts.registration.is_address_required,
         problem=problem,
         done=done,
     )

@@ -50,7 +50,7 @@ def test_where_it_starts_counts_only_for_a_new_one() -> None:
 )
 def test_what_asks_for_more_than_waiting_records_may_have(wanted: dict[str, object], asks: bool) -> None:
     change = Change(ONE, replace(ONE, **wanted))  # type: ignore[arg-type]
-    assert change.asks_for_more is asks
+    assert change.needs_more_images is asks
     assert ("changes that wait" in change.words()[-1]) is asks
 
 

@@ -27,7 +27,7 @@ from columnar.operations import apart_reads, apart_writes, writes
 from columnar.operations.loads import ingest_rows
 from columnar.operations.writes import OTHERS_WRITTEN, partly
 from columnar.regions.ingestion import IncomingRows
-from columnar.routing import asks, owners
+from columnar.routing import peer_requests, owners
 from columnar.routing.owners import LinkBroke, NotSent
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2
@@ -53,8 +53,8 @@ def test_each_owner_is_asked_once_and_nobody_passes_an_ask_on() -> None:
         cluster.asks.clear()
         await names(cluster, *ROWS * 50)
         assert [(str(server), type(ask)) for _, server, ask in cluster.asks] == [
-            ("b.21", asks.Rows),
-            ("c.22", asks.Rows),
+            ("b.21", peer_requests.Rows),
+            ("c.22", peer_requests.Rows),
         ]
         assert {str(asking) for asking, _, _ in cluster.asks} == {"a.20"}
 
@@ -70,7 +70,7 @@ def test_large_rows_come_in_rounds_and_together_have_a_bound(monkeypatch: pytest
         cluster.asks.clear()
         assert await names(cluster, *rows) == rows
         assert len(cluster.asks) > 4, "some rounds"
-        largest = max(len(ask.groups[0].rows) for _, _, ask in cluster.asks if isinstance(ask, asks.Rows))
+        largest = max(len(ask.groups[0].rows) for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Rows))
         assert largest == 10
         monkeypatch.setattr(apart_reads, "ROWS_BYTES", 10_000)
         with pytest.raises(RequestTooBig, match="over 10000 bytes"):
@@ -100,16 +100,16 @@ def test_a_region_without_an_owner_is_waited_for_and_then_not_served(monkeypatch
 
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
-        cluster.before = only(asks.Rows, NotSent())
+        cluster.before = only(peer_requests.Rows, NotSent())
         with pytest.raises(NotServingRegion, match="not served by any server in time; nothing was done"):
             await names(cluster, *ROWS)
-        cluster.before = only(asks.Apply, NotSent())
+        cluster.before = only(peer_requests.Apply, NotSent())
         with pytest.raises(NotServingRegion, match=f"in time.*{OTHERS_WRITTEN}"):
             await put(cluster, *ROWS)
         with pytest.raises(NotServingRegion) as caught:
             await put(cluster, b"h", b"h1")
         assert OTHERS_WRITTEN not in caught.value.text
-        cluster.before = only(asks.Scan, NotSent())
+        cluster.before = only(peer_requests.Scan, NotSent())
         services = cluster.servers[0].services
         scanner = await services.call("scannerOpen", CTX, b"t", b"h", [], {})
         with pytest.raises(NotServingRegion):
@@ -202,7 +202,7 @@ def test_everything_is_checked_before_anything_is_sent() -> None:
 def test_one_row_of_a_call_for_many_is_sent_as_a_row() -> None:
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, b"h")
-        assert [type(ask) for _, _, ask in cluster.asks] == [asks.Apply]
+        assert [type(ask) for _, _, ask in cluster.asks] == [peer_requests.Apply]
         assert await names(cluster, b"h", at=1) == [b"h"]
         with pytest.raises(RegionElsewhere):
             await cluster.servers[0].services.call("mutateRow", CTX, b"t", b"h", batches(b"h")[0].mutations, {})
@@ -247,7 +247,7 @@ def test_a_row_named_again_and_again_is_written_in_order(monkeypatch: pytest.Mon
         gets = [hbase2.TGet(row=row, columns=[hbase2.TColumn(family=b"a", qualifier=b"q")]) for row in ROWS]
         found = await cluster.owner(cluster.infos[0]).services.call("2getMultiple", CTX, b"t", gets)
         assert [one.data.count(b"6") for one in found.results] == [1] * 4, "the last value"
-        applied = [ask for _, _, ask in cluster.asks if isinstance(ask, asks.Apply)]
+        applied = [ask for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Apply)]
         assert len(applied) == 8, "four steps of a row at each of two owners"
 
     in_cluster(play)
@@ -259,7 +259,7 @@ def test_large_writes_are_cut_into_asks(monkeypatch: pytest.MonkeyPatch) -> None
     async def play(cluster: OwnedServers) -> None:
         rows = [b"h%d" % n for n in range(10)]
         await put(cluster, *rows, value=b"v" * 600)
-        assert [len(ask.rows) for _, _, ask in cluster.asks if isinstance(ask, asks.Apply)] == [2] * 5
+        assert [len(ask.rows) for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Apply)] == [2] * 5
         assert await names(cluster, *rows) == rows
 
     in_cluster(play)
@@ -355,7 +355,7 @@ def test_an_owner_that_has_not_the_family_says_so() -> None:
         asked = cluster.owner(info_of(cluster, b"h")).asked
         for row in (*rows, RowPuts(b"h", ((b"d", b"q"),), [b"v"])):
             with pytest.raises(NoSuchColumnFamily, match=r"Column family d does not exist in table t$"):
-                await asked.ask(asks.Apply("t", (row,)))
+                await asked.ask(peer_requests.Apply("t", (row,)))
 
     in_cluster(play)
 
@@ -391,9 +391,9 @@ def test_of_large_writes_those_that_were_not_sent_go_to_the_next_owner(monkeypat
         await cluster.move(cluster.infos[1], cluster.servers[2])
         await writing
         assert await names(cluster, *rows, at=2) == rows
-        written = [write.row for ask in sent[:2] if isinstance(ask, asks.Apply) for write in ask.rows]
+        written = [write.row for ask in sent[:2] if isinstance(ask, peer_requests.Apply) for write in ask.rows]
         assert written == rows[:4]
-        again = [ask for _, server, ask in cluster.asks if server.name == "c" and isinstance(ask, asks.Apply)]
+        again = [ask for _, server, ask in cluster.asks if server.name == "c" and isinstance(ask, peer_requests.Apply)]
         assert {write.row for ask in again for write in ask.rows} == set(rows[4:]), "what was written is not sent again"
 
     in_cluster(play)
@@ -404,7 +404,7 @@ def test_a_region_that_leaves_between_plan_and_write_is_named_elsewhere() -> Non
         await put(cluster, *ROWS)
         owner, info = cluster.servers[0], cluster.infos[0]
         writes = tuple(RowMutation(row, (Put(b"a", b"q", b"w"),)) for row in (b"x", b"c", b"c1"))
-        asking = asyncio.ensure_future(owner.asked.ask(asks.Apply("t", writes)))
+        asking = asyncio.ensure_future(owner.asked.ask(peer_requests.Apply("t", writes)))
         await asyncio.sleep(0)  # planned, and waits for its turn
         (region,) = [one for one in owner.server.all_open() if one.info == info]
         owner.server.evict(region)
@@ -440,7 +440,7 @@ def test_a_region_that_leaves_between_two_steps_of_a_call_gets_the_rest_from_its
                 await writing
             return
         await writing
-        assert {type(ask) for _, _, ask in cluster.asks} == {asks.Apply}
+        assert {type(ask) for _, _, ask in cluster.asks} == {peer_requests.Apply}
         assert await names(cluster, b"c9", b"x8", b"x9", at=2) == [b"c9", b"x8", b"x9"]
 
     in_cluster(play)

@@ -17,7 +17,7 @@ from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.hosting_state import Event
 from columnar.regions.retry import STALL_POLL_S
-from columnar.routing.asks import DeleteRows
+from columnar.routing.peer_requests import DeleteRows
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
 from tests.support.memory_house import House as ChangedHouse

@@ -10,7 +10,7 @@ import pytest
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.operations import apart_upkeep
 from columnar.operations.row_deletes import Deleted
-from columnar.routing import asks, row_forms
+from columnar.routing import peer_requests, row_forms
 from columnar.routing.owners import LinkBroke
 from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.wire.idl import hbase
@@ -46,7 +46,7 @@ def test_a_filter_that_remembers_sees_all_rows_of_all_servers() -> None:
             scan = hbase.TScan(filterString=text)
             scanner = await services.call("scannerOpenWithScan", CTX, b"t", scan, {})
             assert (await services.call("scannerGetList", CTX, scanner, 100)).size()[0] == count
-            sent = [ask for _, _, ask in cluster.asks if isinstance(ask, asks.Scan)]
+            sent = [ask for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Scan)]
             assert {ask.versions for ask in sent} == {text != b"KeyOnlyFilter()"}
             assert {ask.spec.filter_string for ask in sent} == {text if text == b"KeyOnlyFilter()" else None}
 
@@ -111,7 +111,7 @@ def test_only_owners_of_rows_that_a_filter_may_let_through_are_asked(
             scanner = await services.call("scannerOpenWithScan", CTX, b"t", scan, {})
             found = await services.call("scannerGetList", CTX, scanner, 100)
             assert found.size()[0] == len(rows)
-            asked = {server for _, server, ask in cluster.asks if isinstance(ask, asks.Scan)}
+            asked = {server for _, server, ask in cluster.asks if isinstance(ask, peer_requests.Scan)}
             assert asked == {cluster.servers[one].here for one in servers - {at}}
 
     in_cluster(play)
@@ -125,10 +125,10 @@ def test_a_filter_that_hides_values_is_sent_none() -> None:
             cluster.asks.clear()
             scanner = await services.call("scannerOpenWithScan", CTX, b"t", hbase.TScan(filterString=text), {})
             await services.call("scannerGetList", CTX, scanner, 100)
-            sent = [ask for _, _, ask in cluster.asks if isinstance(ask, asks.Scan)]
+            sent = [ask for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Scan)]
             assert {ask.values for ask in sent} == {has_values}
             answer = await cluster.servers[1].asked.ask(
-                asks.Scan("t", sent[0].spec, row_forms.Place(b"g"), 9, 99, 9_999, None, True, None, has_values)
+                peer_requests.Scan("t", sent[0].spec, row_forms.Place(b"g"), 9, 99, 9_999, None, True, None, has_values)
             )
             assert [len(cells[0][1]) for _, cells in answer.rows] == [1_000 * has_values]
 
@@ -139,9 +139,9 @@ def test_a_scan_of_a_region_that_is_not_owned_reads_nothing() -> None:
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
         spec = ScanSpec(b"", b"", ReadSpec(projection(TABLE, [])))
-        of_b = await cluster.servers[1].asked.ask(asks.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
-        assert of_b == asks.Scanned(elsewhere=True)
-        of_a = await cluster.servers[0].asked.ask(asks.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
+        of_b = await cluster.servers[1].asked.ask(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
+        assert of_b == peer_requests.Scanned(elsewhere=True)
+        of_a = await cluster.servers[0].asked.ask(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
         assert [row for row, _ in of_a.rows] == [b"c"]
         assert of_a.place == row_forms.Place(b"g", False), "it stops where another's region begins"
 
@@ -203,7 +203,7 @@ def test_a_table_is_flushed_and_described_by_the_owners_of_its_regions(monkeypat
         operations = cluster.servers[0].operations
         await operations.upkeep.flush(b"t")
         await operations.upkeep.major_compact(b"t")
-        tended = [(str(server), ask.work) for _, server, ask in cluster.asks if isinstance(ask, asks.Tend)]
+        tended = [(str(server), ask.work) for _, server, ask in cluster.asks if isinstance(ask, peer_requests.Tend)]
         assert sorted(tended) == [(name, work) for name in ("b.21", "c.22") for work in ("flush", "major_compact")]
         states, silent = await operations.descriptions.everywhere([operations.descriptions.known(b"t")])
         assert [(state.info, state.is_open, state.writes) for state in states] == [
@@ -232,6 +232,6 @@ def test_a_region_that_moves_is_tended_by_its_next_owner() -> None:
         assert not tending.done()
         cluster.servers[0].hear()
         await tending
-        assert [str(server) for _, server, ask in cluster.asks if isinstance(ask, asks.Tend)][-1] == "c.22"
+        assert [str(server) for _, server, ask in cluster.asks if isinstance(ask, peer_requests.Tend)][-1] == "c.22"
 
     in_cluster(play)

@@ -8,7 +8,7 @@ from typing import Any
 from columnar.errors import TableNotEnabled
 from columnar.model import unanswered
 from columnar.model.owner import Incarnation
-from columnar.routing.asks import FlowLooks
+from columnar.routing.peer_requests import FlowLooks
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.refusals import PeerFault
 from columnar.routing.side_by_side import looks_at

@@ -12,7 +12,7 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Family, make_table
 from columnar.regions.tables import ServedTable, Tables
 from columnar.routing.routes import Routes
-from columnar.server_answers import MasterAsks
+from columnar.server_answers import ServerRpcHandlers
 
 S1, S2 = Incarnation("s1", 1), Incarnation("s2", 1)
 LEFT, RIGHT = RegionInfo("t", 1, b"", b"m"), RegionInfo("t", 2, b"m", b"")
@@ -28,7 +28,7 @@ class Asked:
         self.tables.install(self.served)
         owner = SimpleNamespace(answers={}, changing=SimpleNamespace(regions_of=self._regions_of))
         owning = SimpleNamespace(dropped=lambda _regions: None)
-        self.asks = MasterAsks(cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1)
+        self.asks = ServerRpcHandlers(cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1)
         self.number = 1
         self.heard: list[set[str]] = []
         self.asks.on_routes = lambda tables: self.heard.append(set(tables))

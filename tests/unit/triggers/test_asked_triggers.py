@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from columnar.flows.delivery_state import unpack_cursor
-from columnar.routing.asks import TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import TriggerLooks, Waited, WaitForDelivery
 from columnar.triggers.asked import AskedTriggers
 from tests.unit.triggers.test_feeder import Bench, on_bench
 

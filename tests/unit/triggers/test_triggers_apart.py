@@ -14,7 +14,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.trigger_look import TriggerLook, merged
 from columnar.regions.change_record import ChangeRecord
-from columnar.routing.asks import LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.triggers import apart
 from columnar.triggers.apart import TriggersApart

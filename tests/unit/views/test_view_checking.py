@@ -10,7 +10,7 @@ from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import TOTALS, Source, View
 from columnar.regions.hosting_state import Event
-from columnar.routing.view_asks import MendGroup
+from columnar.routing.view_check_requests import MendGroup
 from columnar.views.checking import TRIES
 from tests.support.checked_house import CheckedHouse
 
