@@ -104,7 +104,7 @@ class ClusterHost:
         self._writes = OwnerWrites(catalogue, sound, self._is_written, self._is_not_written)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ticking = PlannedStep(LOOP, self._tick)
-        self._loading = PlannedStep(LOOP, self._look_at_loads)
+        self._loading = PlannedStep(LOOP, self._poll_loads)
         self.requests = ClusterRequests(self)
         self._rated: set[Incarnation] = set()  # asked for their rates, and not answered yet
         self._happened: asyncio.Future[None] | None = None  # resolved by the next event: for those who wait for a state
@@ -135,7 +135,7 @@ class ClusterHost:
         for output in outputs:
             self._carry_out(output)
         with surviving(LOOP):
-            self._look_for_shut()
+            self._publish_blocked_regions()
         happened, self._happened = self._happened, None
         if happened is not None and not happened.done():
             happened.set_result(None)
@@ -149,7 +149,7 @@ class ClusterHost:
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(AGAIN_S, self._carry_out, output)
 
-    def _look_for_shut(self) -> None:
+    def _publish_blocked_regions(self) -> None:
         """Calls for a region that stays closed hear why, wherever they come."""
         shut = shut_regions(self.state)
         if shut != self._shut:
@@ -189,7 +189,7 @@ class ClusterHost:
         """Every living server is greeted: regions get owners from now on."""
         now_ms = self.now_ms()
         self.event(self.state.begin(now_ms))
-        self._look_at_loads()
+        self._poll_loads()
 
     def stop(self) -> None:
         """Nothing more is decided: servers stop.  A disk that refuses writes is not waited for any more."""
@@ -346,7 +346,7 @@ class ClusterHost:
         for place in self.state.current.places.values():
             if place.phase is Phase.OFFLINE and place.owner is not None:  # no write publishes it: the start would wait
                 self.publishing.owned(place.info, place.owner)
-        self._look_for_shut()
+        self._publish_blocked_regions()
 
     async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
         """Every region of the table has an owner, whose routes are out; new ones are open, or cannot be opened."""
@@ -465,7 +465,7 @@ class ClusterHost:
     def _tick(self) -> None:
         self.event(self.state.tick(self.now_ms()))
 
-    def _look_at_loads(self) -> None:
+    def _poll_loads(self) -> None:
         if self.is_over:
             return
         self._loading.after(LOADS_S)

@@ -147,7 +147,7 @@ def _cores() -> int:
 
 def _build(package: Path, scratch: Path, lock: IO[bytes], at_once: int) -> None:
     """mypyc and the C compiler, into ``scratch``, in a process of its own; it holds the lock as long as it lives."""
-    _look_for_tools()
+    _check_tools()
     scratch.mkdir()
     sources = [str(source_of(module, package).relative_to(package.parent)) for module in HOT]
     said = scratch / "said"
@@ -174,7 +174,7 @@ def _build(package: Path, scratch: Path, lock: IO[bytes], at_once: int) -> None:
         raise CannotCompile(_last_words(said.read_text(encoding="utf-8", errors="replace")))
 
 
-def _look_for_tools() -> None:
+def _check_tools() -> None:
     """Before ten seconds are spent on the types."""
     for module in ("mypyc", "setuptools"):
         if importlib.util.find_spec(module) is None:

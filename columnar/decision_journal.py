@@ -19,7 +19,7 @@ from typing import Final
 
 from columnar.limits import KIB
 from columnar.master.instructions import DECISIONS_KEPT
-from columnar.model.cluster_look import DecisionLook
+from columnar.model.build_cluster_status import DecisionStatus
 
 _log = logging.getLogger(__name__)
 
@@ -28,18 +28,18 @@ JOURNAL_BYTES: Final = 512 * KIB
 _FIELDS: Final = ("at_ms", "kind", "regions", "server", "why", "text")
 
 
-def line_of(look: DecisionLook) -> bytes:
+def line_of(look: DecisionStatus) -> bytes:
     held = asdict(look)
     return json.dumps({field: held[field] for field in _FIELDS}, sort_keys=True).encode() + b"\n"
 
 
-def look_of(line: bytes) -> DecisionLook | None:
+def parse_decision(line: bytes) -> DecisionStatus | None:
     """None: the line is not whole, or a newer program's."""
     try:
         held = json.loads(line)
         regions = tuple(map(str, held["regions"]))
         server, why, text = (str(held[field]) for field in ("server", "why", "text"))
-        return DecisionLook(0, str(held["kind"]), regions, server, why, text, int(held["at_ms"]))
+        return DecisionStatus(0, str(held["kind"]), regions, server, why, text, int(held["at_ms"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
@@ -50,9 +50,9 @@ class DecisionJournal:
         self._failure = ""  # that was logged
         self._ends_whole = False  # the file, as far as this process knows: a full disk or a kill may have cut a line
 
-    def read(self) -> list[DecisionLook]:
+    def read(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, oldest first; none of a file that cannot be read."""
-        return [look for look in map(look_of, self._lines()) if look is not None]
+        return [look for look in map(parse_decision, self._lines()) if look is not None]
 
     def _lines(self) -> Sequence[bytes]:
         try:
@@ -65,7 +65,7 @@ class DecisionJournal:
             _log.warning("earlier decisions cannot be read from %s: %s", self._path, error.strerror)
             return ()
 
-    def append(self, looks: Iterable[DecisionLook]) -> None:
+    def append(self, looks: Iterable[DecisionStatus]) -> None:
         """Add decisions, oldest first.  A disk that refuses them is logged once; they are in memory all the same."""
         data = b"".join(map(line_of, looks))
         try:

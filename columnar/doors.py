@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import socket
 
     from columnar.coordination.doorbell import Handed  # a standalone has none
-    from columnar.model.cluster_look import ServerLook
+    from columnar.model.build_cluster_status import ServerStatus
     from columnar.operations.descriptions import Descriptions
     from columnar.routing.owners import Owners
     from columnar.thrift.cluster_methods import ClusterMethods
@@ -160,10 +160,10 @@ class Doors:
 
         return SingleServer(descriptions, self._as_server)
 
-    def _as_server(self) -> ServerLook:
-        from columnar.model.cluster_look import ServerLook
+    def _as_server(self) -> ServerStatus:
+        from columnar.model.build_cluster_status import ServerStatus
 
-        return ServerLook(
+        return ServerStatus(
             name=ALONE,
             state="up",
             state_ms=round((time.time() - self.started_s) * 1_000),

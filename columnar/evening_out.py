@@ -24,7 +24,7 @@ from columnar.routing.link_errors import LinkBroke, NotSent
 
 _log = logging.getLogger(__name__)
 
-LOOK_S: Final = 1.0
+TICK_S: Final = 1.0
 RETRY_S: Final = 10.0
 WITHIN_S: Final = 2.0  # in which a connection that works is between two requests at some time
 
@@ -43,12 +43,12 @@ class EveningOut:
         self._not_before_s = 0.0
         self._is_closed = False
 
-    def look(self) -> None:
+    def tick(self) -> None:
         """Costs O(servers), at most once in LOOK_S."""
         loop = asyncio.get_running_loop()
         if self._is_closed or self._asking is not None or loop.time() < self._not_before_s:
             return
-        self._not_before_s = loop.time() + LOOK_S
+        self._not_before_s = loop.time() + TICK_S
         found = self._open.surplus(self._taking())
         if found is not None:
             self._asking = asyncio.ensure_future(self._even_out(*found))
@@ -59,7 +59,7 @@ class EveningOut:
             given = await self._ask(server, ReturnConnections(surplus, round(WITHIN_S * 1000)))
             _log.info("server %s gives back %d of %d connections that it has over its share", server, given, surplus)
             if given == surplus:
-                pause_s = LOOK_S
+                pause_s = TICK_S
         except (NotSent, LinkBroke):
             pass  # it ends, and its connections with it
         except Exception:  # noqa: BLE001 - they are uneven until the next look, and every client is served

@@ -29,10 +29,10 @@ from columnar.limits import MIB
 
 SWITCH_S: Final = 0.0001
 COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, and none of them in a cycle
-LOOK_S: Final = 2.0
+CHECK_INTERVAL_S: Final = 2.0
 GROWN_BYTES: Final = 32 * MIB
 PAYS_BYTES: Final = 8 * MIB  # a return that frees less is not repeated
-BUSY_S: Final = 0.25 * LOOK_S  # of CPU between two looks
+BUSY_S: Final = 0.25 * CHECK_INTERVAL_S  # of CPU between two looks
 
 
 def loop_factory() -> type[asyncio.AbstractEventLoop] | None:
@@ -99,7 +99,7 @@ class MemoryReturn:
     ) -> MemoryReturn:
         return cls(give_back, resident, cpu_s, cpu_s(), resident())
 
-    def look(self) -> int:
+    def trim_if_grown(self) -> int:
         """Return free memory if there may be much; the bytes by which the process has shrunk.  Blocks for some ms."""
         used_s, self._used_s = self._used_s, self._cpu_s()
         if self._used_s - used_s > BUSY_S:
@@ -120,6 +120,6 @@ async def trim_memory_periodically() -> None:
         return
     memory = MemoryReturn.begun()
     while True:
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(CHECK_INTERVAL_S)
         with surviving("the return of memory"):
-            await asyncio.to_thread(memory.look)
+            await asyncio.to_thread(memory.trim_if_grown)

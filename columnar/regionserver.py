@@ -35,7 +35,7 @@ from columnar.model.owner_messages import CannotOpen, ReturnConnections, HandedO
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.slow_request import SlowRequest
-from columnar.model.view_look import ViewLook
+from columnar.model.view_status import ViewStatus
 from columnar.operations.apart import connect
 from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
@@ -198,10 +198,10 @@ class ClusterServer:
     async def _slow_requests(self, _asked: SlowRequests) -> tuple[SlowRequest, ...]:
         return tuple(replace(one, server=self.here.name) for one in self.doors.slow_log.recent)
 
-    async def _view_looks(self, _asked: ViewLooks) -> tuple[ViewLook, ...]:
+    async def _view_looks(self, _asked: ViewLooks) -> tuple[ViewStatus, ...]:
         return self.serving.owner.views.looks()
 
-    async def _views_of_others(self) -> tuple[list[ViewLook], list[str]]:
+    async def _views_of_others(self) -> tuple[list[ViewStatus], list[str]]:
         others = [server for server in self.rpc_handlers.servers() if server != self.here]
         found, silent = await looks_at(others, self.peers, ViewLooks())
         return [look for looks in found.values() for look in looks], [str(server) for server in silent]

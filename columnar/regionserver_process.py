@@ -79,7 +79,7 @@ class Beats:
     def __init__(self, pipe: int, look: Callable[[int], Beat]) -> None:
         """``look``: the beat of an iteration, on the loop."""
         self._pipe = pipe
-        self._look = look
+        self._make_beat = look
         self._seen = Beat(0)  # written by the loop, read by the thread
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class Beats:
 
     def _see(self) -> None:
         asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the look must not end the beats
-        self._seen = self._look(self._seen.iterations + 1)
+        self._seen = self._make_beat(self._seen.iterations + 1)
 
     def _write_beats(self) -> None:
         while True:

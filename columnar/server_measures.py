@@ -15,7 +15,7 @@ from columnar.doors import Doors
 from columnar.flows.follower_name import TRIGGER
 from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
 from columnar.model.owner_messages import Measures
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.routing.peer_requests import TriggerLooks
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.row_forms import THRIFT2
@@ -35,7 +35,7 @@ class ServerMeasures:
         commits: Callable[[], int],
         peer_server: PeerServer,
         ways_out: Mapping[int, WayOut],
-        triggers: Callable[[TriggerLooks], Awaitable[Iterable[TriggerLook]]],
+        triggers: Callable[[TriggerLooks], Awaitable[Iterable[TriggerStatus]]],
     ) -> None:
         """``ways_out``: by service."""
         self._peer_server = peer_server

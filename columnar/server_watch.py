@@ -28,14 +28,14 @@ class ServerWatch:
         self._works = works
         self._dead = dead
         self._liveness: Liveness | None = None
-        self._looking = PlannedStep(LOOP, self._look)
+        self._looking = PlannedStep(LOOP, self._check_servers)
         self._busy: dict[Incarnation, int] = {}  # and since when
 
     def joined(self, server: Incarnation) -> None:
         now_ms = self._now_ms()
         if self._liveness is None:
             self._liveness = Liveness(now_ms, self._works)
-            self._look()
+            self._check_servers()
         self._liveness.joined(server, now_ms)
 
     def left(self, server: Incarnation) -> None:
@@ -52,10 +52,10 @@ class ServerWatch:
         since_ms = self._busy.get(server)
         return 0 if since_ms is None else self._now_ms() - since_ms
 
-    def _look(self) -> None:
+    def _check_servers(self) -> None:
         assert self._liveness is not None, "somebody joined"
         now_ms = self._now_ms()
-        verdict = self._liveness.look(now_ms)
+        verdict = self._liveness.check_liveness(now_ms)
         self._looking.after((verdict.wake_at_ms - now_ms) / 1000)  # first: servers are found whatever the rest meets
         self._busy = dict(verdict.busy)
         for remark in verdict.remarks:

@@ -15,21 +15,21 @@ from columnar.master.instructions import Plan
 from columnar.master.placement import Current, Desired
 from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
-from columnar.model import flow_look
-from columnar.model.flow_look import FlowLook
+from columnar.model import flow_status
+from columnar.model.flow_status import FlowStatus
 from columnar.model.histogram import Histogram
 from columnar.model.measures import Family
 from columnar.model.owner_messages import Measures, SlowRequests
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_look import TriggerLook, merged
+from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.routing.peer_requests import FlowLooks, TriggerLooks
-from columnar.routing.side_by_side import LOOK_S, looks_at
+from columnar.routing.side_by_side import STATUS_TIMEOUT_S, looks_at
 from columnar.webui.server import Ask
 from columnar.webui.status import NotAnswering
 
 T = TypeVar("T")
 
-AWAITED_S: Final = LOOK_S + 1.0
+AWAITED_S: Final = STATUS_TIMEOUT_S + 1.0
 
 
 class TimedPlanner:
@@ -61,10 +61,10 @@ class ServersAsked:
     def slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
         return self._awaited(self._slow_requests())
 
-    def triggers(self) -> tuple[list[TriggerLook], list[str]]:
+    def triggers(self) -> tuple[list[TriggerStatus], list[str]]:
         return self._awaited(self._triggers())
 
-    def flows(self) -> tuple[list[FlowLook], list[str]]:
+    def flows(self) -> tuple[list[FlowStatus], list[str]]:
         return self._awaited(self._flows())
 
     def _awaited(self, question: Coroutine[Any, Any, T]) -> T:
@@ -79,15 +79,15 @@ class ServersAsked:
         found, silent = await looks_at(list(self._host.greeted), self._servers, Measures())
         return {server.name: families for server, families in found.items()}, [one.server.name for one in silent]
 
-    async def _flows(self) -> tuple[list[FlowLook], list[str]]:
+    async def _flows(self) -> tuple[list[FlowStatus], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, FlowLooks())
-        looks = flow_look.merged(look for looks in found.values() for look in looks)
+        looks = flow_status.merged(look for looks in found.values() for look in looks)
         return looks, [one.by_name for one in silent]
 
     async def _slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, SlowRequests())
         return [one for part in found.values() for one in part], [one.by_name for one in silent]
 
-    async def _triggers(self) -> tuple[list[TriggerLook], list[str]]:
+    async def _triggers(self) -> tuple[list[TriggerStatus], list[str]]:
         found, silent = await looks_at(list(self._host.greeted), self._servers, TriggerLooks())
         return merged(look for looks in found.values() for look in looks), [one.by_name for one in silent]

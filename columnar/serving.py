@@ -143,7 +143,7 @@ class Serving:
         return {**by_doors, "gathered": gathered, "scanners": scanners}
 
     def trigger_lines(self) -> list[TriggerLine]:
-        return [line_of(one.look()) for one in self.trigger_manager.summaries()]
+        return [line_of(one.to_status()) for one in self.trigger_manager.summaries()]
 
     async def stop_triggers(self) -> None:
         """Before the port closes: a call cut off by it would count as failed."""

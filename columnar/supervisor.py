@@ -335,7 +335,7 @@ class Supervisor:
             address=f"{self.config.host}:{self.port}",
             data_folder=os.path.abspath(self.folder.path),
             uptime_s=time.time() - self._started_s,
-            look=self.control.look(),
+            cluster=self.control.cluster_status(),
             kinds=tuple(sorted(kinds.items())),
             fenced=self.host.fenced,
             hot_modules=self.hot_modules(),
@@ -400,7 +400,7 @@ class _Watched:
     def heard(self, server: Incarnation, beat: Beat) -> None:
         self._supervisor.handing_on.open.said(server, beat)
         if not self._supervisor.config.tls_cert:  # those connections cannot travel
-            self._supervisor.evening_out.look()
+            self._supervisor.evening_out.tick()
         self._host.heard(server, beat.iterations)
 
     async def linked(self, server: Incarnation) -> None:

@@ -53,7 +53,7 @@ Below it the response times hold the lateness, and the wiki only looks slower th
 EDIT_LOOKS: Final = 50
 """Pages whose edit form is looked at before a replay that may not overwrite others' texts."""
 
-EDIT_LOOK_S: Final = 10.0
+EDIT_CHECK_TIMEOUT_S: Final = 10.0
 """For all of these together."""
 
 FORM_BYTES: Final = 4 * 1024 * 1024

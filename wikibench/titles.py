@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .errors import TargetError, TraceFileError
-from .first_look import look
+from .first_look import fetch_page
 from .limits import TITLES_BYTES
 from .target import Target
 
@@ -28,7 +28,7 @@ def titles_of_wiki(target: Target) -> list[str]:
     """The names of all pages of the wiki; raises TargetError where it does not tell them."""
     url = target.url(ROUTE)
     way_out = "; write the page names into a file, one a line, and give it with --titles"
-    page = look(url, most=TITLES_BYTES + 1, headers=target.headers(()))
+    page = fetch_page(url, most=TITLES_BYTES + 1, headers=target.headers(()))
     if page.status != 200:
         raise TargetError(url, f"this wiki does not list its pages here (status {page.status}){way_out}")
     if page.kind != "text/plain":

@@ -37,7 +37,7 @@ IN_FLIGHT: Final = 24  # groups
 CALL_CHARS: Final = 1_000_000  # of one call that stages or commits
 LAG_HIGH: Final = 4_000  # changes: above it the writer waits
 LAG_LOW: Final = 1_000  # until it is below this
-LAG_LOOK_S: Final = 1.0
+LAG_CHECK_S: Final = 1.0
 LAG_PAUSE_S: Final = 0.1
 _MERGES: Final = 6  # attempts, where people save meanwhile
 _SETTLE_S: Final = 20.0  # for the triggers, one try
@@ -272,7 +272,7 @@ class BulkSaver:
     # --- triggers ----------------------------------------------------------------------------------
 
     def _wait_for_triggers(self) -> None:
-        if not self._watch_lag or self._clock() - self._looked < LAG_LOOK_S:
+        if not self._watch_lag or self._clock() - self._looked < LAG_CHECK_S:
             return
         begun = self._clock()
         if self._lag() > LAG_HIGH:

@@ -83,10 +83,10 @@ def check(
     """Raises StoreAway.  O(all that is stored).  ``settle`` waits for the triggers; called before each look."""
     wiki.mover.finish_all()
     settle()
-    first = _Look(wiki, progress, clock()).run()
+    first = _CheckPass(wiki, progress, clock()).run()
     if first.differences:
         settle()
-        again = _Look(wiki, progress, clock()).run()
+        again = _CheckPass(wiki, progress, clock()).run()
         before = frozenset(first.differences)
         lasting = tuple(one for one in again.differences if one in before)
         first = replace(again, differences=lasting, left=lasting)
@@ -94,15 +94,15 @@ def check(
         return first
     account_check.finish_leavings(wiki)
     _repair(wiki, [*first.differences, *first.spare])
-    second = _Look(wiki, progress, clock()).run()
+    second = _CheckPass(wiki, progress, clock()).run()
     if second.differences:
         now = _store_time(wiki) or clock()
         _repair(wiki, [replace(one, at_ms=max(now, one.at_ms)) for one in second.differences])
-        second = _Look(wiki, progress, clock()).run()
+        second = _CheckPass(wiki, progress, clock()).run()
     return replace(first, left=second.differences)
 
 
-class _Look:
+class _CheckPass:
     def __init__(self, wiki: Wiki, progress: Callable[[str, int], None], now_ms: int) -> None:
         self._wiki = wiki
         self._progress = progress

@@ -21,7 +21,7 @@ from wikka_port.dump import DumpReader, DumpSite, PageEnd, PageStart, Revision
 from wikka_port.dump_models import WIKITEXT
 from wikka_port.import_plan import ImportedRevision, Origin, PagePart, attribution, files_address, known_licence
 from wikka_port.limits import NAMED_MISMATCHES, SPOOLED_CHARS, SPOOLED_REVISIONS
-from wikka_port.look_alikes import look_alike
+from wikka_port.confusable_names import find_confusable
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
 from wikka_port.markup.mediawiki_titles import CATEGORY
@@ -47,7 +47,7 @@ class Counts:
     passed_over: int = 0  # pages of other namespaces
     refused: list[str] = field(default_factory=list)  # titles that cannot be names here
     cut: list[str] = field(default_factory=list)  # pages over a bound: kept whole, shown and indexed up to it
-    look_alikes: list[str] = field(default_factory=list)  # names that nobody could give a page here: kept
+    confusable_names: list[str] = field(default_factory=list)  # names that nobody could give a page here: kept
     mismatches: int = 0  # texts whose size or checksum is not what the dump says
     mismatched: list[str] = field(default_factory=list)  # the first of them, by name
     converted: Counter[str] = field(default_factory=Counter)
@@ -131,9 +131,9 @@ class PartReader:
             self.counts.refused.append(f"{page.title}: {invalid}")
             return None
         self.counts.pages += 1
-        like = look_alike(name)
+        like = find_confusable(name)
         if like is not None:
-            self.counts.look_alikes.append(f"{name!a}: {like}")
+            self.counts.confusable_names.append(f"{name!a}: {like}")
         return _OpenPage(name, page, self._site, self._licence)
 
     def _namespace_name(self, number: int) -> str:

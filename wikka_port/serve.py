@@ -37,7 +37,7 @@ from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
 log = logging.getLogger(__name__)
 
 FAILED: Final = 1
-LOOK_MS: Final = 5_000  # for the store's answer about its folder, before anything is served
+FOLDER_CHECK_TIMEOUT_MS: Final = 5_000  # for the store's answer about its folder, before anything is served
 _PAUSE_S: Final = 0.2  # before a fallen worker is replaced: one that always falls must not eat the machine
 _SPREADS: Final = sys.platform == "linux"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -103,16 +103,16 @@ def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
 
     Raises PortTaken, NewerFolder.
     """
-    _look_at_folder(config)
+    _check_folder(config)
     config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
     sockets = listen(config.host, config.port, config.workers)
     config = replace(config, port=sockets[0].getsockname()[1])
     return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses)).run()
 
 
-def _look_at_folder(config: WikiConfig) -> None:
+def _check_folder(config: WikiConfig) -> None:
     """Before anything is served or written.  A store that is away is served over, and looked at by ``resume``."""
-    store = Store(config.store_host, config.store_port, pool=1, timeout_ms=LOOK_MS, tls=config.store_tls)
+    store = Store(config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls)
     try:
         advice = store.run(lambda connection: looked_at(connection, TABLES), pauses_s=()).advice()
     except StoreAway as away:

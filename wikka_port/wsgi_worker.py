@@ -37,7 +37,7 @@ DRAIN_S: Final = 10.0  # then what is still under way is cut off
 MAX_CONNECTIONS: Final = 1_000  # of a process; the next ones wait in the kernel's queue
 IDLE_S: Final = 60  # a connection on which nothing happens is closed
 BACKLOG: Final = 1_024
-_LOOK_S: Final = 1.0
+_POLL_S: Final = 1.0
 _THROWN_AWAY: Final = 8  # times the bound of a body; a longer one is refused before it is sent
 
 
@@ -86,7 +86,7 @@ class Worker:
     def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
         """Serve until ``stop`` is called or ``go_on`` says no, which is asked each second; then drain."""
         while not self.stopping and go_on():
-            self._poll_once(_LOOK_S)
+            self._poll_once(_POLL_S)
         self._drain()
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ from columnar.bench import calls
 from columnar.bench.address import Endpoint, EndpointFailed, Misaddressed
 from columnar.bench.protocols import WIRES
 
-LOOK_S: Final = 3.0  # for the other way of asking
+PROBE_TIMEOUT_S: Final = 3.0  # for the other way of asking
 _STEP: Final = {  # by the number of OpenSSL's verification, for those that another authority does not mend
     9: "it is not valid yet: look at its dates, and at the clocks",
     10: "have it renewed",
@@ -78,7 +78,7 @@ def speaks_tls(endpoint: Endpoint) -> bool:
     context.verify_mode = ssl.CERT_NONE
     try:
         with (
-            socket.create_connection((endpoint.host, endpoint.port), LOOK_S) as sock,
+            socket.create_connection((endpoint.host, endpoint.port), PROBE_TIMEOUT_S) as sock,
             context.wrap_socket(sock, server_hostname=endpoint.host),
         ):
             return True
@@ -92,7 +92,7 @@ def speaks_plainly(endpoint: Endpoint) -> bool:
     """Whether it answers a plain call, in a frame of less than 16 MiB."""
     ask = calls.call("getTableNames", wire=WIRES[endpoint.protocol])
     try:
-        with socket.create_connection((endpoint.host, endpoint.port), LOOK_S) as sock:
+        with socket.create_connection((endpoint.host, endpoint.port), PROBE_TIMEOUT_S) as sock:
             sock.sendall(ask)
             return sock.recv(1) == b"\x00"
     except OSError:

@@ -55,7 +55,7 @@ AHEAD_EACH_NS: Final = 200
 SAMPLE_NS: Final = 50_000_000
 PROBE_NS: Final = 20_000_000  # at most one probe begins in so long
 PROBED_FOLLOWERS: Final = 1_000  # authors with more are not probed: to list their followers would hold the loop
-LOOK_NS: Final = 1_000_000  # a probe looks again after so long, and after a tenth of the time it has waited
+PROBE_RETRY_NS: Final = 1_000_000  # a probe looks again after so long, and after a tenth of the time it has waited
 BEGUN: Final = "begun"
 ALL_ANSWERED: Final = "all answered"
 END: Final = "end"
@@ -238,7 +238,7 @@ class Prober:
     """Looks at acknowledged tweets, over one connection of its own."""
 
     def __init__(self, poller: Poller, endpoint: Endpoint) -> None:
-        self._crew = Crew(poller, endpoint, self._look, self._looked)
+        self._crew = Crew(poller, endpoint, self._probe_steps, self._looked)
         self._line: Line | None = None
         self._looks: list[tuple[int, int, Tweet, bytes]] = []  # (when, acknowledged, tweet, follower), a heap
         self._under_way: tuple[int, int, Tweet, bytes] | None = None
@@ -276,7 +276,7 @@ class Prober:
         self._crew.begin(self._line, 0, self._under_way[2])
         return self._crew.wait_ns(now)
 
-    def _look(self, tweet: Tweet) -> Steps:
+    def _probe_steps(self, tweet: Tweet) -> Steps:
         assert self._under_way is not None, "a look is at something"
         when, _, _, follower = self._under_way
         self._is_there = is_there((yield get_own(tweet) if when == 0 else get_in(follower, tweet)))
@@ -291,5 +291,5 @@ class Prober:
         elif self._is_there:
             self.propagated.append((acknowledged, now - acknowledged))
             return
-        again = now if when == 0 else now + max(LOOK_NS, (now - acknowledged) // 10)
+        again = now if when == 0 else now + max(PROBE_RETRY_NS, (now - acknowledged) // 10)
         heapq.heappush(self._looks, (again, acknowledged, tweet, follower))

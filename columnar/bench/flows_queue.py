@@ -25,7 +25,7 @@ from columnar.bench.resp import RedisError, Replies, command
 STREAM: Final = "tweets"
 GROUP: Final = "spreading"
 START_S: Final = 30.0
-_LOOK_S: Final = 0.01
+_POLL_S: Final = 0.01
 _RECEIVE_BYTES: Final = 256 * 1024
 _PROGRAM: Final = "redis-server"
 
@@ -73,7 +73,7 @@ def wait_for_queue(path: Path) -> None:
                 return
             if time.monotonic() > ends_s:
                 raise EndpointFailed(f"{_PROGRAM} does not answer; {path.parent / 'log'} says why") from error
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def undone(path: Path) -> int:

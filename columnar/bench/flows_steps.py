@@ -90,7 +90,7 @@ def _batched_row(family: bytes) -> bytes:
 
 _OWN: Final = _put(OWN)
 _IN: Final = _put(IN)
-_LOOK: Final = cut(call("getRow", FOLLOWERS, _KEY, {}), _KEY)
+_FOLLOWERS_CALL: Final = cut(call("getRow", FOLLOWERS, _KEY, {}), _KEY)
 _OWN_CELL: Final = cut(call("get", TIMELINE, _KEY, OWN + b":" + _ID, {}), _KEY, _ID)
 _IN_CELL: Final = cut(call("get", TIMELINE, _KEY, IN + b":" + _ID, {}), _KEY, _ID)
 _OWN_ROW: Final = cut(_batched_row(OWN), _KEY, _ID, _TEXT)
@@ -109,8 +109,8 @@ def put_in(follower: bytes, tweet: Tweet) -> bytes:
     return b"".join((a, follower, b, tweet.id, c, tweet.text, d))
 
 
-def look(author: bytes) -> bytes:
-    return author.join(_LOOK)
+def get_followers(author: bytes) -> bytes:
+    return author.join(_FOLLOWERS_CALL)
 
 
 def get_own(tweet: Tweet) -> bytes:
@@ -163,12 +163,12 @@ def _good(reply: bytes, good: bytes) -> None:
 
 def one_by_one(tweet: Tweet) -> Steps:
     _good((yield put_own(tweet)), _PUT_OK)
-    for follower in followers_in((yield look(tweet.author))):
+    for follower in followers_in((yield get_followers(tweet.author))):
         _good((yield put_in(follower, tweet)), _PUT_OK)
 
 
 def batched(tweet: Tweet) -> Steps:
-    followers = followers_in((yield look(tweet.author)))
+    followers = followers_in((yield get_followers(tweet.author)))
     _good((yield batch_of(tweet, followers, with_own=True)), _BATCH_OK)
 
 
@@ -177,6 +177,6 @@ def own_only(tweet: Tweet) -> Steps:
 
 
 def spread(tweet: Tweet) -> Steps:
-    followers = followers_in((yield look(tweet.author)))
+    followers = followers_in((yield get_followers(tweet.author)))
     if followers:
         _good((yield batch_of(tweet, followers, with_own=False)), _BATCH_OK)

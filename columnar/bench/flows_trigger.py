@@ -19,7 +19,7 @@ from columnar.triggers.api import Change, Checkpoint, Connection, Effect, Put
 
 EXECUTIONS: Final = "COLUMNAR_BENCH_EXECUTIONS"  # in the environment
 NAME: Final = "spread"
-FOLLOWERS_LOOK: Final = "followers"
+FOLLOWERS_LOOKUP: Final = "followers"
 CHECKPOINT_EVERY: Final = 1_000  # followers
 
 
@@ -27,7 +27,7 @@ def spread(change: Change) -> Iterator[Effect]:
     os.write(_executions(), b".")
     cells = {IN + b":" + cell.column.partition(b":")[2]: cell.value for cell in change.changes if cell.kind == "put"}
     begin = int(change.progress or b"0")
-    for number, follower in enumerate(islice(change.look(FOLLOWERS_LOOK), begin, None), begin):
+    for number, follower in enumerate(islice(change.look(FOLLOWERS_LOOKUP), begin, None), begin):
         if number > begin and number % CHECKPOINT_EVERY == 0:
             yield Checkpoint(b"%d" % number)
         yield Put(TIMELINE, follower[len(FOLLOWERS_FAMILY) + 1 :], cells)
@@ -41,7 +41,7 @@ def register(connection: Connection) -> None:
         f"{__name__}:spread",
         [OWN],
         row=False,
-        look=[(FOLLOWERS_LOOK, FOLLOWERS.decode(), "row")],
+        look=[(FOLLOWERS_LOOKUP, FOLLOWERS.decode(), "row")],
         writes=[f"{TIMELINE.decode()}:{IN.decode()}"],
     )
 

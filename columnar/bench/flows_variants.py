@@ -44,7 +44,7 @@ FILL_CELLS: Final = 20_000  # of one call
 TIMEOUT_MS: Final = 120_000
 WORKER_CONNECTIONS: Final = 16
 _WORKER_S: Final = 30.0  # in which the store starts its worker
-_LOOK_S: Final = 0.002
+_POLL_S: Final = 0.002
 
 
 class Site:
@@ -133,7 +133,7 @@ class Site:
         while self.queue and self._undone():
             if time.monotonic() > ends_s:
                 return False
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         return True
 
     def _undone(self) -> int:
@@ -190,7 +190,7 @@ class Site:
         while not (children := children_of(store)):
             if time.monotonic() > ends_s:
                 raise EndpointFailed("the store did not start its worker of triggers")
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         return children[0]
 
     def kill(self, parts: Iterable[str]) -> None:

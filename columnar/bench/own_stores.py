@@ -20,7 +20,7 @@ from columnar.client import ClusterAdmin, Connection
 from columnar.client.cluster import ClusterStatus, RegionLocation
 
 SETTLED_S: Final = 60.0  # in which every region has its owner, and none is on its way
-_LOOK_S: Final = 0.05
+_POLL_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _seen(admin: ClusterAdmin, is_so: Callable[[ClusterStatus], bool], obstacle:
     while not is_so(found := admin.servers()):
         if time.monotonic() > until_s:
             raise EndpointFailed(f"after {SETTLED_S:.0f} s there are {obstacle} still")
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     return found
 
 

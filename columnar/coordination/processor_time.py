@@ -22,7 +22,7 @@ _TICK_MS: Final = 1000 / os.sysconf("SC_CLK_TCK")
 _WORKED_MS: Final = 20  # of one thread between two looks: two ticks of the usual clock
 _BETWEEN_WAITS_MS: Final = 0.1  # of processor time: six times what waiting for the lock has
 _ENGINE: Final = "rocksdb:"
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 
 
 class ThreadTime(NamedTuple):
@@ -76,6 +76,6 @@ class ProcessorWatch:
 
     def has_worked(self, now_s: float) -> bool:
         """Whether it has worked since the last look; an older one than LOOK_S says nothing of now."""
-        before = self._seen if now_s - self._seen_s <= LOOK_S else None
+        before = self._seen if now_s - self._seen_s <= POLL_S else None
         self._seen, self._seen_s = self._threads(self._pid), now_s
         return works(before, self._seen)

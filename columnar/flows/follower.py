@@ -24,7 +24,7 @@ from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, P
 from columnar.flows.follower_name import FollowerName
 from columnar.limits import LONGEST_LATER_S
 from columnar.model.flow_graph import Flow
-from columnar.model.flow_look import RUNNING
+from columnar.model.flow_status import RUNNING
 from columnar.regions.change_log import CURSOR
 from columnar.regions.change_record import ChangeRecord, Images, Sequence, pack_key
 from columnar.regions.region import Region

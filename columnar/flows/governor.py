@@ -80,9 +80,9 @@ class Governor:
 
     def requests_come(self) -> bool:
         """Whether steps are followed by pauses now; without them work may be done at once."""
-        return self._look(perf_counter())
+        return self._check_foreground(perf_counter())
 
-    def _look(self, now_s: float) -> bool:
+    def _check_foreground(self, now_s: float) -> bool:
         try:
             answered, waits = self.answered(), self.has_waiting()
         except UNEXPECTED as error:  # a loop of the server: all background work would wait for its end
@@ -114,7 +114,7 @@ class Governor:
         self._is_in_step = False
         now_s = perf_counter()
         try:
-            if self._look(now_s):
+            if self._check_foreground(now_s):
                 pause = PAUSE * min(1.0, self._rate_per_s / BUSY_PER_S)
                 self._free_s = now_s + pause * (min(now_s - begun_s, LONGEST_S) + self._spent_s)
             self._spent_s = 0.0
@@ -127,7 +127,7 @@ class Governor:
 
     def _plan(self, now_s: float) -> None:
         loop = asyncio.get_running_loop()
-        if self._free_s - now_s > TICK_S / 2 and self._look(now_s):
+        if self._free_s - now_s > TICK_S / 2 and self._check_foreground(now_s):
             self._next = loop.call_later(min(FOREGROUND_S, self._free_s - now_s), self._replan)
         else:
             self._next = loop.call_soon(self._step)

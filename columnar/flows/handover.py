@@ -107,11 +107,11 @@ class Handover:
             return True
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def look(_: Key) -> None:
+        def on_progress(_: Key) -> None:
             if not done.done() and condition():
                 done.set_result(None)
 
-        unwatch = self._followers.watch(keys, look)
+        unwatch = self._followers.watch(keys, on_progress)
         try:
             await asyncio.wait_for(done, patience_s)
         except TimeoutError:

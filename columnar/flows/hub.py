@@ -33,13 +33,13 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.followers import Followers
 from columnar.flows.kinds import Kinds
 from columnar.flows.log_upkeep import LogUpkeep
-from columnar.flows.looks import look_at
+from columnar.flows.looks import flow_status_of
 from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.flows.waiting import Waits
 from columnar.model.flow_graph import Flow
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 
@@ -75,10 +75,10 @@ class Hub:
         """The registrations of all kinds as parts of the graph, as far as this server knows them."""
         return self._kinds.flows()
 
-    def looks(self) -> list[FlowLook]:
+    def looks(self) -> list[FlowStatus]:
         """How each of them stands here, idle ones too."""
         now_s = time.monotonic()
-        return [look_at(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()]
+        return [flow_status_of(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()]
 
     def start(self) -> None:
         """Open the regions that may have something to deliver, in the background."""

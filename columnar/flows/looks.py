@@ -6,15 +6,15 @@ from columnar.flows.figures import Figures
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.followers import Followers
 from columnar.model.flow_graph import Flow
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 
 
-def look_at(flow: Flow, state: str, dead: int, followers: Followers, figures: Figures, now_s: float) -> FlowLook:
+def flow_status_of(flow: Flow, state: str, dead: int, followers: Followers, figures: Figures, now_s: float) -> FlowStatus:
     """``dead``: letters of it, as far as they are known here."""
     name = FollowerName(flow.kind, flow.name)
     here, done = followers.of(name), figures.of(name, now_s)
     errors = [*(one.state.last_error for one in here), *(one.why for one in followers.missing(name).values())]
-    return FlowLook(
+    return FlowStatus(
         kind=flow.kind,
         name=flow.name,
         reads=tuple(map(str, flow.reads)),

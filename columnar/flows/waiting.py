@@ -110,7 +110,7 @@ async def until_passed(
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     unwatch: list[Callable[[], None]] = []
 
-    def look(key: Key) -> None:
+    def on_progress(key: Key) -> None:
         if key in missing and is_done(key):
             missing.discard(key)
         if not missing and not done.done():
@@ -126,11 +126,11 @@ async def until_passed(
                 wanted.setdefault(heir, []).extend(wanted[key])
                 heirs.add(heir)
         missing.update(heirs)
-        unwatch.append(followers.watch(tuple(heirs), look))
+        unwatch.append(followers.watch(tuple(heirs), on_progress))
         for heir in heirs:
-            look(heir)
+            on_progress(heir)
 
-    unwatch += [followers.watch(tuple(missing), look), followers.watch_regions(replaced)]
+    unwatch += [followers.watch(tuple(missing), on_progress), followers.watch_regions(replaced)]
     try:
         await asyncio.wait_for(done, timeout_s)
         return True

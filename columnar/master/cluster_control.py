@@ -46,16 +46,16 @@ from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerStat
 from columnar.master.plan_draft import Draft
 from columnar.master.planner import plan
 from columnar.master.requests import refusal
-from columnar.model.cluster_look import (
+from columnar.model.build_cluster_status import (
     BEING_CHANGED,
     Change,
-    ClusterLook,
-    DecisionLook,
+    ClusterStatus,
+    DecisionStatus,
     PlannedMove,
-    RegionLook,
-    RowLook,
-    TableLook,
-    TransitionLook,
+    RegionStatus,
+    RowStatus,
+    TableStatus,
+    TransitionStatus,
 )
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo, counted
@@ -108,7 +108,7 @@ class ClusterControl:
     def __init__(self, host: Host, processes: Processes, wall_ms: Callable[[], int] | None = None) -> None:
         """``wall_ms``: milliseconds of the Unix epoch; None: times of day are not known."""
         self._wall_ms = wall_ms
-        self._earlier: Sequence[DecisionLook] = ()  # decisions of masters before this one, newest first
+        self._earlier: Sequence[DecisionStatus] = ()  # decisions of masters before this one, newest first
         self._taken = 0  # decisions of this one that were taken
         self._host = host
         self._state = host.state
@@ -119,8 +119,8 @@ class ClusterControl:
 
     # --- looks -------------------------------------------------------------------------------------
 
-    def look(self) -> ClusterLook:
-        found = looks.cluster_look(self._state, self._processes.facts, self._host.now_ms())
+    def cluster_status(self) -> ClusterStatus:
+        found = looks.build_cluster_status(self._state, self._processes.facts, self._host.now_ms())
         servers = (replace(one, notes=(*one.notes, *self._notes(one.name))) for one in found.servers)
         return replace(found, servers=tuple(servers))
 
@@ -130,22 +130,22 @@ class ClusterControl:
         if server in self._failed:
             yield f"its last stop or restart failed: {self._failed[server]}"
 
-    def tables(self) -> list[TableLook]:
+    def tables(self) -> list[TableStatus]:
         return looks.table_looks(self._state)
 
-    def regions(self, table: str) -> list[RegionLook]:
+    def regions(self, table: str) -> list[RegionStatus]:
         return looks.region_looks(self._state, table, self._processes.facts, self._host.now_ms())
 
-    def server_regions(self, server: str) -> list[RegionLook]:
+    def server_regions(self, server: str) -> list[RegionStatus]:
         return looks.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
 
-    def row(self, table: str, row: bytes) -> RowLook:
-        return looks.row_look(self._state, table, row, self._processes.facts, self._host.now_ms())
+    def row(self, table: str, row: bytes) -> RowStatus:
+        return looks.build_row_status(self._state, table, row, self._processes.facts, self._host.now_ms())
 
-    def transitions(self) -> list[TransitionLook]:
+    def transitions(self) -> list[TransitionStatus]:
         return looks.transition_looks(self._state, self._host.now_ms())
 
-    def decisions(self) -> list[DecisionLook]:
+    def decisions(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, newest first; those of masters before this one among them."""
         wall_ms = self._wall_ms() if self._wall_ms is not None else 0
         own = looks.decision_looks(self._state, self._host.now_ms())
@@ -155,11 +155,11 @@ class ClusterControl:
         earlier = (replace(one, ago_ms=max(0, wall_ms - one.at_ms)) for one in self._earlier)
         return [*timed, *earlier][:DECISIONS_KEPT]
 
-    def follow_decisions(self, earlier: Iterable[DecisionLook]) -> None:
+    def follow_decisions(self, earlier: Iterable[DecisionStatus]) -> None:
         """``earlier``: of masters before this one, oldest first."""
         self._earlier = list(earlier)[::-1]
 
-    def take_decisions(self) -> list[DecisionLook]:
+    def take_decisions(self) -> list[DecisionStatus]:
         """Return the decisions since the last call, oldest first; at most DECISIONS_KEPT."""
         fresh = min(self._state.decisions_made - self._taken, DECISIONS_KEPT)
         self._taken = self._state.decisions_made

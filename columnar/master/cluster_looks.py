@@ -28,16 +28,16 @@ from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Close, Decision, Give, Merge, Prefer, Say, Split
 from columnar.master.load_scores import IDLE
 from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerState
-from columnar.model import cluster_look as words
-from columnar.model.cluster_look import (
+from columnar.model import build_cluster_status as words
+from columnar.model.build_cluster_status import (
     UNKNOWN_MS,
-    ClusterLook,
-    DecisionLook,
-    RegionLook,
-    RowLook,
-    ServerLook,
-    TableLook,
-    TransitionLook,
+    ClusterStatus,
+    DecisionStatus,
+    RegionStatus,
+    RowStatus,
+    ServerStatus,
+    TableStatus,
+    TransitionStatus,
 )
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import counted, write_fault_text
@@ -74,12 +74,12 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 # --- servers -----------------------------------------------------------------------------------------
 
 
-def cluster_look(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterLook:
+def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterStatus:
     current, wishes = state.current, state.desired.wishes
-    servers = [server_look(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
+    servers = [build_server_status(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
     unwritable = (current.places[region] for region in current.unwritable)
     faults = (*_unread(state), *_failed(len(current.failed)), *_write_faults(unwritable))
-    return ClusterLook(
+    return ClusterStatus(
         servers=tuple(servers),
         regions=len(current.places),
         unassigned=len(current.homeless) + len(current.failed),
@@ -117,7 +117,7 @@ def _failed(regions: int) -> Iterable[str]:
         yield f"{what}; 'columnar transitions' says why, 'columnar assign --all' tries again"
 
 
-def _busy_remarks(servers: Iterable[ServerLook]) -> Iterable[str]:
+def _busy_remarks(servers: Iterable[ServerStatus]) -> Iterable[str]:
     for server in servers:
         if server.busy_ms:
             yield words.busy_remark(server)
@@ -128,10 +128,10 @@ def _busy_note(found: ServerFacts) -> Iterable[str]:
         yield words.busy_words(found.busy_ms)
 
 
-def server_look(state: ClusterState, server: Server, facts: FactsOf, now_ms: int) -> ServerLook:
+def build_server_status(state: ClusterState, server: Server, facts: FactsOf, now_ms: int) -> ServerStatus:
     found = facts(server.incarnation) if server.incarnation is not None else ServerFacts()
     places = state.current.places
-    return ServerLook(
+    return ServerStatus(
         name=server.name,
         state=server.state.name.lower(),
         incarnation=server.incarnation.number if server.incarnation is not None else 0,
@@ -196,10 +196,10 @@ def hbase_word(place: Place) -> str:
     return _WORDS[place.phase]
 
 
-def region_look(place: Place, facts: FactsOf, now_ms: int) -> RegionLook:
+def build_region_status(place: Place, facts: FactsOf, now_ms: int) -> RegionStatus:
     owner = place.owner
     is_owned = owner is not None and place.server is not None
-    return RegionLook(
+    return RegionStatus(
         info=place.info,
         state=hbase_word(place),
         state_ms=max(0, now_ms - place.since_ms),
@@ -238,13 +238,13 @@ def _tried(place: Place) -> str:
     return f"it could not be opened by {' nor '.join(dict.fromkeys(place.tried))}{times}"
 
 
-def table_looks(state: ClusterState) -> list[TableLook]:
+def table_looks(state: ClusterState) -> list[TableStatus]:
     """By name.  O(regions)."""
     places: dict[str, list[Place]] = {}
     for place in state.current.places.values():
         places.setdefault(place.info.table, []).append(place)
     return [
-        TableLook(
+        TableStatus(
             name,
             len(held),
             len({place.server for place in held} - {None}),
@@ -263,16 +263,16 @@ def table_places(state: ClusterState, table: str) -> list[Place]:
     return sorted(found, key=lambda place: place.info.start)
 
 
-def region_looks(state: ClusterState, table: str, facts: FactsOf, now_ms: int) -> list[RegionLook]:
-    return [region_look(place, facts, now_ms) for place in table_places(state, table)]
+def region_looks(state: ClusterState, table: str, facts: FactsOf, now_ms: int) -> list[RegionStatus]:
+    return [build_region_status(place, facts, now_ms) for place in table_places(state, table)]
 
 
-def server_regions(state: ClusterState, server: str, facts: FactsOf, now_ms: int) -> list[RegionLook]:
+def server_regions(state: ClusterState, server: str, facts: FactsOf, now_ms: int) -> list[RegionStatus]:
     """Most loaded first; none where there is no such server."""
     found = state.current.servers.get(server)
     places = [state.current.places[region] for region in found.regions] if found is not None else []
     places.sort(key=lambda place: (-place.load, place.info.table, place.info.start))
-    return [region_look(place, facts, now_ms) for place in places]
+    return [build_region_status(place, facts, now_ms) for place in places]
 
 
 def place_of(places: Sequence[Place], row: bytes) -> Place:
@@ -283,13 +283,13 @@ def place_of(places: Sequence[Place], row: bytes) -> Place:
     return places[at]
 
 
-def row_look(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms: int) -> RowLook:
+def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms: int) -> RowStatus:
     place = place_of(table_places(state, table), row)
     server = state.current.servers.get(place.server) if place.server is not None else None
     told = decision_looks(state, now_ms, place.info.region_id)
-    found = server_look(state, server, facts, now_ms) if server is not None else None
-    return RowLook(
-        region=region_look(place, facts, now_ms),
+    found = build_server_status(state, server, facts, now_ms) if server is not None else None
+    return RowStatus(
+        region=build_region_status(place, facts, now_ms),
         server=found,
         remarks=(*_busy_remarks([found] if found is not None else []), *_obstacles(state, place, server, now_ms)),
         decisions=tuple(told),
@@ -394,7 +394,7 @@ def _seconds(duration_ms: int) -> str:
 # --- transitions and decisions -----------------------------------------------------------------------
 
 
-def transition_looks(state: ClusterState, now_ms: int) -> list[TransitionLook]:
+def transition_looks(state: ClusterState, now_ms: int) -> list[TransitionStatus]:
     """Regions that are under way, wait for a server, or stay FAILED_OPEN until a person assigns them; longest first."""
     current = state.current
     regions = (*current.under_way, *current.homeless, *current.failed)
@@ -402,7 +402,7 @@ def transition_looks(state: ClusterState, now_ms: int) -> list[TransitionLook]:
     return sorted(found, key=lambda one: -one.state_ms)
 
 
-def _transition(place: Place, is_writable: bool, now_ms: int) -> TransitionLook:
+def _transition(place: Place, is_writable: bool, now_ms: int) -> TransitionStatus:
     source = place.owner.source.server.name if place.owner is not None and place.owner.source is not None else ""
     target = place.server or ""
     if place.phase is Phase.CHANGING:
@@ -419,10 +419,10 @@ def _transition(place: Place, is_writable: bool, now_ms: int) -> TransitionLook:
     why = _why(place) if kind in ("failed", "waiting") else place.why
     if place.phase is Phase.WRITING and not is_writable:
         why = f"its owner row is not written: the catalogue cannot be; {why}"
-    return TransitionLook(kind, place.info, hbase_word(place), source, target, now_ms - place.since_ms, why)
+    return TransitionStatus(kind, place.info, hbase_word(place), source, target, now_ms - place.since_ms, why)
 
 
-def decision_looks(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionLook]:
+def decision_looks(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionStatus]:
     """Newest first; of one region where ``region`` is given."""
     found = []
     for decision in reversed(state.decisions):
@@ -438,7 +438,7 @@ def _regions_of(decision: Decision) -> tuple[int, ...]:
     return (what.region,) if isinstance(what, Give | Prefer | Close | Split) else ()
 
 
-def _decision(state: ClusterState, decision: Decision, now_ms: int) -> DecisionLook:
+def _decision(state: ClusterState, decision: Decision, now_ms: int) -> DecisionStatus:
     places = state.current.places
     ids = _regions_of(decision)
     regions = tuple(places[one].info.encoded if one in places else str(one) for one in ids)
@@ -460,7 +460,7 @@ def _decision(state: ClusterState, decision: Decision, now_ms: int) -> DecisionL
     else:
         kind, text, server, why = "fence", f"{what.server} is fenced", what.server.name, what.why
     whole = f"{text}: {why}" if why else text
-    return DecisionLook(max(0, now_ms - decision.at_ms), kind, regions, server, why, whole)
+    return DecisionStatus(max(0, now_ms - decision.at_ms), kind, regions, server, why, whole)
 
 
 def _named(table: str, encoded: str) -> str:

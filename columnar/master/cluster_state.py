@@ -59,7 +59,7 @@ from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates, Segments
 from columnar.model.region_info import RegionInfo
 
-LOOK_MS: Final = 1_000  # between two plans without an event
+PLAN_INTERVAL_MS: Final = 1_000  # between two plans without an event
 NOTIFY_AGAIN_MS: Final = 5_000  # what was told and not reported
 NOTIFY_AGAIN_REGIONS: Final = 100  # regions, at one tick
 UNWRITABLE_MS: Final = 1_000  # after a write that failed
@@ -407,7 +407,7 @@ class ClusterState:
 
     def _done(self, now_ms: int) -> list[Output]:
         """Plan, send what has to be written, and return all outputs."""
-        wake_at_ms = now_ms + LOOK_MS
+        wake_at_ms = now_ms + PLAN_INTERVAL_MS
         for _ in range(2):  # moves to servers that balance prefers begin at once
             if not self._has_begun:
                 break
@@ -421,7 +421,7 @@ class ClusterState:
                 self._carry_out(instruction, now_ms)
             if not any(isinstance(one, Prefer) for one in made.instructions):
                 break
-        self._requests.look(now_ms)
+        self._requests.answer_ended_requests(now_ms)
         is_due = self._is_write_due or self._transitions.is_urgent or self._requests.wishes_to_write is not None
         if is_due and self._has_begun and now_ms >= self.current.catalogue.unwritable_until_ms:
             self._send_write()

@@ -33,7 +33,7 @@ STUCK_MS: Final = 10_000
 BUSY_MS: Final = 120_000
 QUIET_MS: Final = 1_000  # without a report or an iteration: from then on it is looked at whether it works
 LATE_MS: Final = 30_000
-LOOK_MS: Final = 250
+CHECK_INTERVAL_MS: Final = 250
 PAUSED_MS: Final = 1_000
 SUSPICIOUS_SHARE: Final = 3  # a third
 
@@ -89,7 +89,7 @@ class Liveness:
             child.iterated_ms, child.iterations = now_ms, iterations
         child.has_reported = True
 
-    def look(self, now_ms: int) -> Verdict:
+    def check_liveness(self, now_ms: int) -> Verdict:
         """To be called again at the verdict's ``wake_at_ms``: when a child may be silent, in ``LOOK_MS`` at most."""
         remarks = []
         paused_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
@@ -119,7 +119,7 @@ class Liveness:
         busy = [(server, child) for server, child in self._children.items() if _is_busy(child, now_ms)]
         remarks += self._said_busy(now_ms)
         ends_ms = [child.heard_ms + SILENT_MS for child in self._children.values()]
-        wake_at_ms = min([now_ms + LOOK_MS, *(one for one in ends_ms if one > now_ms)])
+        wake_at_ms = min([now_ms + CHECK_INTERVAL_MS, *(one for one in ends_ms if one > now_ms)])
         return Verdict(tuple(found), tuple(remarks), wake_at_ms, tuple((one, child.iterated_ms) for one, child in busy))
 
     def _said_busy(self, now_ms: int) -> list[str]:

@@ -91,11 +91,11 @@ class OwnerLedger:
             named[tenure.server] += by
         if by < 0:
             for server in (row.server, *(tenure.server for tenure in row.behind)):
-                self._look(server)
+                self._note_if_unnamed(server)
             if row.source is not None:
-                self._look(row.source.server)
+                self._note_if_unnamed(row.source.server)
 
-    def _look(self, server: Incarnation) -> None:
+    def _note_if_unnamed(self, server: Incarnation) -> None:
         if self._named[server] <= 0:
             del self._named[server]
             if server in self._logs:

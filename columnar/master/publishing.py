@@ -61,7 +61,7 @@ class Publishing:
         standing.wanted = wanted
         standing.lacking = {region for region in wanted if region not in self._rows}
         standing.is_new = wanted.keys() != standing.out.keys()
-        self._look(table, standing)
+        self._update_due(table, standing)
         if not wanted and not standing.out:
             del self._tables[table]
 
@@ -78,7 +78,7 @@ class Publishing:
         standing.lacking.discard(region)
         if region in standing.out:
             self._changed[region] = None
-        self._look(info.table, standing)
+        self._update_due(info.table, standing)
 
     def shut(self, regions: Mapping[int, str]) -> None:
         """All regions that are shut now, each with its reason; O(of these and of those before)."""
@@ -90,7 +90,7 @@ class Publishing:
                 if region in self._tables[route.region.table].out:
                     self._changed[region] = None
 
-    def _look(self, table: str, standing: _Standing) -> None:
+    def _update_due(self, table: str, standing: _Standing) -> None:
         if standing.is_new and not standing.lacking:
             self._due[table] = None
         else:

@@ -45,7 +45,7 @@ from columnar.storage.region_folders import RegionFolders
 _log = logging.getLogger(__name__)
 
 LOOP: Final = "splits by size"
-LOOK_S: Final = 30.0  # between two looks for regions that have grown too large
+SPLIT_CHECK_S: Final = 30.0  # between two looks for regions that have grown too large
 
 
 class Owners(Protocol):
@@ -95,7 +95,7 @@ class RegionChanges:
         self._looking: asyncio.Task[None] | None = None
         self._cleaning: set[asyncio.Task[None]] = set()
         self._clean_one = asyncio.Lock()
-        self._look_now = asyncio.Event()
+        self._split_check_due = asyncio.Event()
         self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
 
     # --- on request --------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class RegionChanges:
     def _cleaned(self, task: asyncio.Task[None]) -> None:
         self._cleaning.discard(task)
         if not self._cleaning:
-            self._look_now.set()  # half of what was far too large may be too large still
+            self._split_check_due.set()  # half of what was far too large may be too large still
 
     async def _clean(self, info: RegionInfo) -> None:
         async with self._clean_one:
@@ -251,13 +251,13 @@ class RegionChanges:
     # --- by size -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._looking = asyncio.ensure_future(self._look_for_ever())
+        self._looking = asyncio.ensure_future(self._run_split_checks())
 
-    async def _look_for_ever(self) -> None:
+    async def _run_split_checks(self) -> None:
         while not self._stopping:  # ``wait_for`` may pass over the cancellation
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._look_now.wait(), LOOK_S)
-            self._look_now.clear()
+                await asyncio.wait_for(self._split_check_due.wait(), SPLIT_CHECK_S)
+            self._split_check_due.clear()
             with surviving(LOOP):
                 await self._split_the_large()
 

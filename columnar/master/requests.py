@@ -306,7 +306,7 @@ class Requests:
 
     # --- answers -----------------------------------------------------------------------------------
 
-    def look(self, now_ms: int) -> None:
+    def answer_ended_requests(self, now_ms: int) -> None:
         """Answer the requests that are over."""
         for number, request in list(self._desired.asked.items()):
             is_ended, error = is_over(request, self._desired, self._current, now_ms)

@@ -39,7 +39,7 @@ from columnar.model.view_set import KeptView, ViewSet
 
 _log = logging.getLogger(__name__)
 
-LOOK_AGAIN_S: Final = 0.1  # after an unexpected exception
+CHECK_RETRY_S: Final = 0.1  # after an unexpected exception
 
 
 class Declaring(NamedTuple):
@@ -83,7 +83,7 @@ class ViewChanges:
         async with self.lock:
             await self._settle()
             await self.publish()
-        self._look_soon()
+        self._schedule_build_check()
         self.generations.start()
 
     def watchers(self, table: str) -> list[Trigger]:
@@ -145,7 +145,7 @@ class ViewChanges:
             raise
         self.at("building")
         await self.publish()
-        self._look_soon()
+        self._schedule_build_check()
         _log.info("view %s is being built", view.name)
 
     async def drop(self, name: str) -> None:
@@ -213,32 +213,32 @@ class ViewChanges:
         """The disk takes writes again."""
         async with self.lock:
             await self._call_off()
-        self._look_soon()
+        self._schedule_build_check()
 
     # --- builds --------------------------------------------------------------------------------------
 
     async def ask(self, _message: messages.Shown) -> None:
         """Answer an owner: it has something to show for a view."""
-        self._look_soon()
+        self._schedule_build_check()
 
-    def _look_soon(self) -> None:
+    def _schedule_build_check(self) -> None:
         self._is_due = True
         if self.views.building() and (self._looking is None or self._looking.done()):
-            self._looking = asyncio.ensure_future(self._look_while_due())
+            self._looking = asyncio.ensure_future(self._run_build_checks())
 
-    async def _look_while_due(self) -> None:
+    async def _run_build_checks(self) -> None:
         while self._is_due:
             self._is_due = False
             try:
-                await self.look()
+                await self.check_view_builds()
             except ColumnarError as error:  # the next region to be shown, or the disk when it is back, brings a look
                 _log.warning("how far views are built is asked again later: %s", error.text)
             except Exception as fault:  # noqa: BLE001 - a view that is built would never be live
                 FAULTS.met("looks at the builds of views", fault)
-                await asyncio.sleep(LOOK_AGAIN_S)
+                await asyncio.sleep(CHECK_RETRY_S)
                 self._is_due = True
 
-    async def look(self) -> None:
+    async def check_view_builds(self) -> None:
         """Views of which every row has been shown are live from now on (I4)."""
         names = tuple(one.name for one in self.views.building())
         shown = await self._owner.ask(messages.ShownRegions(names))

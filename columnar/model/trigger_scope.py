@@ -32,7 +32,7 @@ Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers; None: 
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Lookup:
     name: str
     table: bytes
     key: Extractor
@@ -52,7 +52,7 @@ class Scope:
 
     touched: Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers whose changes count; None: all
     conditions: tuple[RowCondition, ...]
-    looks: tuple[Look, ...]
+    looks: tuple[Lookup, ...]
     images: Images  # empty: none are asked for
     tested: Images  # a part of them: what conditions look at
 
@@ -85,7 +85,7 @@ def scope_of(
     named = [bytes_of_latin(text) for text in columns] or [bytes_of_latin(family) for family in families]
     touched = _by_family(map(family_and_qualifier, named))
     conditions = tuple(map(condition_of, where))
-    looks = tuple(Look(name, table.encode(), _key_of(name, key)) for name, table, key in look)
+    looks = tuple(Lookup(name, table.encode(), _key_of(name, key)) for name, table, key in look)
     if not images and not conditions and not looks:
         return Scope(touched, conditions, looks, {}, {})
     tested = [_column(column_tested(condition)) for condition in conditions]

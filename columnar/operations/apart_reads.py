@@ -101,7 +101,7 @@ class ReadsApart:
 
     async def _round(self, table: str, form: ReplyForm, found: _Found, search: Search) -> list[_Round]:
         rows = found.query.rows
-        search.look()
+        search.watch_routes()
         cut = by_owner(self._servers.owners, table, ((number, rows[number]) for number in found.left), search.tries)
         max_bytes = STEP_BYTES // len(cut)
         answers = await asyncio.gather(

@@ -61,7 +61,7 @@ class ScansApart:
         if asking.search is None or asking.sought is not scanner.place:
             asking.search, asking.sought = Search(owners, table), scanner.place
         search = asking.search
-        search.look()
+        search.watch_routes()
         route = owners.owner_of(table, info.start)
         server = owners.here if route is None else server_to_ask(route, search.tries)
         if server != owners.here:  # else the caller's next step looks here

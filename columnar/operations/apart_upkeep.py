@@ -11,7 +11,7 @@ from columnar.operations.servers import Servers
 from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, server_to_ask
 from columnar.routing.row_forms import RegionState
-from columnar.routing.side_by_side import LOOK_S, looks_at
+from columnar.routing.side_by_side import STATUS_TIMEOUT_S, looks_at
 
 
 class UpkeepApart:
@@ -38,7 +38,7 @@ class UpkeepApart:
         owners = self._servers.owners
         search = Search(owners, region.table)
         while True:
-            search.look()
+            search.watch_routes()
             route = owners.owner_of(region.table, region.start)
             if route is None or route.region != region:
                 return  # it was split, merged or dropped meanwhile
@@ -60,7 +60,7 @@ class UpkeepApart:
         owners = self._servers.owners
         search = Search(owners, table)
         while True:
-            search.look()
+            search.watch_routes()
             (server,) = by_owner(owners, table, [(0, start)], search.tries)
             try:
                 deleted = await self._servers.ask(server, DeleteRows(table, start, stop))
@@ -77,6 +77,6 @@ class UpkeepApart:
         """Open regions as their servers say, and the servers that were silent for LOOK_S."""
         owners = self._servers.owners
         asked = sorted({route.server for table in tables for route in owners.routes_of(table)} - {owners.here})
-        found, silent = await looks_at(asked, owners, RegionStates(tuple(tables)), LOOK_S)
+        found, silent = await looks_at(asked, owners, RegionStates(tuple(tables)), STATUS_TIMEOUT_S)
         states = {state.info: state for states in found.values() for state in states}
         return states, [str(server) for server in silent]

@@ -83,7 +83,7 @@ class WritesApart:
         sequence: tuple[int, int, int] | None = None
         left = rows
         while left:
-            search.look()
+            search.watch_routes()
             numbered = [(number, row.row) for number, row in enumerate(left)]
             cut = by_owner(self._servers.owners, table, numbered, search.tries)
             shares = [_Share(self._servers, server, table, has_gone) for server in cut]
@@ -103,7 +103,7 @@ class WritesApart:
             if has_progress:
                 search.succeeded()
             else:
-                await self._look_again(search, left[0].row, has_written)
+                await self._retry_lookup(search, left[0].row, has_written)
         return sequence
 
     async def ingest(self, table: str, incoming: IncomingRows) -> bool:
@@ -113,7 +113,7 @@ class WritesApart:
         files = tuple((space, tuple(paths)) for space, paths in incoming.files.items())
         ask = Ingest(table, incoming.first, incoming.last, incoming.highest_timestamp, incoming.rows, files)
         while True:
-            search.look()
+            search.watch_routes()
             (server,) = by_owner(owners, table, [(0, incoming.first)], search.tries)
             try:
                 ingested = await self._servers.ask(server, ask)
@@ -126,7 +126,7 @@ class WritesApart:
                     return ingested.came
             await search.again(incoming.first)
 
-    async def _look_again(self, search: Search, row: bytes, has_written: bool) -> None:
+    async def _retry_lookup(self, search: Search, row: bytes, has_written: bool) -> None:
         try:
             await search.again(row)
         except ColumnarError as error:

@@ -211,11 +211,11 @@ class ChangeLog:
         count, stop = self._own.behind(max(key, self._inherited_end))
         if key < self._inherited_end and self._is_counted_whole:
             inherited, place = self._inherited.behind(key)
-            count += inherited + self._look(start, place or self._inherited_end, limit - count - inherited)
+            count += inherited + self._count_records(start, place or self._inherited_end, limit - count - inherited)
             start = self._inherited_end
-        return min(limit, count + self._look(start, stop, limit - count))
+        return min(limit, count + self._count_records(start, stop, limit - count))
 
-    def _look(self, start: bytes, stop: bytes | None, most: int) -> int:
+    def _count_records(self, start: bytes, stop: bytes | None, most: int) -> int:
         return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, stop), most)) if most > 0 else 0
 
     def before(self, time_ms: int) -> Sequence | None:

@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 LOOP: Final = "the hosting of regions"
 
-UPKEEP_LOOK_S: Final = 0.01
+UPKEEP_POLL_S: Final = 0.01
 PREPARE_PAUSE_S: Final = 0.005  # between two stores that are made, each some 3 ms on the loop
 CLOSING_S: Final = 10.0  # what the server's own closing waits for stores that failed
 AWAITED_S: Final = 1.0
@@ -313,7 +313,7 @@ class Hosting:
     async def quiesce(self, region: Region) -> None:
         """Wait until no write of ``region`` waits for its fsync, and nothing keeps it up in a thread."""
         while region.upkeep:  # noqa: ASYNC110 - rarely anything, and then for seconds
-            await asyncio.sleep(UPKEEP_LOOK_S)
+            await asyncio.sleep(UPKEEP_POLL_S)
         while not region.is_quiet:
             under_way = region.sync_async_writes() or self._committer.under_way(region.store)
             assert under_way is not None, "else it is quiet"

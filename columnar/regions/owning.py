@@ -63,7 +63,7 @@ from columnar.storage.ownership import Ownership
 _log = logging.getLogger(__name__)
 
 QUIESCE_TIMEOUT_S: Final = 10.0  # for the calls of triggers that are under way; then they come again at the next owner
-UPKEEP_LOOK_S: Final = 0.02
+UPKEEP_POLL_S: Final = 0.02
 CLOSE_AGAIN_S: Final = 1.0  # after a fault; the master ends a server that does not come to an end with it
 REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
@@ -372,7 +372,7 @@ class Owning:
         except Exception:  # noqa: BLE001 - whatever it is, the region leaves
             _log.exception("followers of region %s are not held: what is under way comes again", info.encoded)
         while region.upkeep:  # noqa: ASYNC110 - writers would wait for the compaction
-            await asyncio.sleep(UPKEEP_LOOK_S)
+            await asyncio.sleep(UPKEEP_POLL_S)
         try:
             with suppress(ColumnarError):  # closing it finds the same fault
                 await region.flush()

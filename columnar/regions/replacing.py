@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 QUIESCE_TIMEOUT_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
 UPKEEP_TIMEOUT_S: Final = 60.0  # for a sweep or a compaction that somebody began before
 MADE_S: Final = 0.06  # of a pause, until all is made; the rest of 0.3 s is for the catalogue's write
-LOOK_S: Final = 0.02
+POLL_S: Final = 0.02
 
 
 class Replacement(ABC):
@@ -108,7 +108,7 @@ class Replacement(ABC):
         while any(region.upkeep for region in self.regions):
             if monotonic() > deadline:
                 raise RegionTooBusy("a compaction of the region is still running; try again when it is done")
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def quiesce_followers(self) -> None:
         """Have consumers come to rest, and nearly all on disk.  RegionTooBusy says who does not."""

@@ -188,7 +188,7 @@ class ForwardedCall:
 
     def begin(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """First of all events."""
-        return self._look(route, now_ms)
+        return self._try_route(route, now_ms)
 
     def written(self) -> tuple[Do, ...]:
         return self._apply_event(_WRITTEN)
@@ -220,7 +220,7 @@ class ForwardedCall:
     def route_changed(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The copy of the routes has another route for the row, or none any more."""
         if self.state is State.WAITING:
-            return self._look(route, now_ms)
+            return self._try_route(route, now_ms)
         if self.state is State.QUEUED and route is not None and self._is_later(route, self._awaited(route)):
             return self._tried(Event.LATER_OWNER, route, now_ms)
         return ()
@@ -228,7 +228,7 @@ class ForwardedCall:
     def woke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The time is ``wake_at_ms`` or later."""
         if self.state is State.WAITING:
-            return self._look(route, now_ms)
+            return self._try_route(route, now_ms)
         if self.state is State.QUEUED and now_ms >= self.deadline_ms:
             return self._apply_event(Event.TOO_LATE)
         return ()
@@ -260,9 +260,9 @@ class ForwardedCall:
         if event is not Event.LATER_OWNER:
             self._retry_at_ms = now_ms + self._pause_ms
             self._pause_ms = min(2 * self._pause_ms, LONGEST_PAUSE_MS)
-        return doing + self._look(route, now_ms)
+        return doing + self._try_route(route, now_ms)
 
-    def _look(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+    def _try_route(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         if now_ms >= self.deadline_ms:
             return self._apply_event(Event.TOO_LATE)
         if now_ms >= self._retry_at_ms:

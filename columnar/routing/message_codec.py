@@ -17,7 +17,7 @@ from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model import route as routes
 from columnar.model import trigger_registration, view_set
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 from columnar.model.follower_numbers import Numbers
 from columnar.model.measures import Family
 from columnar.model.owner import Owner
@@ -25,11 +25,11 @@ from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
 from columnar.model.row_ranges import RowRange
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
 from columnar.model.view_generations import Swap
-from columnar.model.view_look import ViewLook
+from columnar.model.view_status import ViewStatus
 from columnar.model.view_set import KeptView, Reads, ViewSet
 from columnar.routing import peer_requests, row_forms, view_check_requests, view_forms
 from columnar.routing.value_codec import (
@@ -168,8 +168,8 @@ _RATES: Final = record(
 _SLOW_REQUEST: Final = record(
     SlowRequest, {"at_ms": INT, "took_ms": INT, "method": TEXT, "about": TEXT, "server": TEXT}
 )
-_TRIGGER_LOOK: Final = record(
-    TriggerLook,
+_TRIGGER_STATUS: Final = record(
+    TriggerStatus,
     {
         "name": TEXT,
         "table": TEXT,
@@ -187,8 +187,8 @@ _TRIGGER_LOOK: Final = record(
         "allows_cycle": BOOL,
     },
 )
-_VIEW_LOOK: Final = record(
-    ViewLook,
+_VIEW_STATUS: Final = record(
+    ViewStatus,
     {
         "name": TEXT,
         "lag_changes": INT,
@@ -198,8 +198,8 @@ _VIEW_LOOK: Final = record(
         "error": TEXT,
     },
 )
-_FLOW_LOOK: Final = record(
-    FlowLook,
+_FLOW_STATUS: Final = record(
+    FlowStatus,
     {
         "kind": TEXT,
         "name": TEXT,
@@ -379,9 +379,9 @@ _ENTRIES: Final = (
         _SCANNED,
     ),
     _Entry("tend", peer_requests.Tend, {"region": REGION, "work": TEXT}, BOOL),
-    _Entry("flow_looks", peer_requests.FlowLooks, {}, several(_FLOW_LOOK)),
-    _Entry("trigger_looks", peer_requests.TriggerLooks, {}, several(_TRIGGER_LOOK)),
-    _Entry("view_looks", peer_requests.ViewLooks, {}, several(_VIEW_LOOK)),
+    _Entry("flow_looks", peer_requests.FlowLooks, {}, several(_FLOW_STATUS)),
+    _Entry("trigger_looks", peer_requests.TriggerLooks, {}, several(_TRIGGER_STATUS)),
+    _Entry("view_looks", peer_requests.ViewLooks, {}, several(_VIEW_STATUS)),
     _Entry(
         "wait_for_delivery",
         peer_requests.WaitForDelivery,
@@ -391,8 +391,8 @@ _ENTRIES: Final = (
     _Entry("log_again", peer_requests.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT, "change": BYTES}, BOOL),
     _Entry("view_source_part", view_check_requests.SourcePart, view_forms.SOURCE_PART, view_forms.SOURCE_FOUND),
     _Entry("view_groups_part", view_check_requests.GroupsPart, view_forms.GROUPS_PART, view_forms.GROUPS_FOUND),
-    _Entry("view_rows", view_check_requests.LookAtRows, view_forms.LOOK_AT_ROWS, view_forms.LOOKS),
-    _Entry("view_members", view_check_requests.LookAtMembers, view_forms.LOOK_AT_MEMBERS, view_forms.LOOKS),
+    _Entry("view_rows", view_check_requests.ReadSourceRows, view_forms.READ_SOURCE_ROWS, view_forms.LOOKS),
+    _Entry("view_members", view_check_requests.ReadGroupMembers, view_forms.READ_GROUP_MEMBERS, view_forms.LOOKS),
     _Entry("view_say_again", view_check_requests.SayAgain, view_forms.SAY_AGAIN, view_forms.SAID),
     _Entry("view_mend_group", view_check_requests.MendGroup, view_forms.MEND_GROUP, view_forms.MENDED),
     _Entry("own_figures", peer_requests.OwnFigures, {}, _FIGURES),

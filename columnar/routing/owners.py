@@ -98,7 +98,7 @@ class Search:
         self.tries = 0  # since the last lookup that led somewhere
         self._ended: dict[bytes, Incarnation] = {}  # owners that ended while they worked on these rows
 
-    def look(self) -> None:
+    def watch_routes(self) -> None:
         """The routes are looked at from now on: a change after this one ends the wait of ``again``."""
         self._change = self._owners.change()
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from columnar.limits import ROWS_BYTES
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.row_ranges import RowRange
-from columnar.model.trigger_look import TriggerLook
-from columnar.model.view_look import ViewLook
+from columnar.model.trigger_status import TriggerStatus
+from columnar.model.view_status import ViewStatus
 from columnar.routing.row_forms import Block, Figures, Place, RegionState, ReplyForm
 
 # --- rows --------------------------------------------------------------------------------------------
@@ -150,17 +150,17 @@ class Tend(Message[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerLooks(Message[tuple[TriggerLook, ...]]):
+class TriggerLooks(Message[tuple[TriggerStatus, ...]]):
     """Every trigger, as far as it concerns this server's regions."""
 
 
 @dataclass(frozen=True, slots=True)
-class ViewLooks(Message[tuple[ViewLook, ...]]):
+class ViewLooks(Message[tuple[ViewStatus, ...]]):
     """Every view, as far as it concerns this server's regions of its sources."""
 
 
 @dataclass(frozen=True, slots=True)
-class FlowLooks(Message[tuple[FlowLook, ...]]):
+class FlowLooks(Message[tuple[FlowStatus, ...]]):
     """Every flow, as far as it concerns this server's regions."""
 
 

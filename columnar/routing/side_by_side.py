@@ -18,7 +18,7 @@ from columnar.routing.value_codec import BadValue
 
 R = TypeVar("R")
 
-LOOK_S: Final = 2.0  # a server that does not answer a look within it is named as silent
+STATUS_TIMEOUT_S: Final = 2.0  # a server that does not answer a look within it is named as silent
 
 
 class Links(Protocol):
@@ -39,7 +39,7 @@ class Unanswered:
 
 
 async def looks_at(
-    servers: Iterable[Incarnation], links: Links, message: Message[R], within_s: float = LOOK_S
+    servers: Iterable[Incarnation], links: Links, message: Message[R], within_s: float = STATUS_TIMEOUT_S
 ) -> tuple[dict[Incarnation, R], list[Unanswered]]:
     """(answers, the servers without one), in the order of ``servers``."""
     asked = {server: asyncio.ensure_future(links.ask(server, message)) for server in servers}

@@ -63,25 +63,25 @@ class GroupsPart(Message[GroupsFound]):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class EntriesSnapshot:
     """A source row and what it gives, or a member and what it holds, at one moment."""
 
     print: bytes = b""  # of the cells: another after each change, also one that gives the same
     entries: tuple[Entry, ...] = ()
 
 
-Looks = tuple[Look | None, ...]  # None: it is another server's
+Looks = tuple[EntriesSnapshot | None, ...]  # None: it is another server's
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtRows(Message[Looks]):
+class ReadSourceRows(Message[Looks]):
     view: str
     side: int
     rows: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtMembers(Message[Looks]):
+class ReadGroupMembers(Message[Looks]):
     view: str
     members: tuple[tuple[bytes, bytes], ...]  # group, member
 
@@ -122,5 +122,5 @@ class MendGroup(Message[Mended]):
 
 
 KINDS: Final[tuple[type[Message[Any]], ...]] = (
-    SourcePart, GroupsPart, LookAtRows, LookAtMembers, SayAgain, MendGroup,
+    SourcePart, GroupsPart, ReadSourceRows, ReadGroupMembers, SayAgain, MendGroup,
 )  # fmt: skip

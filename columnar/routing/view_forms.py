@@ -16,7 +16,7 @@ def _decode_entry(plain: Any) -> asks.Entry:
 
 
 _ENTRY: Final[Codec[asks.Entry]] = Codec(list, _decode_entry)
-_LOOK: Final = record(asks.Look, {"print": BYTES, "entries": several(_ENTRY)})
+_SNAPSHOT: Final = record(asks.EntriesSnapshot, {"print": BYTES, "entries": several(_ENTRY)})
 SOURCE_PART: Final[dict[str, Codec[Any]]] = {
     "view": TEXT, "side": INT, "start": BYTES, "buckets": BYTES, "is_summed": BOOL,
 }  # fmt: skip
@@ -47,9 +47,9 @@ GROUPS_FOUND: Final = record(
         "is_elsewhere": BOOL,
     },
 )
-LOOK_AT_ROWS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "rows": several(BYTES)}
-LOOK_AT_MEMBERS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "members": several(pair(BYTES, BYTES))}
-LOOKS: Final = several(maybe(_LOOK))
+READ_SOURCE_ROWS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "rows": several(BYTES)}
+READ_GROUP_MEMBERS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "members": several(pair(BYTES, BYTES))}
+LOOKS: Final = several(maybe(_SNAPSHOT))
 SAY_AGAIN: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "row": BYTES}
 SAID: Final = record(asks.Said, {"sequence": TRIPLE, "writes": WRITES, "is_elsewhere": BOOL})
 MEND_GROUP: Final[dict[str, Codec[Any]]] = {"view": TEXT, "group": BYTES, "members": several(pair(BYTES, BYTES))}

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from columnar.model import flow_look
+from columnar.model import flow_status
 from columnar.shell.connecting import Server, with_server
 from columnar.shell.showing import remark_on_silent
 
@@ -28,6 +28,6 @@ def flows(server: Server) -> None:
     if server.output.as_json:
         server.output.json(json.loads(text))
         return
-    looks, silent = flow_look.from_json(text)
-    click.echo(flow_look.drawing_of(looks), nl=False)
+    looks, silent = flow_status.from_json(text)
+    click.echo(flow_status.drawing_of(looks), nl=False)
     remark_on_silent(silent)

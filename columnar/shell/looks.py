@@ -21,7 +21,7 @@ from columnar.shell.values import FORMS, Form
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CellOptions:
     versions: int
     since_ms: int  # inclusive
     before_ms: int | None  # exclusive; None: up to the newest
@@ -38,7 +38,7 @@ class Look:
             yield from (Cell(column, value, stamp) for value, stamp in versions if stamp >= self.since_ms)
 
 
-def look_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_cell_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options; the command gets ``look``."""
 
     @click.option("--versions", default=1, type=click.IntRange(1), metavar="N", help="Up to N versions of each cell.")
@@ -49,7 +49,7 @@ def look_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--full", is_flag=True, help="At a terminal: do not cut long values.")
     @click.option("--as", "form", type=click.Choice(FORMS), help="counter: values of 8 bytes as numbers; hex: as hex.")
     @functools.wraps(command)
-    def with_look(
+    def with_cell_options(
         *args: Any,
         versions: int,
         at: str | None,
@@ -69,6 +69,6 @@ def look_options(command: Callable[..., Any]) -> Callable[..., Any]:
         first = moment_of(since, now_ms) if since is not None else 0
         if before is not None and first >= before:
             raise Misused("this range of time is empty: --since must lie before --until")
-        return command(*args, look=Look(versions, first, before, timestamps, full, form), **arguments)
+        return command(*args, look=CellOptions(versions, first, before, timestamps, full, form), **arguments)
 
-    return with_look
+    return with_cell_options

@@ -11,7 +11,7 @@ from columnar.client import Expect, Put
 from columnar.errors import IllegalArgument
 from columnar.shell.completion import complete_column, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
-from columnar.shell.looks import Look, look_options
+from columnar.shell.looks import CellOptions, add_cell_options
 from columnar.shell.text import moment_of, readable, typed
 from columnar.shell.values import FORMS, Form, Values
 
@@ -29,8 +29,8 @@ _cells = click.argument("cells", metavar="COLUMN=VALUE...", nargs=-1, required=T
 @click.argument("row")
 @click.argument("columns", metavar="[COLUMN]...", nargs=-1, shell_complete=complete_column)
 @with_server
-@look_options
-def get(server: Server, table: str, row: str, columns: tuple[str, ...], look: Look) -> None:
+@add_cell_options
+def get(server: Server, table: str, row: str, columns: tuple[str, ...], look: CellOptions) -> None:
     """Show one row: all of it, or the COLUMNs (FAMILY or FAMILY:QUALIFIER).
 
     Bytes that are no text are shown, and typed, as \\xNN. The store does not know which cells are counters, so a

@@ -10,7 +10,7 @@ import click
 from columnar.model.key_parts import after_prefix
 from columnar.shell.completion import complete_column, complete_filter, table_argument
 from columnar.shell.connecting import Misused, Server, with_server
-from columnar.shell.looks import Look, look_options
+from columnar.shell.looks import CellOptions, add_cell_options
 from columnar.shell.progress import counting
 from columnar.shell.text import typed
 
@@ -37,8 +37,8 @@ _KEYS_ONLY: Final = b"FirstKeyOnlyFilter() AND KeyOnlyFilter()"
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N rows.")
 @click.option("--reversed", "backwards", is_flag=True, help="From the last row to the first.")
 @with_server
-@look_options
-def scan(server: Server, table: str, *, look: Look, limit: int | None, **asked: Any) -> None:
+@add_cell_options
+def scan(server: Server, table: str, *, look: CellOptions, limit: int | None, **asked: Any) -> None:
     """Show many rows, in the order of their keys.
 
     TIME is milliseconds since 1970, a date (2026-01-31T12:00, local time), or 15m, 2h, 7d: so long ago. A filter sees

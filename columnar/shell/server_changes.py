@@ -18,11 +18,11 @@ from thriftpy2.transport import TTransportException
 from columnar.client import ClusterAdmin, Connection
 from columnar.client.cluster import ClusterChange, ServerStatus
 from columnar.client.errors import IOError
-from columnar.model.cluster_look import BEING_CHANGED
+from columnar.model.build_cluster_status import BEING_CHANGED
 from columnar.shell.connecting import Refused, Server
 from columnar.shell.private_connection import LONGEST_S
 
-LOOK_S: Final = 0.5  # between two looks
+POLL_S: Final = 0.5  # between two looks
 SILENT_S: Final = 60.0  # the other servers answer all the while: where nobody does, the address is not theirs
 
 
@@ -73,7 +73,7 @@ class ServerChanges:
         begun_s = heard_s = time.monotonic()
         last = ""
         while True:
-            found, now_s = self._look(name), time.monotonic()
+            found, now_s = self._read_status(name), time.monotonic()
             if found is not None:
                 heard_s = now_s
                 if BEING_CHANGED not in found.notes:
@@ -88,9 +88,9 @@ class ServerChanges:
                 raise Refused(f"{change.text}, and {where}; it goes on: ask another server, by 'columnar servers'")
             if now_s - begun_s > LONGEST_S:
                 raise Refused(f"{change.text}, and is not over after {LONGEST_S:g} s; the log of the store says why")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
-    def _look(self, name: str) -> ServerStatus | None:
+    def _read_status(self, name: str) -> ServerStatus | None:
         """None: nobody answers at the moment."""
         try:
             if self._own is None:

@@ -176,7 +176,7 @@ def add(
         chosen,
         columns=named,
         images=bool(named),
-        look=[_look(text) for text in look],
+        look=[_parse_lookup(text) for text in look],
         from_where=_start(from_where),
         timeout_ms=0 if timeout is None else max(1, round(timeout * 1_000)),
         within_ms=round((within or 0.0) * 1_000),
@@ -190,7 +190,7 @@ def _listed(texts: tuple[str, ...]) -> list[str]:
     return [one for text in texts for one in text.split(",") if one]
 
 
-def _look(text: str) -> tuple[str, str, str]:
+def _parse_lookup(text: str) -> tuple[str, str, str]:
     """IllegalArgument: it is no NAME=TABLE,KEY."""
     name, equals, rest = text.partition("=")
     table, comma, key = rest.partition(",")

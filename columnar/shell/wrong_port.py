@@ -14,7 +14,7 @@ import ssl
 from contextlib import closing
 from typing import Final
 
-from columnar.limits import HTTP_LOOK_BYTES
+from columnar.limits import HTTP_PROBE_BYTES
 from columnar.shell.text import readable
 
 CONNECT_S: Final = 3.0
@@ -73,9 +73,9 @@ def _asked(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question
 
 
 def _head(asked: socket.socket) -> bytes:
-    answer = asked.recv(HTTP_LOOK_BYTES)
-    while answer.startswith(b"HTTP/") and b"\r\n\r\n" not in answer and len(answer) < HTTP_LOOK_BYTES:
-        more = asked.recv(HTTP_LOOK_BYTES)
+    answer = asked.recv(HTTP_PROBE_BYTES)
+    while answer.startswith(b"HTTP/") and b"\r\n\r\n" not in answer and len(answer) < HTTP_PROBE_BYTES:
+        more = asked.recv(HTTP_PROBE_BYTES)
         if not more:
             break
         answer += more

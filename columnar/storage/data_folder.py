@@ -50,7 +50,7 @@ LOST_AND_FOUND: Final = "lost+found"
 ENDING_S: Final = 10.0  # servers end with their supervisor, and on a busy machine so long after it
 _OF_A_START: Final = ("LOCK", f"{FORMAT}{HALF}")  # what one that was cut off before FORMAT may have left
 _OURS: Final = frozenset((REGIONS, OPENED, SERVER_LOG, SERVERS, SNAPSHOTS, STAGING, "cluster-id", "clock"))
-_LOOK_S: Final = 0.01
+_POLL_S: Final = 0.01
 _OWNER: Final = "process "
 
 
@@ -126,7 +126,7 @@ def _take_lock(path: str) -> IO[str]:
         if not has_ended or monotonic() >= until_s:
             lock.close()
             raise FolderInUse(path, f"children of {owner}, which has ended" if has_ended else owner)
-        sleep(_LOOK_S)  # the kernel tells nobody for a limited time that a lock is free
+        sleep(_POLL_S)  # the kernel tells nobody for a limited time that a lock is free
     lock.truncate(0)
     lock.write(f"{_OWNER}{os.getpid()}\n")
     lock.flush()

@@ -13,15 +13,15 @@ from typing import Any, Final, Protocol
 
 from columnar.errors import IllegalArgument, NotAllowed
 from columnar.model.cell import checked_row
-from columnar.model.cluster_look import (
+from columnar.model.build_cluster_status import (
     Change,
-    ClusterLook,
-    DecisionLook,
+    ClusterStatus,
+    DecisionStatus,
     PlannedMove,
-    RegionLook,
-    RowLook,
-    ServerLook,
-    TransitionLook,
+    RegionStatus,
+    RowStatus,
+    ServerStatus,
+    TransitionStatus,
     split_address,
 )
 from columnar.model.region_info import RegionInfo
@@ -32,16 +32,16 @@ LONGEST_WAIT_S: Final = 3_600.0  # of one call for a drain
 
 
 class Cluster(Protocol):
-    def look(self) -> ClusterLook: ...
+    def cluster_status(self) -> ClusterStatus: ...
 
-    def regions(self, table: str) -> Sequence[RegionLook]:
+    def regions(self, table: str) -> Sequence[RegionStatus]:
         """In the order of their keys."""
 
-    def row(self, table: str, row: bytes) -> RowLook: ...
+    def row(self, table: str, row: bytes) -> RowStatus: ...
 
-    def transitions(self) -> Sequence[TransitionLook]: ...
+    def transitions(self) -> Sequence[TransitionStatus]: ...
 
-    def decisions(self) -> Sequence[DecisionLook]: ...
+    def decisions(self) -> Sequence[DecisionStatus]: ...
 
     async def move(self, info: RegionInfo, server: str, dry_run: bool) -> Change: ...
 
@@ -73,7 +73,7 @@ class ClusterMethods:
     # --- looks -------------------------------------------------------------------------------------
 
     def columnarServers(self, _ctx: Any) -> Any:
-        look = self._cluster.look()
+        look = self._cluster.cluster_status()
         return columnar.ClusterStatus(
             servers=[_server(one) for one in look.servers],
             regions=look.regions,
@@ -194,7 +194,7 @@ def _named(server: str) -> str:
     return server
 
 
-def _server(look: ServerLook) -> Any:
+def _server(look: ServerStatus) -> Any:
     return columnar.ServerStatus(
         name=look.name,
         state=look.state,
@@ -214,7 +214,7 @@ def _server(look: ServerLook) -> Any:
     )
 
 
-def _region(look: RegionLook) -> Any:
+def _region(look: RegionStatus) -> Any:
     host, port = split_address(look.address)
     return columnar.RegionLocation(
         name=look.info.name,
@@ -241,7 +241,7 @@ def _region(look: RegionLook) -> Any:
     )
 
 
-def _decision(look: DecisionLook) -> Any:
+def _decision(look: DecisionStatus) -> Any:
     return columnar.ClusterDecision(
         agoMs=look.ago_ms,
         kind=look.kind,

@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import Final
 
 from columnar.errors import NotAllowed
-from columnar.model.cluster_look import (
+from columnar.model.build_cluster_status import (
     OPEN,
     Change,
-    ClusterLook,
-    DecisionLook,
-    RegionLook,
-    RowLook,
-    ServerLook,
-    TableLook,
-    TransitionLook,
+    ClusterStatus,
+    DecisionStatus,
+    RegionStatus,
+    RowStatus,
+    ServerStatus,
+    TableStatus,
+    TransitionStatus,
 )
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
@@ -32,48 +32,48 @@ WHY: Final = "this store is one process: everything is here"
 
 
 class SingleServer:
-    def __init__(self, descriptions: Descriptions, server: Callable[[], ServerLook]) -> None:
+    def __init__(self, descriptions: Descriptions, server: Callable[[], ServerStatus]) -> None:
         """``server``: this process, without its number of regions."""
         self._descriptions = descriptions
         self._server = server
 
     # --- looks -------------------------------------------------------------------------------------
 
-    def look(self) -> ClusterLook:
+    def cluster_status(self) -> ClusterStatus:
         regions = sum(len(served.regions) for served in self._descriptions.all())
         faults, server = self._descriptions.faults(), replace(self._server(), regions=regions)
         server = replace(server, notes=(*server.notes, *faults))
-        return ClusterLook((server,), regions, unassigned=0, transitions=0, remarks=faults, faults=faults)
+        return ClusterStatus((server,), regions, unassigned=0, transitions=0, remarks=faults, faults=faults)
 
-    def tables(self) -> list[TableLook]:
+    def tables(self) -> list[TableStatus]:
         found = []
         for served in self._descriptions.all():
             size_bytes = sum(state.size_bytes for state in self._descriptions.states_of([served]))
-            found.append(TableLook(served.schema.name, len(served.regions), 1, 0.0, size_bytes))
+            found.append(TableStatus(served.schema.name, len(served.regions), 1, 0.0, size_bytes))
         return found
 
-    def regions(self, table: str) -> list[RegionLook]:
+    def regions(self, table: str) -> list[RegionStatus]:
         served = self._descriptions.known(table.encode())
         server = self._server()
         return [_region(state, server) for state in self._descriptions.states_of([served])]
 
-    def server_regions(self, _server: str) -> list[RegionLook]:
+    def server_regions(self, _server: str) -> list[RegionStatus]:
         server = self._server()
         return [_region(state, server) for state in self._descriptions.states_of(self._descriptions.all())]
 
-    def row(self, table: str, row: bytes) -> RowLook:
+    def row(self, table: str, row: bytes) -> RowStatus:
         served = self._descriptions.known(table.encode())
         at = bisect_right(served.regions, row, key=lambda info: info.start) - 1
         state = self._descriptions.states_of([served])[at]
         closed = () if state.is_open else ("its store is closed: the next request opens it, which takes some 12 ms",)
         fault = self._descriptions.write_fault(state.info)
         faults = (f"it cannot be written: {fault}",) if fault else ()
-        return RowLook(_region(state, self._server()), self.look().servers[0], (*faults, *closed), ())
+        return RowStatus(_region(state, self._server()), self.cluster_status().servers[0], (*faults, *closed), ())
 
-    def transitions(self) -> list[TransitionLook]:
+    def transitions(self) -> list[TransitionStatus]:
         return []
 
-    def decisions(self) -> list[DecisionLook]:
+    def decisions(self) -> list[DecisionStatus]:
         return []
 
     # --- what needs another server -----------------------------------------------------------------
@@ -118,8 +118,8 @@ def _alone(what: str) -> NotAllowed:
     return NotAllowed(f"{what}: {ALONE}; {NEXT_STEP}")
 
 
-def _region(state: RegionState, server: ServerLook) -> RegionLook:
-    return RegionLook(
+def _region(state: RegionState, server: ServerStatus) -> RegionStatus:
+    return RegionStatus(
         info=state.info,
         state=OPEN,
         state_ms=server.state_ms,

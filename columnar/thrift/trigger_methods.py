@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, TriggerError
-from columnar.model import flow_look
+from columnar.model import flow_status
 from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.burials import LETTERS_PER_CALL
@@ -19,7 +19,7 @@ from columnar.wire.trigger_specs import registration_of, spec_of
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.trigger_changes import TriggerChanges
-    from columnar.model.trigger_look import TriggerLook
+    from columnar.model.trigger_status import TriggerStatus
     from columnar.triggers.apart import TriggersApart
 
 LONGEST_WAIT_MS: Final = 600_000
@@ -78,7 +78,7 @@ class TriggerMethods:
 
     async def columnarFlows(self, _ctx: Any) -> str:
         looks, silent = (self._manager.hub.looks(), []) if self.others is None else await self.others.flow_looks()
-        return flow_look.to_json(looks, silent)
+        return flow_status.to_json(looks, silent)
 
     async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
         if (limit or 0) <= 0:
@@ -154,7 +154,7 @@ def _checked_wait_s(timeout_ms: int | None) -> float:
     return (timeout_ms or 0) / 1000
 
 
-def _status(look: Summary | TriggerLook, letters: int, registration: Registration, silent: list[str]) -> Any:
+def _status(look: Summary | TriggerStatus, letters: int, registration: Registration, silent: list[str]) -> Any:
     return columnar.TriggerStatus(
         name=look.name,
         table=look.table.encode(),

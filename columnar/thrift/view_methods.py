@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from columnar.errors import IllegalArgument
 from columnar.model.view_generations import role_of
-from columnar.model.view_look import ViewLook, merged
+from columnar.model.view_status import ViewStatus, merged
 from columnar.model.view_set import KeptView
 from columnar.thrift.view_checks import ViewChecks
 from columnar.thrift.view_names import OtherLooks
@@ -63,8 +63,8 @@ class ViewMethods(ViewChangeMethods):
         return self._checks.check(ctx, name or "", repair=bool(repair))
 
 
-def _status(view: KeptView, look: ViewLook | None, silent: list[str], role: str) -> Any:
-    look = look or ViewLook(view.name, 0, 0.0, 0, 0, "")
+def _status(view: KeptView, look: ViewStatus | None, silent: list[str], role: str) -> Any:
+    look = look or ViewStatus(view.name, 0, 0.0, 0, 0, "")
     return columnar.ViewStatus(
         name=view.name,
         definition=view.definition,

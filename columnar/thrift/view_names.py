@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from columnar.model.view_look import ViewLook
+from columnar.model.view_status import ViewStatus
 
 VIEW_METHODS: Final = (
     "columnarViewAdd", "columnarViewDrop", "columnarViewList", "columnarViewCheck", "columnarViewRebuild",
     "columnarViewSwap", "columnarViewRollback",
 )  # fmt: skip
 
-OtherLooks = Callable[[], Awaitable[tuple[list[ViewLook], list[str]]]]  # looks of others, and servers that were silent
+OtherLooks = Callable[[], Awaitable[tuple[list[ViewStatus], list[str]]]]  # looks of others, and servers that were silent

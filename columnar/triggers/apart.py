@@ -12,15 +12,15 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from columnar.model import flow_look
-from columnar.model.flow_look import FlowLook
+from columnar.model import flow_status
+from columnar.model.flow_status import FlowStatus
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
-from columnar.model.trigger_look import TriggerLook, merged
+from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord, pack
 from columnar.routing.peer_requests import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
-from columnar.routing.side_by_side import LOOK_S, looks_at
+from columnar.routing.side_by_side import STATUS_TIMEOUT_S, looks_at
 from columnar.triggers.asked import AskedTriggers
 
 PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change
@@ -35,21 +35,21 @@ class TriggersApart:
         self._owners = owners
         self._servers = servers
 
-    async def looks(self) -> tuple[list[TriggerLook], list[str]]:
+    async def looks(self) -> tuple[list[TriggerStatus], list[str]]:
         """Return one look for each trigger, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.here]
         (found, silent), here = await asyncio.gather(
-            looks_at(others, self._owners, TriggerLooks(), LOOK_S), self._asked.looks(TriggerLooks())
+            looks_at(others, self._owners, TriggerLooks(), STATUS_TIMEOUT_S), self._asked.looks(TriggerLooks())
         )
         return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
 
-    async def flow_looks(self) -> tuple[list[FlowLook], list[str]]:
+    async def flow_looks(self) -> tuple[list[FlowStatus], list[str]]:
         """Return one look for each flow, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.here]
         (found, silent), here = await asyncio.gather(
-            looks_at(others, self._owners, FlowLooks(), LOOK_S), self._asked.flow_looks(FlowLooks())
+            looks_at(others, self._owners, FlowLooks(), STATUS_TIMEOUT_S), self._asked.flow_looks(FlowLooks())
         )
-        looks = flow_look.merged([*here, *(look for looks in found.values() for look in looks)])
+        looks = flow_status.merged([*here, *(look for looks in found.values() for look in looks)])
         return looks, [str(one) for one in silent]
 
     # --- waits ---------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class TriggersApart:
         row, change = record.row, pack(record) if record.stamp else b""
         message = LogAgain(table, row, record.only_for or "", change)
         while True:
-            search.look()
+            search.watch_routes()
             (server,) = by_owner(self._owners, table, [(0, row)], search.tries)
             try:
                 if server == self._owners.here:

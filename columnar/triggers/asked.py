@@ -12,9 +12,9 @@ from typing import Any
 
 from columnar.errors import RegionElsewhere
 from columnar.flows.follower_name import TRIGGER, of_key
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 from columnar.model.region_info import RegionInfo
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.regions.change_record import ChangeRecord, unpack
 from columnar.regions.server import RegionServer
 from columnar.routing.peer_requests import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
@@ -48,11 +48,11 @@ class AskedTriggers:
             LogAgain: self.log_again,
         }
 
-    async def looks(self, _asked: TriggerLooks) -> tuple[TriggerLook, ...]:
+    async def looks(self, _asked: TriggerLooks) -> tuple[TriggerStatus, ...]:
         letters = await self._manager.burials.letters_here()
-        return tuple(replace(one.look(), letters=letters[one.name]) for one in self._manager.summaries())
+        return tuple(replace(one.to_status(), letters=letters[one.name]) for one in self._manager.summaries())
 
-    async def flow_looks(self, _asked: FlowLooks) -> tuple[FlowLook, ...]:
+    async def flow_looks(self, _asked: FlowLooks) -> tuple[FlowStatus, ...]:
         letters = await self._manager.burials.letters_here()
         return tuple(
             replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._manager.hub.looks()

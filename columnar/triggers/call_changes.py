@@ -57,7 +57,7 @@ def changes_of(consumer: Consumer, deliveries: list[Delivery]) -> Changes:
     return Changes(found, gone, {})
 
 
-def those_that_look(consumer: Consumer, deliveries: list[Delivery], changes: list[Any]) -> list[Delivery]:
+def deliveries_reading_row(consumer: Consumer, deliveries: list[Delivery], changes: list[Any]) -> list[Delivery]:
     """Filter: the deliveries whose call reads the row as it is now."""
     pairs = zip(deliveries, changes, strict=True)
     return [delivery for delivery, change in pairs if consumer.registration.row or change[IS_BACKFILL]]

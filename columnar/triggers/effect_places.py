@@ -55,13 +55,13 @@ class EffectPlaces:
         for table, mutation in writes:
             for operation in mutation.operations:
                 if (table, operation.family) not in sound:
-                    self._look(trigger, (table, operation.family), sound)
+                    self._check_place(trigger, (table, operation.family), sound)
                 if isinstance(operation, Contribute):
                     for family in families_beside(operation):
                         if (table, family) not in sound:
-                            self._look(trigger, (table, family), sound)
+                            self._check_place(trigger, (table, family), sound)
 
-    def _look(self, trigger: str, target: _Target, sound: set[_Target]) -> None:
+    def _check_place(self, trigger: str, target: _Target, sound: set[_Target]) -> None:
         held = self._triggers().find(trigger)
         seen = self._seen.setdefault(trigger, {})
         if held is None or (len(seen) >= SEEN_PLACES and target not in seen):  # I2

@@ -31,7 +31,7 @@ from columnar.flows.followers import Followers
 from columnar.flows.governor import STEP_S, GovernedStep, Governor
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.planned_step import PlannedStep
-from columnar.triggers.call_changes import changes_of, those_that_look
+from columnar.triggers.call_changes import changes_of, deliveries_reading_row
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.frames import HOPS
@@ -179,9 +179,9 @@ class Feeder:
             if self.is_there(consumer):
                 self.advance_consumer(consumer)
         except UNEXPECTED as fault:
-            self._look_again(consumer, fault)
+            self._retry_after_fault(consumer, fault)
 
-    def _look_again(self, consumer: Consumer, fault: BaseException) -> None:
+    def _retry_after_fault(self, consumer: Consumer, fault: BaseException) -> None:
         """Something about the consumer met an exception: it goes on after a pause, and nobody else waits for it."""
         FAULTS.met(LOOP, fault)
         consumer.state.last_error = ProgramFault(fault).wire_message
@@ -218,7 +218,7 @@ class Feeder:
             self._queue(consumer, asyncio.get_running_loop().time())
             self.deliver()
         except UNEXPECTED as fault:
-            self._look_again(consumer, fault)
+            self._retry_after_fault(consumer, fault)
 
     # --- delivering --------------------------------------------------------------------------------
 
@@ -304,7 +304,7 @@ class Feeder:
 
     def _call_failed(self, consumer: Consumer, deliveries: list[Delivery], fault: BaseException) -> None:
         """The changes could not be sent: that is their failure, if they were taken; the consumer goes on."""
-        self._look_again(consumer, fault)
+        self._retry_after_fault(consumer, fault)
         self.outcomes.not_sent(consumer, deliveries, fault)
 
     def _line_up_again(self, pool: Pool, consumer: Consumer, now_s: float) -> None:
@@ -349,7 +349,7 @@ class Feeder:
 
     def _send(self, call: Call, changes: list[Any]) -> None:
         consumer = call.consumer
-        looking = those_that_look(consumer, call.deliveries, changes)
+        looking = deliveries_reading_row(consumer, call.deliveries, changes)
         barriers = consumer.barriers(looking) if looking else []
         if barriers:  # the row as it is now holds what a crash could take back: nothing may be derived from that
             durable = barriers[0] if len(barriers) == 1 else asyncio.gather(*barriers, return_exceptions=True)
@@ -480,7 +480,7 @@ class Feeder:
                     self._take_up(consumer)
                     self._followers.notify(consumer.key)  # of paused ones too
             except UNEXPECTED as fault:
-                self._look_again(consumer, fault)
+                self._retry_after_fault(consumer, fault)
         self.deliver()
 
     async def close(self) -> None:

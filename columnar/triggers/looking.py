@@ -12,7 +12,7 @@ from typing import Any, Final
 from columnar.errors import CallerError, RetryLater
 from columnar.limits import STEP_BYTES
 from columnar.model.extract import Image
-from columnar.model.trigger_scope import LOOKED_CELLS, Look
+from columnar.model.trigger_scope import LOOKED_CELLS, Lookup
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_slice
@@ -26,7 +26,7 @@ class Looking:
     def __init__(self, access: TableAccess) -> None:
         self._access = access
 
-    def looked(self, look: Look, row: bytes, image: Image) -> list[Any]:
+    def looked(self, look: Lookup, row: bytes, image: Image) -> list[Any]:
         """The row as a frame carries it: table, key, families to read on from, cells, problem, whether that passes."""
         key = look.row(row, image)
         if not key:

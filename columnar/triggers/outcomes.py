@@ -95,14 +95,14 @@ class Outcomes:
 
     def write_by(self, applier: Applier) -> None:
         self.applier = applier
-        applier.on_room = self._look_for_room
+        applier.on_room = self._check_room
 
     @property
     def has_room(self) -> bool:
         """No trigger waits for others of its effects to be written."""
         return not self._full
 
-    def _look_for_room(self) -> None:
+    def _check_room(self) -> None:
         if self._full and self.applier is not None:
             for name in [one for one in self._full if self.applier.has_room(one)]:
                 self._full.discard(name)

@@ -138,9 +138,9 @@ class Pool:
             self._due = None
         if due_s is not None:
             self._due_s = due_s
-            self._due = asyncio.get_running_loop().call_at(due_s, self._look)
+            self._due = asyncio.get_running_loop().call_at(due_s, self._deliver_due)
 
-    def _look(self) -> None:
+    def _deliver_due(self) -> None:
         self._due = None
         self._deliver()
 

@@ -254,11 +254,11 @@ class Threads:
             while not self._ended.is_set():
                 self._busy.wait()
                 sleep(TICK_S)
-                seen = self._look(seen)
+                seen = self._check_leader(seen)
         finally:  # without it the store would take the worker for silent
             self._ended.set()
 
-    def _look(self, seen: int) -> int:
+    def _check_leader(self, seen: int) -> int:
         """One look.  ``seen``: which run of the leader the last look saw; that of this look, 0: none."""
         now_s, out = perf_counter(), list[Any]()
         with self._mutex:

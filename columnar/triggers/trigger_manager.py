@@ -24,7 +24,7 @@ from columnar.flows.hub import Hub
 from columnar.model.flow_graph import Flow
 from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_flow import flow_of
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.model.trigger_registration import Registration, settings_of
 from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.operations.table_operations import TableOperations
@@ -63,9 +63,9 @@ class Summary:
     registration: Registration
     rate_per_s: float = 0.0  # deliveries here, in the last minute
 
-    def look(self) -> TriggerLook:
+    def to_status(self) -> TriggerStatus:
         asked = self.registration
-        return TriggerLook(
+        return TriggerStatus(
             self.name, self.table, self.function, self.state, self.lag_changes, self.lag_seconds, self.parked,
             self.letters, self.error, self.rate_per_s, asked.share, asked.process, settings_of(asked),
             asked.allow_cycle,

@@ -28,9 +28,9 @@ from columnar.regions.server import RegionServer
 from columnar.routing.view_check_requests import (
     GroupsFound,
     GroupsPart,
-    Look,
-    LookAtMembers,
-    LookAtRows,
+    EntriesSnapshot,
+    ReadGroupMembers,
+    ReadSourceRows,
     Looks,
     Mended,
     MendGroup,
@@ -49,7 +49,7 @@ from columnar.views.walks import (
     MembersWalk,
     SourceRows,
     SourceWalk,
-    look_at_member,
+    inspect_member,
     walk_groups,
     walk_members,
     walk_source,
@@ -80,8 +80,8 @@ class AskedChecks:
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             SourcePart: self.source_part,
             GroupsPart: self.groups_part,
-            LookAtRows: self.look_at_rows,
-            LookAtMembers: self.look_at_members,
+            ReadSourceRows: self.read_source_rows,
+            ReadGroupMembers: self.read_group_members,
             SayAgain: self.say_again,
             MendGroup: self.mend_group,
         }
@@ -151,19 +151,19 @@ class AskedChecks:
 
     # --- looks ---------------------------------------------------------------------------------------
 
-    async def look_at_rows(self, asked: LookAtRows) -> Looks:
+    async def read_source_rows(self, asked: ReadSourceRows) -> Looks:
         rules = self._side(asked.view, asked.side)
         source = SourceRows(rules)
-        return await self._looked(rules.table, asked.rows, _itself, lambda region, row: source.look(region, row))
+        return await self._looked(rules.table, asked.rows, _itself, lambda region, row: source.inspect_row(region, row))
 
-    async def look_at_members(self, asked: LookAtMembers) -> Looks:
+    async def read_group_members(self, asked: ReadGroupMembers) -> Looks:
         self._rules(asked.view)
-        return await self._looked(asked.view, asked.members, _first, lambda region, one: look_at_member(region, *one))
+        return await self._looked(asked.view, asked.members, _first, lambda region, one: inspect_member(region, *one))
 
     async def _looked(
-        self, table: str, asked: tuple[R, ...], row_of: Callable[[R], bytes], look: Callable[[Region, R], Look]
+        self, table: str, asked: tuple[R, ...], row_of: Callable[[R], bytes], look: Callable[[Region, R], EntriesSnapshot]
     ) -> Looks:
-        found: list[Look | None] = []
+        found: list[EntriesSnapshot | None] = []
         for number, one in enumerate(asked):
             if number % LOOKS_AT_ONCE == 0:
                 await self._server.gathering.turns.wait_for_budget()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from columnar.routing.view_check_requests import Look, LookAtMembers, LookAtRows
+from columnar.routing.view_check_requests import EntriesSnapshot, ReadGroupMembers, ReadSourceRows
 from columnar.views.check_owners import CheckOwners
 from columnar.views.contributions import Rules
 
@@ -45,28 +45,28 @@ class CheckLooks:
     def member_of(self, row: Row) -> bytes:
         return self._sides[row[0]].side + row[1]
 
-    async def rows(self, rows: Sequence[Row]) -> dict[Row, Look]:
-        found: dict[Row, Look] = {}
+    async def rows(self, rows: Sequence[Row]) -> dict[Row, EntriesSnapshot]:
+        found: dict[Row, EntriesSnapshot] = {}
         for side, rules in enumerate(self._sides):
             wanted = [name for number, name in rows if number == side and name]
             for some in parts_of(wanted):
                 looks = await self._owners.looks(rules.table, some, self._of_rows(side, some))
                 found |= {(side, name): look for name, look in zip(some, looks, strict=True)}
-        return {row: found.get(row, Look()) for row in rows}
+        return {row: found.get(row, EntriesSnapshot()) for row in rows}
 
-    async def members(self, places: Sequence[Place]) -> dict[Place, Look]:
-        found: dict[Place, Look] = {}
+    async def members(self, places: Sequence[Place]) -> dict[Place, EntriesSnapshot]:
+        found: dict[Place, EntriesSnapshot] = {}
         for some in parts_of(list(dict.fromkeys(places))):
             groups = [group for group, _ in some]
             looks = await self._owners.looks(self._table, groups, self._of_members(some))
             found |= dict(zip(some, looks, strict=True))
         return found
 
-    def _of_rows(self, side: int, rows: Sequence[bytes]) -> Callable[[Sequence[int]], LookAtRows]:
-        return lambda numbers: LookAtRows(self._table, side, tuple(rows[number] for number in numbers))
+    def _of_rows(self, side: int, rows: Sequence[bytes]) -> Callable[[Sequence[int]], ReadSourceRows]:
+        return lambda numbers: ReadSourceRows(self._table, side, tuple(rows[number] for number in numbers))
 
-    def _of_members(self, places: Sequence[Place]) -> Callable[[Sequence[int]], LookAtMembers]:
-        return lambda numbers: LookAtMembers(self._table, tuple(places[number] for number in numbers))
+    def _of_members(self, places: Sequence[Place]) -> Callable[[Sequence[int]], ReadGroupMembers]:
+        return lambda numbers: ReadGroupMembers(self._table, tuple(places[number] for number in numbers))
 
     async def both(self, candidates: Mapping[Row, Iterable[bytes]]) -> dict[Row, Both]:
         """Each row on both sides; ``candidates``: with groups that were seen to have it."""
@@ -79,12 +79,12 @@ class CheckLooks:
                 found[row] = _both(given[row], {place: held[place] for place in sorted(places[row])})
         return found
 
-    def _places(self, row: Row, look: Look, groups: Iterable[bytes]) -> set[Place]:
+    def _places(self, row: Row, look: EntriesSnapshot, groups: Iterable[bytes]) -> set[Place]:
         member = self.member_of(row)
         return {(group, member) for group in (*groups, *(entry[0] for entry in look.entries))}
 
 
-def _both(row: Look, members: Mapping[Place, Look]) -> Both:
+def _both(row: EntriesSnapshot, members: Mapping[Place, EntriesSnapshot]) -> Both:
     given = {(group, member): entry for group, member, entry in row.entries}
     held = {place: look.entries[0][2] for place, look in members.items() if look.entries}
     prints = (row.print, *(look.print for look in members.values()))

@@ -19,7 +19,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
-from columnar.routing.view_check_requests import Look, Looks
+from columnar.routing.view_check_requests import EntriesSnapshot, Looks
 from columnar.views.asked_checks import AskedChecks
 
 TRIES_HERE: Final = 100  # in one process: of a region that is split or merged whenever it is looked at
@@ -48,7 +48,7 @@ class CheckOwners:
 
     async def looks(
         self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[Looks]]
-    ) -> list[Look]:
+    ) -> list[EntriesSnapshot]:
         """A look for each row; ``of`` makes the ask for those with some numbers, which one server has."""
         return await self._asked(table, rows, of, _each)
 
@@ -62,7 +62,7 @@ class CheckOwners:
         found: list[Any | None] = [None] * len(rows)
         left, search = list(range(len(rows))), Search(self._others, table) if self._others is not None else _Alone()
         while left:
-            search.look()
+            search.watch_routes()
             parts = self._parts(table, [(number, rows[number]) for number in left], search.tries)
             asked = await asyncio.gather(*(self._ask(server, of(numbers)) for server, numbers in parts))
             for (server, numbers), answer in zip(parts, asked, strict=True):
@@ -123,7 +123,7 @@ class _Alone:
     def __init__(self) -> None:
         self.tries = 0
 
-    def look(self) -> None:
+    def watch_routes(self) -> None:
         pass
 
     def broke(self, server: Incarnation, rows: Sequence[bytes]) -> None:
@@ -140,5 +140,5 @@ def _one(answer: Any) -> Sequence[Any | None]:
     return [None if answer.is_elsewhere else answer]
 
 
-def _each(answer: Looks) -> Sequence[Look | None]:
+def _each(answer: Looks) -> Sequence[EntriesSnapshot | None]:
     return answer

@@ -16,7 +16,7 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.flow_graph import Flow
-from columnar.model.view_look import ViewLook
+from columnar.model.view_status import ViewStatus
 from columnar.model.view_set import KIND, ViewSet
 from columnar.regions.server import RegionServer
 
@@ -122,7 +122,7 @@ class ViewsHere:
 
     # --- looks and waits -------------------------------------------------------------------------------
 
-    def looks(self) -> tuple[ViewLook, ...]:
+    def looks(self) -> tuple[ViewStatus, ...]:
         return () if self._manager is None else self._manager.looks()
 
     def awaited_tables(self, name: str) -> list[str]:

@@ -22,7 +22,7 @@ from columnar.regions.family_view import visible_value
 from columnar.regions.region import Region
 from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key
 from columnar.views.group_check import GroupCheck, ordered_cell
-from columnar.views.walks import check_one, look_at_member
+from columnar.views.walks import check_one, inspect_member
 
 STEP_CELLS: Final = 200
 
@@ -43,7 +43,7 @@ def mended(region: Region, group: bytes, counts: list[int]) -> Iterator[None]:
 
 def removed(region: Region, group: bytes, members: Sequence[tuple[bytes, bytes]]) -> None:
     """Remove members whose cells have the prints with which they were seen; totals and order stay as they are."""
-    found = [source for source, stamp in members if look_at_member(region, group, source).print == stamp]
+    found = [source for source, stamp in members if inspect_member(region, group, source).print == stamp]
     if found:
         region.apply(RowMutation(group, tuple(Delete(MEMBERS, source) for source in found)))
 

@@ -19,7 +19,7 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.view_definition import from_json
-from columnar.model.view_look import ViewLook
+from columnar.model.view_status import ViewStatus
 from columnar.model.view_set import KeptView, ViewSet
 from columnar.regions.images import union
 from columnar.regions.region import Region
@@ -139,15 +139,15 @@ class ViewManager:
 
     # --- looks -----------------------------------------------------------------------------------------
 
-    def looks(self) -> tuple[ViewLook, ...]:
-        return tuple(self._look(view.name) for view in self._assigned_views.all)
+    def looks(self) -> tuple[ViewStatus, ...]:
+        return tuple(self._view_status(view.name) for view in self._assigned_views.all)
 
-    def _look(self, name: str) -> ViewLook:
+    def _view_status(self, name: str) -> ViewStatus:
         found = self._followers(name)
         missing = self._hub.followers.missing(follower_name(name)).values()
         errors = [self._unreadable.get(name, ""), *(one.why for one in missing)]
         errors += [one.state.last_error for one in found if one.state.open_count or not one.is_prepared]
-        return ViewLook(
+        return ViewStatus(
             name,
             sum(one.lag_changes for one in found),
             max((one.lag_seconds for one in found), default=0.0),

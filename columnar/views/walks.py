@@ -27,7 +27,7 @@ from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS
 from columnar.regions.family_view import FamilyView, visible_value
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RawRow, RowCursor, fetch_row, visible_cells
-from columnar.routing.view_check_requests import Entry, Look
+from columnar.routing.view_check_requests import Entry, EntriesSnapshot
 from columnar.storage.layout import END_OF_ROW, cell_key, escape, range_start, row_end, split_cell_key, unescape
 from columnar.views.contributions import Given, Rules, contributions
 from columnar.views.digests import PART_BUCKETS, Digest, bucket_of, entry_hash, is_in
@@ -74,7 +74,7 @@ class SourceRows:
             for share in given.shares.values()
         )
 
-    def look(self, region: Region, row: bytes) -> Look:
+    def inspect_row(self, region: Region, row: bytes) -> EntriesSnapshot:
         """The row as it is now."""
         spec = self.spec(region)
         raw_row = fetch_row(region.store, region.views, row, spec.projection)
@@ -82,7 +82,7 @@ class SourceRows:
         for view, group in raw_row:
             for qualifier, raw in group:
                 stamp.update(b"%d %d %d " % (view.number, len(qualifier), len(raw)) + qualifier + raw)
-        return Look(stamp.digest(), self.entries(self.given(region, row, raw_row, spec)))
+        return EntriesSnapshot(stamp.digest(), self.entries(self.given(region, row, raw_row, spec)))
 
 
 @dataclass(slots=True)
@@ -336,11 +336,11 @@ def _add(digest: Digest, bucket: int, group: bytes, source: bytes, data: bytes) 
         digest.add(bucket, held or entry_hash(group, source, given_bytes(data)))
 
 
-def look_at_member(region: Region, group: bytes, source: bytes) -> Look:
+def inspect_member(region: Region, group: bytes, source: bytes) -> EntriesSnapshot:
     """The member as it is now."""
     view = region.views[MEMBERS]
     raw = region.store.get(view.space, cell_key(group, source))
     value = visible_value(raw, view, region.now_ms)
     stamp = blake2b(raw or b"", digest_size=16).digest()
     held = _member_hash(group, source, value) if value is not None else None
-    return Look(stamp, ((group, source, held),) if held is not None else ())
+    return EntriesSnapshot(stamp, ((group, source, held),) if held is not None else ())

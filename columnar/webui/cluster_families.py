@@ -15,7 +15,7 @@ from columnar.webui.families import log_lines_dropped, loop_faults
 
 def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Family]:
     """``silent``: names of servers that did not tell their own families in time."""
-    look = status.look
+    look = status.cluster
     yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
     yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)
     yield log_lines_dropped(status.log_lines_dropped)
@@ -37,7 +37,7 @@ def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Famil
 
 
 def _of_servers(status: ClusterStatus, silent: Collection[str]) -> Iterator[Family]:
-    servers = status.look.servers
+    servers = status.cluster.servers
     for name, about, values in (
         ("up", "1 where the server serves.", [one.state == "up" for one in servers]),
         (

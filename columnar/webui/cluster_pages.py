@@ -17,11 +17,11 @@ from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import ColumnarError, TableNotFound, shown
-from columnar.model.cluster_look import UNKNOWN_MS, RegionLook, RowLook, busy_remark
-from columnar.model.flow_look import FlowLook
+from columnar.model.build_cluster_status import UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
+from columnar.model.flow_status import FlowStatus
 from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_families import of_cluster
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.flow_page import FlowPage
@@ -57,17 +57,17 @@ class Servers(Protocol):
     def measures(self) -> tuple[Mapping[str, Sequence[Family]], Sequence[str]]:
         """Return families by the server's name, and names of servers that did not answer."""
 
-    def flows(self) -> tuple[Sequence[FlowLook], Sequence[str]]:
+    def flows(self) -> tuple[Sequence[FlowStatus], Sequence[str]]:
         """Return one look for each flow, and names of servers that did not answer."""
 
     def slow_requests(self) -> tuple[Sequence[SlowRequest], Sequence[str]]:
         """Return the last slow requests of each server, and names of servers that did not answer."""
 
-    def triggers(self) -> tuple[Sequence[TriggerLook], Sequence[str]]:
+    def triggers(self) -> tuple[Sequence[TriggerStatus], Sequence[str]]:
         """Return one look for each trigger, and names of servers that did not answer."""
 
 
-class LookPages:
+class ClusterStatusPages:
     """The pages by their paths, for an application to take in.  Holds nothing that changes."""
 
     def __init__(self, ask: Ask, looks: Looks, status: Callable[[], ClusterStatus], templates: Environment) -> None:
@@ -92,7 +92,7 @@ class LookPages:
             age=age_text,
             key=key_text,
             where=link_to,
-            colour=lambda server: colour_of(server, [one.name for one in status.look.servers]),
+            colour=lambda server: colour_of(server, [one.name for one in status.cluster.servers]),
             **shown_there,
         )
         return Response(html, mimetype="text/html")
@@ -101,7 +101,7 @@ class LookPages:
         status, tables, transitions = self._ask(
             lambda: (self._status(), self._looks.tables(), self._looks.transitions())
         )
-        busiest = max((one.load for one in status.look.servers), default=0.0)
+        busiest = max((one.load for one in status.cluster.servers), default=0.0)
         return self.page(
             "servers.html",
             status,
@@ -116,7 +116,7 @@ class LookPages:
         status, regions, decisions = self._ask(
             lambda: (self._status(), self._looks.server_regions(name), self._looks.decisions())
         )
-        found = next((one for one in status.look.servers if one.name == name), None)
+        found = next((one for one in status.cluster.servers if one.name == name), None)
         if found is None:
             return _none(f"There is no server {name}; /servers shows them.")
         about = [one for one in decisions if one.server == name][:DECISIONS_SHOWN]
@@ -131,7 +131,7 @@ class LookPages:
             return _none(f"There is no table {name}; /servers shows them.")
         except ColumnarError as error:
             return _none(error.text)
-        servers = [one.name for one in status.look.servers]
+        servers = [one.name for one in status.cluster.servers]
         rows, page, pages = _slice(request, regions)
         return self.page(
             "table.html",
@@ -149,10 +149,10 @@ class LookPages:
         )
 
     def _where(self, request: Request) -> Response:
-        def look(table: str, row: bytes) -> RowLook:
+        def find_row(table: str, row: bytes) -> RowStatus:
             return self._ask(lambda: self._looks.row(table, row))
 
-        answer = answered(request, look)
+        answer = answered(request, find_row)
         status, tables = self._ask(lambda: (self._status(), self._looks.tables()))
         names = [one.name for one in tables[:TABLES_SHOWN]]
         decisions = answer.found.decisions[:DECISIONS_SHOWN] if answer.found is not None else ()
@@ -187,7 +187,7 @@ class ClusterPages(Pages):
         self._process = ProcessCollector(registry=None)  # of the master's own process
         self._registry = CollectorRegistry()
         self._registry.register(FamilyCollector(self._metrics))
-        look_pages = LookPages(ask, looks, status, templates)
+        look_pages = ClusterStatusPages(ask, looks, status, templates)
         self._page, answers = look_pages.page, look_pages.answers
         own: dict[str, Callable[[Request], Response]] = {
             "/": answers["/servers"],
@@ -219,8 +219,8 @@ class ClusterPages(Pages):
     def _health(self) -> Response:
         """Whether the master's loops work, some server is up and every region serves; notes on busy servers."""
         status = self._ask(self._status)
-        busy = [busy_remark(server) for server in status.look.servers if server.busy_ms]
-        return health_of(() if status.up else ("no server is up",), status.look.faults, notes=busy)
+        busy = [busy_remark(server) for server in status.cluster.servers if server.busy_ms]
+        return health_of(() if status.up else ("no server is up",), status.cluster.faults, notes=busy)
 
     def _live(self) -> Response:
         """Whether the master's loop iterates: it replaces servers by itself."""
@@ -248,7 +248,7 @@ def _none(text: str) -> Response:
     return Response(f"{text}\n", 404, mimetype="text/plain")
 
 
-def _slice(request: Request, regions: Sequence[RegionLook]) -> tuple[Sequence[RegionLook], int, int]:
+def _slice(request: Request, regions: Sequence[RegionStatus]) -> tuple[Sequence[RegionStatus], int, int]:
     """The regions of the page that was asked for, which one it is, and how many there are."""
     text = request.args.get("page", "")
     asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1

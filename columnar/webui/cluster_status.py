@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from columnar.model.cluster_look import ClusterLook, TableLook
+from columnar.model.build_cluster_status import ClusterStatus, TableStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +13,10 @@ class ClusterStatus:
     address: str
     data_folder: str
     uptime_s: float
-    look: ClusterLook
+    cluster: ClusterStatus
     kinds: tuple[tuple[str, int], ...] = ()  # transitions under way, by what they are
     fenced: int = 0  # servers that died or were killed, since the start
-    tables: tuple[TableLook, ...] = ()
+    tables: tuple[TableStatus, ...] = ()
     disabled: frozenset[str] = frozenset()  # names of tables
     moves: tuple[tuple[str, int], ...] = ()  # that are done since the start, by why
     pauses: tuple[tuple[str, tuple[float, ...]], ...] = ()  # of these regions, by why: samples of a histogram
@@ -27,4 +27,4 @@ class ClusterStatus:
 
     @property
     def up(self) -> int:
-        return sum(server.state == "up" for server in self.look.servers)
+        return sum(server.state == "up" for server in self.cluster.servers)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.model.flow_look import FlowLook, graph_of
+from columnar.model.flow_status import FlowStatus, graph_of
 
 WIDTH: Final = 358  # of a phone's page
 ROW: Final = 44
@@ -50,7 +50,7 @@ class Drawing:
     height: int
 
 
-def drawing_of(looks: Sequence[FlowLook]) -> Drawing:
+def drawing_of(looks: Sequence[FlowStatus]) -> Drawing:
     by_name = {(look.kind, look.name): look for look in looks[:FLOWS_DRAWN]}
     order = [by_name[flow.kind, flow.name] for flow in graph_of(by_name.values()).in_order()]
     places: dict[str, int] = {}  # table -> row
@@ -75,7 +75,7 @@ def drawing_of(looks: Sequence[FlowLook]) -> Drawing:
     return Drawing(tuple(rows), arcs, WIDTH, ROW * len(rows))
 
 
-def _figures(look: FlowLook) -> str:
+def _figures(look: FlowStatus) -> str:
     measure = look.measure
     lag = f"lag {measure.lag:,}" + (f" ({measure.lag_s:.1f} s)" if measure.lag else "")
     return f"{measure.rate_per_s:,.1f}/s, {lag}" + (f", {measure.note}" if measure.note else "")

@@ -7,11 +7,11 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.flow_drawing import FLOWS_DRAWN, drawing_of
 
-Looked = tuple[Sequence[FlowLook], Sequence[str]]  # looks, and names of servers that did not answer
+Looked = tuple[Sequence[FlowStatus], Sequence[str]]  # looks, and names of servers that did not answer
 FLOWS_SHOWN: Final = 200
 
 

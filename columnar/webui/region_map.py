@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.model.cluster_look import OPEN, RegionLook
+from columnar.model.build_cluster_status import OPEN, RegionStatus
 
 COLOURS: Final = 8  # of servers; the ninth has that of the first, and its name
 _LEAST: Final = 0.25  # of the mean size: the width of a region that holds nothing
@@ -25,7 +25,7 @@ _PALEST: Final = 0.25
 class Stretch:
     """A region on the strip."""
 
-    look: RegionLook
+    region: RegionStatus
     left: float  # percent
     width: float
     colour: int  # 0: nobody serves it; else 1 to COLOURS
@@ -49,7 +49,7 @@ def colour_of(server: str, servers: Sequence[str]) -> int:
     return servers.index(server) % COLOURS + 1 if server in servers else 0
 
 
-def strip_of(regions: Sequence[RegionLook], servers: Sequence[str]) -> list[Stretch]:
+def strip_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Stretch]:
     """``regions`` in the order of their keys; ``servers``: all names, in a lasting order."""
     if not regions:
         return []
@@ -68,7 +68,7 @@ def strip_of(regions: Sequence[RegionLook], servers: Sequence[str]) -> list[Stre
     return found
 
 
-def legend_of(regions: Sequence[RegionLook], servers: Sequence[str]) -> list[Legend]:
+def legend_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Legend]:
     """Servers that have some of the regions; last those that nobody has."""
     found = []
     for name in (*servers, ""):

@@ -92,14 +92,14 @@ class StoreSite:
         sources = self._sources
         more: dict[str, Any] = {}
         if sources.looks is not None:
-            from columnar.webui.cluster_pages import LookPages
+            from columnar.webui.cluster_pages import ClusterStatusPages
             from columnar.webui.families import of_process
             from columnar.webui.flow_page import FlowPage
             from columnar.webui.request_page import RequestPage
 
             looks = sources.looks()
             status = partial(self._as_cluster, looks)
-            pages = LookPages(ask, looks, status, environment())
+            pages = ClusterStatusPages(ask, looks, status, environment())
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
             requests = RequestPage(
                 lambda: ({"": tuple(of_process(ask(self._status)))}, ()),
@@ -119,7 +119,7 @@ class StoreSite:
 
         sources = self._sources
         uptime_s = time.time() - sources.started_s
-        return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.look())
+        return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.cluster_status())
 
 
 class WebServer:

@@ -22,18 +22,18 @@ from columnar.routing.row_forms import RegionState
 from columnar.webui.counters import RequestCounters
 
 if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
-    from columnar.model.cluster_look import (
-        ClusterLook,
-        DecisionLook,
-        RegionLook,
-        RowLook,
-        TableLook,
-        TransitionLook,
+    from columnar.model.build_cluster_status import (
+        ClusterStatus,
+        DecisionStatus,
+        RegionStatus,
+        RowStatus,
+        TableStatus,
+        TransitionStatus,
     )
-    from columnar.model.flow_look import FlowLook
+    from columnar.model.flow_status import FlowStatus
     from columnar.model.slow_request import SlowRequest
-    from columnar.model.trigger_look import TriggerLook
-    from columnar.model.view_look import ViewLook
+    from columnar.model.trigger_status import TriggerStatus
+    from columnar.model.view_status import ViewStatus
 
 LOOP_TIMEOUT_S: Final = 2.0  # a loop that does not answer within it is ill: /health says 503
 
@@ -62,7 +62,7 @@ class TriggerLine:
     allows_cycle: bool = False
 
 
-def line_of(look: TriggerLook) -> TriggerLine:
+def line_of(look: TriggerStatus) -> TriggerLine:
     return TriggerLine(
         look.name,
         look.table,
@@ -140,10 +140,10 @@ class Status:
     tables: tuple[TableLine, ...]  # by name
     methods: tuple[MethodLine, ...]  # by name
     triggers: tuple[TriggerLine, ...]
-    views: tuple[ViewLook, ...] = ()  # by name
+    views: tuple[ViewStatus, ...] = ()  # by name
     buffered_bytes: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
-    flows: tuple[FlowLook, ...] = ()  # of every kind
+    flows: tuple[FlowStatus, ...] = ()  # of every kind
     faults: tuple[str, ...] = ()  # what an operator must end
     unwritable_regions: int = 0  # they cannot be written
     log_lines_dropped: int = 0
@@ -153,19 +153,19 @@ class Status:
 class Looks(Protocol):
     """``thrift.single_server``, or a master's ``cluster_control``; each is called on the loop."""
 
-    def look(self) -> ClusterLook: ...
+    def cluster_status(self) -> ClusterStatus: ...
 
-    def tables(self) -> Sequence[TableLook]: ...
+    def tables(self) -> Sequence[TableStatus]: ...
 
-    def regions(self, table: str) -> Sequence[RegionLook]: ...
+    def regions(self, table: str) -> Sequence[RegionStatus]: ...
 
-    def server_regions(self, server: str) -> Sequence[RegionLook]: ...
+    def server_regions(self, server: str) -> Sequence[RegionStatus]: ...
 
-    def row(self, table: str, row: bytes) -> RowLook: ...
+    def row(self, table: str, row: bytes) -> RowStatus: ...
 
-    def transitions(self) -> Sequence[TransitionLook]: ...
+    def transitions(self) -> Sequence[TransitionStatus]: ...
 
-    def decisions(self) -> Sequence[DecisionLook]: ...
+    def decisions(self) -> Sequence[DecisionStatus]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,10 @@ class Sources:
     commits: Callable[[], int]
     slow_requests: Callable[[], int]
     triggers: Callable[[], list[TriggerLine]]
-    views: Callable[[], Iterable[ViewLook]] = tuple
+    views: Callable[[], Iterable[ViewStatus]] = tuple
     buffered_bytes: Callable[[], Mapping[str, int]] = dict
     hot_modules: Callable[[], str] = str
-    flows: Callable[[], Sequence[FlowLook]] = tuple
+    flows: Callable[[], Sequence[FlowStatus]] = tuple
     slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
     looks: Callable[[], Looks] | None = None  # for the pages of servers, tables and rows: made for the first of them
 

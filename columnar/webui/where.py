@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request
 
 from columnar.errors import ColumnarError, printable
 from columnar.model.cell import checked_row
-from columnar.model.cluster_look import RowLook
+from columnar.model.build_cluster_status import RowStatus
 
 FIRST_ROW: Final = b"\0"
 LINKED_BYTES: Final = 2_000
@@ -25,7 +25,7 @@ class Answer:
 
     table: str
     row: str
-    found: RowLook | None = None
+    found: RowStatus | None = None
     error: str = ""
 
 
@@ -40,12 +40,12 @@ def link_to(table: str, start: bytes) -> str:
     return f"/where?{urlencode({'table': table, **row})}"
 
 
-def answered(request: Request, row_look: Callable[[str, bytes], RowLook]) -> Answer:
-    """``row_look`` raises ColumnarError for what is not there."""
+def answered(request: Request, build_row_status: Callable[[str, bytes], RowStatus]) -> Answer:
+    """``build_row_status`` raises ColumnarError for what is not there."""
     table, row = request.args.get("table", "").strip(), request.args.get("row", "")
     if not table:
         return Answer(table, row)
     try:
-        return Answer(table, row, row_look(table, checked_row(row_of(row) or FIRST_ROW)))
+        return Answer(table, row, build_row_status(table, checked_row(row_of(row) or FIRST_ROW)))
     except ColumnarError as error:
         return Answer(table, row, error=error.wire_message)

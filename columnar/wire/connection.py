@@ -252,7 +252,7 @@ class Connection:
             self._close()
         self._regulate_reading()
         if self._server.leaving is not None:
-            self._server.leaving.look(self)
+            self._server.leaving.check_connection(self)
 
     def _serve_unless(self, is_over: bool) -> None:
         if is_over:

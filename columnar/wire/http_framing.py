@@ -190,7 +190,7 @@ class HttpFraming:
         self._in_body = True
         if not request.http_version.startswith(b"1."):
             raise refused(505, "this port speaks HTTP/1.1 and 1.0")
-        self._look_at_visitor(request)
+        self._check_visitor(request)
         if request.method != b"POST":
             why = (
                 "this is a Thrift port: POST one message, binary or compact, unframed, as "
@@ -217,7 +217,7 @@ class HttpFraming:
                 self._h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
             )
 
-    def _look_at_visitor(self, request: h11.Request) -> None:
+    def _check_visitor(self, request: h11.Request) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
         why = self._visitors.refuses_host(headers.get("host"))
         if why is not None:

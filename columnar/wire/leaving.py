@@ -39,14 +39,14 @@ class Leaving:
         self._give = give
         self.closed = 0
 
-    def look_at(self, connections: list[Connection]) -> None:
+    def check_connections(self, connections: list[Connection]) -> None:
         """Some of them in each iteration of the loop."""
         for connection in connections[:LOOKED_AT_ONCE]:
-            self.look(connection)
+            self.check_connection(connection)
         if len(connections) > LOOKED_AT_ONCE:
-            asyncio.get_running_loop().call_soon(self.look_at, connections[LOOKED_AT_ONCE:])
+            asyncio.get_running_loop().call_soon(self.check_connections, connections[LOOKED_AT_ONCE:])
 
-    def look(self, connection: Connection) -> None:
+    def check_connection(self, connection: Connection) -> None:
         read = connection.begun(READ_BYTES)
         if read is None:
             return
@@ -76,7 +76,7 @@ class Surplus(Leaving):
         self.given = 0
         self.all_gone = asyncio.Event()
 
-    def look(self, connection: Connection) -> None:
+    def check_connection(self, connection: Connection) -> None:
         """A client that connected to this server's own port chose it, and stays.
 
         A client that is slow to read its replies stays, too: waiting for it would hold its connection up.
@@ -84,7 +84,7 @@ class Surplus(Leaving):
         if self.given == self._most or not connection.was_brought or connection.unsent_now():
             return
         if not self._stays(connection.number):
-            super().look(connection)
+            super().check_connection(connection)
 
     def _passed_on(self, connection: socket.socket, read: bytes) -> None:
         self.given += 1

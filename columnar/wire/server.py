@@ -177,7 +177,7 @@ class WireServer:
         self.leaving = Leaving(give if self._tls is None else None)
         if self._server is not None:
             self._server.close()
-        self.leaving.look_at(list(self._connections))
+        self.leaving.check_connections(list(self._connections))
         while self._connections:
             self._empty.clear()
             await self._empty.wait()
@@ -193,7 +193,7 @@ class WireServer:
         from columnar.wire.leaving import Surplus
 
         self.leaving = surplus = Surplus(give, most, stays)
-        surplus.look_at(list(self._connections))
+        surplus.check_connections(list(self._connections))
         with suppress(TimeoutError):
             await asyncio.wait_for(surplus.all_gone.wait(), within_s)
         if self.leaving is surplus:  # else the server leaves
@@ -245,7 +245,7 @@ class WireServer:
             return False
         self._connections.add(connection)
         if self.leaving is not None:  # it came at the last moment
-            asyncio.get_running_loop().call_soon(self.leaving.look, connection)
+            asyncio.get_running_loop().call_soon(self.leaving.check_connection, connection)
         return True
 
     def began(self, call: asyncio.Future[Any]) -> None:

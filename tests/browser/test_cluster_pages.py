@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import pytest
 import waitress
 
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.flow_drawing import RIGHT
@@ -27,17 +27,17 @@ class TwoServers:
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         return {}, []
 
-    def flows(self) -> tuple[list[FlowLook], list[str]]:
+    def flows(self) -> tuple[list[FlowStatus], list[str]]:
         looks = [
-            FlowLook(
+            FlowStatus(
                 "trigger", "spread-to-all-the-followers", ("posts/t",), ("timeline/in",), (), "running", 0, 0.0, 812.5
             ),
-            FlowLook(
+            FlowStatus(
                 "trigger", "notify", ("timeline/in",), (), ("mail",), "paused", 12_345, 61.0, 0.0, dead=3, error="no"
             ),
-            FlowLook("view", "posts_by_author", ("posts/t",), ("posts_by_author/v",), rate_per_s=9.0, idle_s=2.0),
-            FlowLook("trigger", "back", ("mail/f",), ("posts/t",)),
-            FlowLook(
+            FlowStatus("view", "posts_by_author", ("posts/t",), ("posts_by_author/v",), rate_per_s=9.0, idle_s=2.0),
+            FlowStatus("trigger", "back", ("mail/f",), ("posts/t",)),
+            FlowStatus(
                 "trigger",
                 "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
                 ("posts/t",),
@@ -56,9 +56,9 @@ class TwoServers:
         about = "table=pages region=8f14e45fceea167a5a36dedd4bea2543 row=" + "long" * 40 + "; peer=127.0.0.1:4711"
         return [SlowRequest(1_764_176_531_000, 12_345, "getRowsWithColumns", about, "s1")], ["s2"]
 
-    def triggers(self) -> tuple[list[TriggerLook], list[str]]:
+    def triggers(self) -> tuple[list[TriggerStatus], list[str]]:
         error = "Traceback: " + "a long way down, " * 20 + "ValueError: no"
-        looks = [TriggerLook(f"links-of-{n}", "pages", "wiki:links", "running", n, 0.5, 0, n, error) for n in range(3)]
+        looks = [TriggerStatus(f"links-of-{n}", "pages", "wiki:links", "running", n, 0.5, 0, n, error) for n in range(3)]
         return looks, ["s2"]
 
 
@@ -84,7 +84,7 @@ def site() -> Iterator[str]:
         return question()
 
     def status() -> ClusterStatus:
-        return ClusterStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.look())
+        return ClusterStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.cluster_status())
 
     server = waitress.create_server(
         cluster_pages(ask, cluster.control, status, TwoServers()), host="127.0.0.1", port=0, threads=1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection, Contribute, Expect, Increment, Put
-from columnar.model import flow_look
+from columnar.model import flow_status
 from columnar.wire.idl import columnar, hbase
 from tests.support.cluster_process import ClusterProcess
 
@@ -129,7 +129,7 @@ def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluste
     gateways[0].triggers.replay("obeys")
     assert gateways[1].triggers.wait("obeys", timeout_ms=60_000)
     assert found(0) == found(1) == (len(ROWS), 0, ()), "each row was shown again, wherever it is"
-    looks, silent = flow_look.from_json(gateways[0].flows())
+    looks, silent = flow_status.from_json(gateways[0].flows())
     (flow,) = [one for one in looks if one.name == "obeys"]
     assert (flow.reads, flow.dead, flow.failed, silent) == (("orders/f",), len(ROWS), 4 * len(ROWS), [])
     for gateway in gateways:

@@ -324,7 +324,7 @@ def test_a_name_that_looks_like_another_is_kept_and_reported(wiki: Wiki) -> None
     revision = "<revision><id>1</id><timestamp>2020-01-01T00:00:00Z</timestamp><text>a</text></revision>"
     dump = f"<mediawiki><page><title>{name}</title><id>1</id>{revision}</page></mediawiki>"
     summary = Importer.begun(wiki, io.BytesIO(dump.encode()), origin="odd").run()
-    assert ["HomePage" in line for line in summary.counts.look_alikes] == [True]
+    assert ["HomePage" in line for line in summary.counts.confusable_names] == [True]
     assert wiki.page(name) is not None
 
 

@@ -163,7 +163,7 @@ class Run:
 
     async def check(self) -> None:
         await self.house.settled("v")
-        await self.house.views.look()
+        await self.house.views.check_view_builds()
         assert self.house.state("v") == "live"
         sides = []
         for rules in self.rules:

@@ -35,7 +35,7 @@ from rich.console import Console
 from thriftpy2.thrift import TException
 
 from columnar.client import Connection, Source, View
-from columnar.model.flow_look import from_json
+from columnar.model.flow_status import from_json
 from columnar.views.contributions import rules_of
 from columnar.views.recompute import recomputed
 from tests.proofs import effecting

@@ -114,7 +114,7 @@ class Master:
 
     def _look(self) -> None:
         now_ms = self._agenda.now_ms
-        verdict = self._liveness.look(now_ms)
+        verdict = self._liveness.check_liveness(now_ms)
         for server, why in verdict.kill:
             self.event("silent", server, why)
         self._agenda.later(self.process, (verdict.wake_at_ms - now_ms) * MS, self._look)

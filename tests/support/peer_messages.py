@@ -6,7 +6,7 @@ from typing import Any
 
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
-from columnar.model.flow_look import FlowLook
+from columnar.model.flow_status import FlowStatus
 from columnar.model.follower_numbers import Numbers
 from columnar.model.measures import by_label
 from columnar.model.mutation import Append, Contribute, Delete, Durability, Increment, Put, RowMutation, RowPuts
@@ -18,10 +18,10 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesVersi
 from columnar.model.row_ranges import RowRange
 from columnar.model.schema import Family, make_table
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Replay, Trigger, Triggers
-from columnar.model.view_look import ViewLook
+from columnar.model.view_status import ViewStatus
 from columnar.model.view_set import KeptView, Reads, ViewSet
 from columnar.routing import peer_requests, row_forms, view_check_requests
 
@@ -36,7 +36,7 @@ READ = ReadSpec(Projection(((b"a", None), (b"b", (b"", b"q\xff")))), (0, 1 << 63
 PLAIN = ReadSpec(Projection(((b"a", None),)))
 SPEC = ScanSpec(b"a", b"z\xff", READ, True, 10, True, b"PrefixFilter('x')", 100)
 FORM = row_forms.ReplyForm(1, 2, True)
-FLOW = FlowLook(
+FLOW = FlowStatus(
     "trigger", "links", ("pages/a",), ("out",), ("in/f",), "paused", 7, 1.5, 2.25, 300, 4, 1, 2, (0.0, 3.0), 0.5, "why"
 )
 LINKS = Registration("links", "t", "wiki:links", ("a", "b\xff"), True, "beginning", 5_000, 3)
@@ -126,7 +126,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (
         peer_requests.TriggerLooks(),
         (
-            TriggerLook(
+            TriggerStatus(
                 "links",
                 "ns:t",
                 "wiki:links",
@@ -144,9 +144,9 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
             ),
         ),
     ),
-    (peer_requests.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
+    (peer_requests.ViewLooks(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (peer_requests.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True), peer_requests.Waited(True, False)),
-    (peer_requests.FlowLooks(), (FLOW, FlowLook("view", "tops", ("t/f",), ("tops",)))),
+    (peer_requests.FlowLooks(), (FLOW, FlowStatus("view", "tops", ("t/f",), ("tops",)))),
     (peer_requests.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (
         view_check_requests.SourcePart("v", 1, b"a\xff", b"\x80", True),
@@ -156,8 +156,8 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
         view_check_requests.GroupsPart("v.2", b"g", b"m", b"\x01", True),
         view_check_requests.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
     ),
-    (view_check_requests.LookAtRows("v", 0, (b"a", b"b")), (view_check_requests.Look(b"print", (ENTRY,)), None)),
-    (view_check_requests.LookAtMembers("v", ((b"g", b"m"),)), (view_check_requests.Look(b"print"),)),
+    (view_check_requests.ReadSourceRows("v", 0, (b"a", b"b")), (view_check_requests.EntriesSnapshot(b"print", (ENTRY,)), None)),
+    (view_check_requests.ReadGroupMembers("v", ((b"g", b"m"),)), (view_check_requests.EntriesSnapshot(b"print"),)),
     (view_check_requests.SayAgain("v", 0, b"r\xff"), view_check_requests.Said((5, 2, 1 << 40), WRITES[2:3])),
     (view_check_requests.MendGroup("v", b"g", ((b"m", b"print"),)), view_check_requests.Mended(3, 1 << 33)),
     (peer_requests.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
@@ -193,7 +193,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (peer_requests.DeleteRows("t", b"", b""), peer_requests.RowsDeleted(None, None)),
     (peer_requests.Tend(HIGH, "compact"), False),
     (peer_requests.TriggerLooks(), ()),
-    (peer_requests.ViewLooks(), (ViewLook("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
+    (peer_requests.ViewLooks(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (peer_requests.WaitForDelivery("", "", 0, ()), peer_requests.Waited(False, True)),
     (peer_requests.FlowLooks(), ()),
     (peer_requests.LogAgain("t", b"", "x"), False),

@@ -40,7 +40,7 @@ class ViewHouse(ChangingHouse):
         self.views = ViewChanges(self.catalogue, self.owner, self.changes, lambda: made, nothing)
         self.owner.follow(self)
         if not self.looks_by_itself:
-            self.views._look_soon = lambda: None  # type: ignore[method-assign]
+            self.views._schedule_build_check = lambda: None  # type: ignore[method-assign]
         self.alterations = Alterations(self.catalogue, self.owner, self.changes)
 
     async def start(self) -> None:

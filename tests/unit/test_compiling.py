@@ -55,7 +55,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy = tmp_path / "columnar"
     shutil.copytree(ROOT / "columnar", copy, ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
     monkeypatch.setattr(compiling, "_BUILD", MAKES)
-    monkeypatch.setattr(compiling, "_look_for_tools", lambda: None)
+    monkeypatch.setattr(compiling, "_check_tools", lambda: None)
     return copy
 
 
@@ -78,7 +78,7 @@ def beside(package: Path, *options: str, build: str = LASTS) -> subprocess.Popen
     """``python -m columnar.compiling`` with a compiler that is ``build``."""
     program = (
         "import sys; from columnar import compiling; compiling._BUILD = sys.argv.pop(1); "
-        "compiling._look_for_tools = lambda: None; sys.exit(compiling.main())"
+        "compiling._check_tools = lambda: None; sys.exit(compiling.main())"
     )
     command = [sys.executable, "-c", program, build, *options, str(package)]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from columnar import decision_journal
-from columnar.decision_journal import NAME, DecisionJournal, line_of, look_of
+from columnar.decision_journal import NAME, DecisionJournal, line_of, parse_decision
 from columnar.master.instructions import DECISIONS_KEPT
-from columnar.model.cluster_look import DecisionLook
+from columnar.model.build_cluster_status import DecisionStatus
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster
 
 TEXT = "t 8f14e45f goes to s2: s1 is gone"
-LOOK = DecisionLook(0, "give", ("8f14e45f",), "s2", "s1 is gone", TEXT, 1_764_176_531_000)
+LOOK = DecisionStatus(0, "give", ("8f14e45f",), "s2", "s1 is gone", TEXT, 1_764_176_531_000)
 LINE = (
     b'{"at_ms": 1764176531000, "kind": "give", "regions": ["8f14e45f"], "server": "s2", '
     b'"text": "t 8f14e45f goes to s2: s1 is gone", "why": "s1 is gone"}\n'
@@ -26,13 +26,13 @@ def operated() -> OperatedCluster:
     return OperatedCluster([RegionInfo("t", 5, b"", b"m"), RegionInfo("t", 6, b"m", b"")], 3)
 
 
-def numbered(*numbers: int) -> list[DecisionLook]:
-    return [DecisionLook(0, "say", (), "", "", f"number {number}", number) for number in numbers]
+def numbered(*numbers: int) -> list[DecisionStatus]:
+    return [DecisionStatus(0, "say", (), "", "", f"number {number}", number) for number in numbers]
 
 
 def test_the_bytes_of_a_line() -> None:
     assert line_of(LOOK) == LINE
-    assert look_of(LINE) == LOOK
+    assert parse_decision(LINE) == LOOK
 
 
 def test_decisions_are_read_again_in_their_order(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_move_is_taken_once() -> None:
 
 @pytest.mark.parametrize("at_ms", ["1e999", "[" * 100_000, '"x"', "null", "{}"])
 def test_a_line_that_was_damaged_does_not_keep_the_store_from_starting(tmp_path: Path, at_ms: str) -> None:
-    whole = line_of(DecisionLook(0, "give", ("ab",), "s1", "new", "t ab goes to s1: new", 5))
+    whole = line_of(DecisionStatus(0, "give", ("ab",), "s1", "new", "t ab goes to s1: new", 5))
     damaged = whole.replace(b'"at_ms": 5', b'"at_ms": ' + at_ms.encode())
     assert damaged != whole
     (tmp_path / NAME).write_bytes(damaged + whole)
@@ -108,8 +108,8 @@ def test_a_line_that_was_damaged_does_not_keep_the_store_from_starting(tmp_path:
 
 
 def test_a_line_that_a_full_disk_cut_off_costs_no_later_one(tmp_path: Path) -> None:
-    whole = line_of(DecisionLook(0, "give", ("ab",), "s1", "new", "t ab goes to s1: new", 5))
+    whole = line_of(DecisionStatus(0, "give", ("ab",), "s1", "new", "t ab goes to s1: new", 5))
     (tmp_path / NAME).write_bytes(whole + whole[:30])
     journal = DecisionJournal(str(tmp_path))
-    journal.append([DecisionLook(0, "fence", (), "s2", "it ended", "s2 is fenced", 6)])
+    journal.append([DecisionStatus(0, "fence", (), "s2", "it ended", "s2 is fenced", 6)])
     assert [look.kind for look in journal.read()] == ["give", "fence"]

@@ -166,8 +166,8 @@ def test_large_regions_are_split(monkeypatch: pytest.MonkeyPatch, expected_fault
         monkeypatch.setattr(RegionChanges, "split_the_largest", split)
         nothing: Any = SimpleNamespace()
         changes = RegionChanges.__new__(RegionChanges)
-        changes._stopping, changes._look_now, changes._owner = False, asyncio.Event(), nothing
-        looking = asyncio.ensure_future(changes._look_for_ever())
+        changes._stopping, changes._split_check_due, changes._owner = False, asyncio.Event(), nothing
+        looking = asyncio.ensure_future(changes._run_split_checks())
         await until(lambda: len(looks) > 2)
         looking.cancel()
 
@@ -208,7 +208,7 @@ def test_views_that_are_built_go_live(monkeypatch: pytest.MonkeyPatch, expected_
         monkeypatch.setattr(ViewChanges, "look", look)
         changes = ViewChanges.__new__(ViewChanges)
         changes._is_due = True
-        await changes._look_while_due()
+        await changes._run_build_checks()
         assert len(looks) == 2, "it looks again by itself"
 
     monkeypatch.setattr(view_changes, "LOOK_AGAIN_S", 0.001)
@@ -285,7 +285,7 @@ def test_servers_are_looked_at_after_an_exception(monkeypatch: pytest.MonkeyPatc
         watch = house.host.watch
         liveness = watch._liveness
         assert liveness is not None
-        look = liveness.look
+        look = liveness.check_liveness
         monkeypatch.setattr(liveness, "look", failing_once(lambda now_ms: (looks.append(1), look(now_ms))[1]))
         watch._looking.cancel()
         watch._looking.soon()

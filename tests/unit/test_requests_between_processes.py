@@ -47,7 +47,7 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "operations/apart_writes": frozenset({"Apply", "Ingest"}),
     "regionserver": frozenset({"OwnFigures", "ViewLooks"}),
     "triggers/apart": frozenset({"FlowLooks", "LogAgain", "TriggerLooks", "WaitForDelivery"}),
-    "views/check_looks": frozenset({"LookAtMembers", "LookAtRows"}),
+    "views/check_looks": frozenset({"ReadGroupMembers", "ReadSourceRows"}),
     "views/checking": frozenset({"GroupsPart", "MendGroup", "SayAgain", "SourcePart"}),
 }
 WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the same process

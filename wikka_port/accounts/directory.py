@@ -18,7 +18,7 @@ from wikka_port.accounts.records import Account, account_cells, account_of, flag
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.settings import DEFAULT, Settings, settings_cells
 from wikka_port.accounts.tables import EMAILS, USERS, email_row, user_row
-from wikka_port.look_alikes import twins
+from wikka_port.confusable_names import twins
 from wikka_port.names import page_key
 from wikka_port.rights.acl import members_of
 from wikka_port.schema import BODY, NAMES, PAGES, name_of_row, name_prefix

@@ -56,7 +56,7 @@ class Links:
         self._rows.put(TOKENS, token_row(token), {column: value for column, value in cells.items() if value})
         return token
 
-    def look(self, token: str, kind: Kind) -> Link | None:
+    def find_link(self, token: str, kind: Kind) -> Link | None:
         """The subject of the link; None where it is none of that kind, too old, or spent."""
         if not token or len(token) > _TOKEN_CHARS_MAX:
             return None
@@ -70,7 +70,7 @@ class Links:
 
     def spend(self, token: str, kind: Kind) -> Link | None:
         """As ``look``, and from now on it is spent: one caller gets it."""
-        link = self.look(token, kind)
+        link = self.find_link(token, kind)
         if link is None:
             return None
         spent = self._rows.change(TOKENS, token_row(token), {_USED: None}, {_USED: secrets.token_hex(8).encode()})

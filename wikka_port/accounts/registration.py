@@ -69,9 +69,9 @@ class Registration:
     def refusal(self, asked: Asked) -> str | None:
         """Why nobody can register so, before anything was typed; None: it is possible."""
         if asked.administrator:
-            return None if self.links.look(asked.administrator, "administrator") else _(OUTDATED)
+            return None if self.links.find_link(asked.administrator, "administrator") else _(OUTDATED)
         if asked.invitation:
-            return None if self.links.look(asked.invitation, "invitation") else _(OUTDATED)
+            return None if self.links.find_link(asked.invitation, "invitation") else _(OUTDATED)
         closed = CLOSED.get(self.policy)
         return None if closed is None else _(closed)
 
@@ -193,7 +193,7 @@ class Registration:
 
     def reset(self, token: str, password: str, client: Client) -> Account:
         """A new password; all sessions end.  Raises Unsuitable before the link is spent; Refused, StoreAway."""
-        link = self.links.look(token, "reset")
+        link = self.links.find_link(token, "reset")
         account = self.of_reset_link(link) if link else None
         if account is None:
             raise Refused(_(OUTDATED))

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from typing import Final, Literal
 
-from wikka_port.look_alikes import plain, signature_look_alike
+from wikka_port.confusable_names import plain, find_signature_confusable
 from wikka_port.names import InvalidName, is_camel_case, normalise
 from wikka_port.schema import folded
 from wikka_port.security import is_address
@@ -59,7 +59,7 @@ def checked_name(text: str, allowed: Allowed = "any") -> str:
     refused = _REFUSED.search(name)
     if refused:
         raise Unsuitable(_("A name cannot have the character {character} in it.", character=refused.group()))
-    like = signature_look_alike(name)
+    like = find_signature_confusable(name)
     if like is not None:
         raise Unsuitable(f"{_('Nobody can have this name.')} {like}")
     if is_address(plain(name)):

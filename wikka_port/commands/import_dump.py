@@ -128,7 +128,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
         (len(stored.too_big), "revisions left out: over the bound"),
         (counts.mismatches, "texts of another size or checksum than the dump says: taken as they are"),
         (len(counts.cut), "pages over a bound: kept whole, shown and indexed up to it"),
-        (len(counts.look_alikes), "names that look like another: kept"),
+        (len(counts.confusable_names), "names that look like another: kept"),
         (sum(counts.unconverted.values()), "constructs not converted"),
     ]
     for number, what in rows:
@@ -156,5 +156,5 @@ def _named(summary: ImportSummary) -> list[str]:
     differing = counts.mismatched[:_MISMATCHES]
     if counts.mismatches > len(differing):
         differing.append(f"and {counts.mismatches - len(differing):,} other texts that are not as the dump says")
-    ours = [*counts.cut, *counts.look_alikes, *written_here]
+    ours = [*counts.cut, *counts.confusable_names, *written_here]
     return [*counts.refused, *stored.too_big, *said, *differing, *ours]

@@ -35,7 +35,7 @@ from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
 STORE_READY_S: Final = 60.0  # a store that has much to recover
 WIKI_READY_S: Final = 30.0
 STOP_S: Final = 90.0  # a store that stops bounds it by itself, by its open regions (columnar.limits.STOP_S)
-_LOOK_S: Final = 0.05
+_POLL_S: Final = 0.05
 _KILLED: Final = 128 + signal.SIGINT
 
 
@@ -183,7 +183,7 @@ def _await_ready_line(child: subprocess.Popen[bytes], what: str, patience_s: flo
         if time.monotonic() > deadline:
             raise _Ended(f"the {what} was not ready after {patience_s:.0f} s")
         said += child.stdout.read() or b""
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def _say_where(host: str, port: int, store: str, web_port: int, data: str, written: int, link: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wikka_port.look_alikes import LookAlike, look_alike, twins
+from wikka_port.confusable_names import Confusable, find_confusable, twins
 from wikka_port.site import Site
 from wikka_port.texts import N_, _
 
@@ -21,12 +21,12 @@ def refusal(site: Site, name: str, *, leaving: str = "") -> str:
     """
     if site.wiki.would_be_group(name):
         return _(GROUP)
-    like = look_alike(name)
+    like = find_confusable(name)
     others = [one for one in twins(name) if one != leaving] if like is None else []
     found = sorted(site.wiki.existing(others)) if others else []
     if like is None and found:
         shown = [other for other in found if other in site.wiki.readable(found)]
         if not shown:
             return _("No new page can have this name: it looks like the name of another page.")
-        like = LookAlike(shown[0], _("that is another page"))
+        like = Confusable(shown[0], _("that is another page"))
     return "" if like is None else f"{_('No new page can have this name.')} {like}"

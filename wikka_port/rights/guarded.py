@@ -81,7 +81,7 @@ class GuardedWiki:
         """Ask ``judging.may`` about the page as it was read in this request; it is read where it was not."""
         name = normalise(name)
         if name not in self._seen:
-            self.page(name) if self._wiki.rights.rules().is_open else self._look_at(name)
+            self.page(name) if self._wiki.rights.rules().is_open else self._read_rights(name)
         rights, exists = self._seen[name]
         return self._decide(name, rights, exists, privilege)
 
@@ -124,7 +124,7 @@ class GuardedWiki:
         groups = self._wiki.rights.members(group_names(self.visitor, [(name, rights)], rules))
         return Guarded(name, rights, exists, rules, groups)
 
-    def _look_at(self, name: str) -> None:
+    def _read_rights(self, name: str) -> None:
         rights = self._wiki.rights.of([name])[name]
         self._seen[name] = (rights, True)
 

@@ -17,7 +17,7 @@ from columnar.bench.flows_steps import (
     get_in,
     get_own,
     is_there,
-    look,
+    get_followers,
     one_by_one,
     own_only,
     spread,
@@ -113,6 +113,6 @@ def test_another_reply_is_an_error(bad: bytes) -> None:
     with pytest.raises(BadReply):
         followers_in(bad)
     steps = batched(TWEET)
-    assert next(steps) == look(TWEET.author)
+    assert next(steps) == get_followers(TWEET.author)
     with pytest.raises(BadReply):
         steps.send(bad)

@@ -46,19 +46,19 @@ def memory(process: Process) -> MemoryReturn:
 def test_a_process_that_has_hardly_grown_is_left_alone(process: Process, memory: MemoryReturn) -> None:
     process.resident += GROWN_BYTES - 1
     process.free = GROWN_BYTES
-    assert (memory.look(), process.asked) == (0, 0)
+    assert (memory.trim_if_grown(), process.asked) == (0, 0)
 
 
 def test_what_is_free_is_given_back_as_long_as_it_pays(process: Process, memory: MemoryReturn) -> None:
     process.resident += 3 * GROWN_BYTES
     process.free = GROWN_BYTES
-    assert memory.look() == GROWN_BYTES
+    assert memory.trim_if_grown() == GROWN_BYTES
     process.free = 2 * PAYS_BYTES  # freed since, though the process has not grown
-    assert memory.look() == 2 * PAYS_BYTES
+    assert memory.trim_if_grown() == 2 * PAYS_BYTES
     process.free = PAYS_BYTES - 1
-    assert memory.look() == PAYS_BYTES - 1
+    assert memory.trim_if_grown() == PAYS_BYTES - 1
     process.free = PAYS_BYTES
-    assert (memory.look(), process.asked) == (0, 3)
+    assert (memory.trim_if_grown(), process.asked) == (0, 3)
 
 
 def test_a_busy_process_is_not_held_up(process: Process, memory: MemoryReturn) -> None:
@@ -66,22 +66,22 @@ def test_a_busy_process_is_not_held_up(process: Process, memory: MemoryReturn) -
     process.free = GROWN_BYTES
     for _ in range(2):
         process.used_s += 2 * BUSY_S
-        assert (memory.look(), process.asked) == (0, 0)
+        assert (memory.trim_if_grown(), process.asked) == (0, 0)
     process.used_s += BUSY_S / 2
-    assert memory.look() == GROWN_BYTES
+    assert memory.trim_if_grown() == GROWN_BYTES
 
 
 def test_memory_that_is_in_use_is_asked_for_once(process: Process, memory: MemoryReturn) -> None:
     process.resident += 2 * GROWN_BYTES
-    assert [memory.look() for _ in range(3)] == [0, 0, 0]
+    assert [memory.trim_if_grown() for _ in range(3)] == [0, 0, 0]
     assert process.asked == 1
 
 
 def test_growth_counts_from_the_least_it_was(process: Process, memory: MemoryReturn) -> None:
     process.resident -= 50 * MIB
-    memory.look()
+    memory.trim_if_grown()
     process.resident += GROWN_BYTES
-    memory.look()
+    memory.trim_if_grown()
     assert process.asked == 1
 
 
@@ -97,6 +97,6 @@ def test_this_process_shrinks() -> None:
     for place in held[:-1]:  # the last one keeps the end of the heap
         libc.free(place)
     before = resident_bytes()
-    assert memory.look() > 0
+    assert memory.trim_if_grown() > 0
     assert resident_bytes() < before - 100 * MIB
     libc.free(held[-1])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from columnar.coordination.processor_time import LOOK_S, ProcessorWatch, ThreadTime, threads_of, works
+from columnar.coordination.processor_time import POLL_S, ProcessorWatch, ThreadTime, threads_of, works
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the kernel does not tell")
 
@@ -83,5 +83,5 @@ def test_a_look_of_long_ago_says_nothing_of_now() -> None:
     times = iter([{1: ThreadTime(0.0, 0)}, {1: ThreadTime(9_000.0, 9)}, {1: ThreadTime(9_000.0, 9)}])
     watch = ProcessorWatch(1, lambda _: next(times))
     assert not watch.has_worked(0.0)
-    assert not watch.has_worked(LOOK_S + 5.0), "what it did in between is not what it does"
-    assert not watch.has_worked(LOOK_S + 5.2)
+    assert not watch.has_worked(POLL_S + 5.0), "what it did in between is not what it does"
+    assert not watch.has_worked(POLL_S + 5.2)

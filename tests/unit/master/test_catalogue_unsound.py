@@ -11,7 +11,7 @@ import pytest
 from columnar.errors import CallerError, NotAllowed
 from columnar.master.instructions import DrainServer
 from columnar.master.placement import Phase
-from columnar.model.cluster_look import Change
+from columnar.model.build_cluster_status import Change
 from tests.support.operated_cluster import OperatedCluster, table_infos
 from tests.support.planned_cluster import Delays
 
@@ -102,13 +102,13 @@ def test_regions_whose_owner_row_is_not_written_say_so() -> None:
     assert cluster.control.row("t", b"b").remarks == (f"its owner row is not written: {remark(300)}",)
     quiet = next(one.info for one in cluster.state.current.places.values() if one.phase is Phase.OPEN)
     assert cluster.control.row("t", quiet.start).remarks == (remark(300),)
-    look = cluster.control.look()
+    look = cluster.control.cluster_status()
     assert (look.is_writable, look.remarks[0]) == (False, remark(300))
     assert {one.why for one in cluster.control.transitions()} == {
         f"its owner row is not written: the catalogue cannot be; {incarnation} is gone"
     }
     planned.event("sound")
-    look = cluster.control.look()
+    look = cluster.control.cluster_status()
     assert (look.is_writable, look.remarks) == (True, ())
 
 
@@ -117,7 +117,7 @@ def test_a_failure_upon_a_failure_is_as_old_as_the_first() -> None:
     cluster.cluster.event("unsound", FULL)
     cluster.cluster.run(cluster.now_ms() + 5_000)
     cluster.cluster.event("unsound", "the disk fails")
-    assert cluster.control.look().remarks[0] == remark(5)
+    assert cluster.control.cluster_status().remarks[0] == remark(5)
 
 
 async def turns() -> None:
@@ -136,7 +136,7 @@ def test_a_server_that_was_to_be_stopped_is_not_left_drained() -> None:
         await turns()  # it waits for the server
         cluster.cluster.event("unsound", FULL)
         cluster.cluster.run(cluster.now_ms() + 31_000)
-        assert cluster.control.look().servers[0].notes[:2] == (
+        assert cluster.control.cluster_status().servers[0].notes[:2] == (
             "it is to stop, 2 regions left on it",
             "it is being stopped or restarted",
         )

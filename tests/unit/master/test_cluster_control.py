@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from columnar.errors import CallerError, NotAllowed
-from columnar.model.cluster_look import BEING_CHANGED
+from columnar.model.build_cluster_status import BEING_CHANGED
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
@@ -106,10 +106,10 @@ def test_a_drain_says_what_is_left() -> None:
     assert begun.text == f"{begun.left} regions left on s1"
     ended = done(cluster.control.drain("s1", True, 60.0, False))
     assert (ended.left, ended.text) == (0, "s1 is empty, and stays so")
-    assert cluster.control.look().servers[0].regions == 0
+    assert cluster.control.cluster_status().servers[0].regions == 0
     assert done(cluster.control.drain("s1", False, 0.0, False)).text == "s1 gets regions again"
     cluster.cluster.run(cluster.now_ms() + 5_000)
-    assert cluster.control.look().servers[0].regions == 4
+    assert cluster.control.cluster_status().servers[0].regions == 4
 
 
 def test_the_last_server_is_neither_drained_nor_stopped() -> None:
@@ -140,21 +140,21 @@ def test_balance_now() -> None:
     with pytest.raises(NotAllowed, match="the last round are under way"):
         done(cluster.control.balance(True))
     cluster.cluster.run(cluster.now_ms() + 5_000)
-    assert max(one.load for one in cluster.control.look().servers) < 1_800.0
+    assert max(one.load for one in cluster.control.cluster_status().servers) < 1_800.0
     assert done(cluster.control.balance(True)).text == "nothing would move"
 
 
 def test_the_balancer_is_switched_off_and_says_so() -> None:
     cluster = operated()
     assert done(cluster.control.switch("balancer", False, True)).text == "balancer would be off, and is on"
-    assert cluster.control.look().is_balancing
+    assert cluster.control.cluster_status().is_balancing
     assert done(cluster.control.switch("balancer", False, False)).text == "balancer is off"
     assert not cluster.cluster.wishes.balancer  # in the catalogue
     assert done(cluster.control.switch("balancer", False, False)).text == "balancer was off already"
     with pytest.raises(NotAllowed, match="the balancer is off; 'columnar balancer on'"):
         done(cluster.control.balance(True))
     done(cluster.control.switch("auto-split", False, False))
-    assert (cluster.cluster.wishes.auto_split, cluster.control.look().is_splitting) == (False, False)
+    assert (cluster.cluster.wishes.auto_split, cluster.control.cluster_status().is_splitting) == (False, False)
 
 
 def test_a_restart_empties_the_server_and_brings_its_regions_home() -> None:
@@ -177,7 +177,7 @@ def test_a_server_that_stopped_is_started_by_a_restart() -> None:
     cluster = operated()
     change = done(cluster.control.stop("s3", False))
     assert change.text == "s3.1 has stopped; 'columnar restart s3' starts it again"
-    assert [one.state for one in cluster.control.look().servers] == ["up", "up", "down"]
+    assert [one.state for one in cluster.control.cluster_status().servers] == ["up", "up", "down"]
     with pytest.raises(NotAllowed, match="s3 is down"):
         done(cluster.control.stop("s3", False))
     assert done(cluster.control.restart("s3", True)).text == "s3 would be started"
@@ -190,7 +190,7 @@ def test_a_drained_server_stays_drained_over_its_restart() -> None:
     assert done(cluster.control.restart("s1", False)).text == (
         "s1 is up again as s1.2, in the place of s1.1; it is drained, and gets no region"
     )
-    assert cluster.control.look().servers[0].is_drained
+    assert cluster.control.cluster_status().servers[0].is_drained
 
 
 def test_a_restart_does_not_wait_for_regions_that_stay_where_they_are() -> None:
@@ -224,7 +224,7 @@ def test_one_server_at_a_time() -> None:
 
 
 def notes(cluster: OperatedCluster, server: str) -> tuple[str, ...]:
-    return next(one.notes for one in cluster.control.look().servers if one.name == server)
+    return next(one.notes for one in cluster.control.cluster_status().servers if one.name == server)
 
 
 async def over(cluster: OperatedCluster, server: str) -> None:

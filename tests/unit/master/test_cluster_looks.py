@@ -15,7 +15,7 @@ from columnar.master.instructions import (
     UnassignRegion,
 )
 from columnar.master.placement import OPENING_TRIES, Phase
-from columnar.model.cluster_look import RegionLook, RowLook
+from columnar.model.build_cluster_status import RegionStatus, RowStatus
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos
@@ -25,12 +25,12 @@ def operated(regions: int = 6, servers: int = 3) -> OperatedCluster:
     return OperatedCluster(table_infos("t", regions), servers)
 
 
-def region_of(operated: OperatedCluster, row: bytes) -> RegionLook:
+def region_of(operated: OperatedCluster, row: bytes) -> RegionStatus:
     return row_of(operated, row).region
 
 
-def row_of(operated: OperatedCluster, row: bytes) -> RowLook:
-    return looks.row_look(operated.state, "t", row, operated.facts, operated.now_ms())
+def row_of(operated: OperatedCluster, row: bytes) -> RowStatus:
+    return looks.build_row_status(operated.state, "t", row, operated.facts, operated.now_ms())
 
 
 def states_during(operated: OperatedCluster, region: int, until_ms: int) -> list[str]:
@@ -47,7 +47,7 @@ def states_during(operated: OperatedCluster, region: int, until_ms: int) -> list
 
 
 def test_a_cluster_that_rests() -> None:
-    found = looks.cluster_look(at_rest := operated().state, operated().facts, 3_000)
+    found = looks.build_cluster_status(at_rest := operated().state, operated().facts, 3_000)
     assert [(one.name, one.state, one.regions) for one in found.servers] == [(f"s{n}", "up", 2) for n in (1, 2, 3)]
     assert (found.regions, found.unassigned, found.transitions) == (6, 0, 0)
     assert (found.is_balancing, found.is_splitting, found.remarks) == (True, True, ())
@@ -58,7 +58,7 @@ def test_a_cluster_that_rests() -> None:
 def test_a_log_of_a_dead_server_that_cannot_be_read_is_a_fault_until_it_can() -> None:
     cluster = operated()
     cluster.state.current.unread_logs[Incarnation("s1", 1)] = "the data folder is not at its place"
-    found = looks.cluster_look(cluster.state, cluster.facts, 3_000)
+    found = looks.build_cluster_status(cluster.state, cluster.facts, 3_000)
     (fault,) = found.faults
     assert fault == (
         "the log of server s1.1, which is over, cannot be read, and is needed by 2 regions: "
@@ -66,7 +66,7 @@ def test_a_log_of_a_dead_server_that_cannot_be_read_is_a_fault_until_it_can() ->
     )
     assert fault in found.remarks
     cluster.state.current.unread_logs.clear()
-    assert not looks.cluster_look(cluster.state, cluster.facts, 3_000).faults
+    assert not looks.build_cluster_status(cluster.state, cluster.facts, 3_000).faults
 
 
 def test_a_region_tells_who_has_it_and_why() -> None:
@@ -80,7 +80,7 @@ def test_a_region_tells_who_has_it_and_why() -> None:
     )
     cluster.rated({b"b": 30.0})
     assert region_of(cluster, b"b").reads_per_s == 30.0
-    assert cluster.control.look().servers[int(found.server[1]) - 1].requests_per_s == 30.0
+    assert cluster.control.cluster_status().servers[int(found.server[1]) - 1].requests_per_s == 30.0
 
 
 def test_a_move_in_words() -> None:
@@ -141,7 +141,7 @@ def test_what_cannot_be_opened_says_who_tried() -> None:
     assert found.region.why == why
     (shown, *_) = cluster.control.transitions()
     assert (shown.kind, shown.state, shown.target, shown.why) == ("failed", "FAILED_OPEN", "", why)
-    look = cluster.control.look()
+    look = cluster.control.cluster_status()
     assert (look.unassigned, look.remarks[-1][:30]) == (1, "1 region could not be opened; ")
 
 
@@ -161,7 +161,7 @@ def test_regions_that_no_server_may_take_are_listed_as_waiting() -> None:
         assert one.why == (why if before is None else f"{before.server} had it last, and {why}")
         assert 0 <= one.state_ms <= 500
     assert (found[made].why, found[made].state_ms) == (why, 0)
-    assert cluster.control.look().remarks == ("no server is up: 7 regions have no owner",)
+    assert cluster.control.cluster_status().remarks == ("no server is up: 7 regions have no owner",)
 
 
 def test_a_region_between_two_tries_of_its_opening_is_listed_as_waiting() -> None:
@@ -213,7 +213,7 @@ def test_a_server_that_dies_drains_or_is_away_says_so() -> None:
     cluster.cluster.run(cluster.now_ms() + 2_000)
     cluster.cluster.kill(s1)
     cluster.cluster.run(cluster.now_ms() + 2_000)
-    first, second, third = cluster.control.look().servers
+    first, second, third = cluster.control.cluster_status().servers
     assert (first.state, first.regions, first.notes) == ("down", 0, ("elsewhere, though at home here: 2 regions",))
     assert (second.is_drained, second.regions) == (True, 0)
     assert second.notes == ("drained: it gets no region", "elsewhere, though at home here: 2 regions")
@@ -225,7 +225,7 @@ def test_a_server_that_dies_drains_or_is_away_says_so() -> None:
 def test_what_is_not_there_is_refused() -> None:
     cluster = operated()
     with pytest.raises(TableNotFound):
-        looks.row_look(cluster.state, "u", b"r", cluster.facts, 0)
+        looks.build_row_status(cluster.state, "u", b"r", cluster.facts, 0)
     places = looks.table_places(cluster.state, "t")
     with pytest.raises(NotServingRegion):
         looks.place_of(places[1:], b"a")  # of a table whose first region is being made

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from columnar.master.liveness import BUSY_MS, LATE_MS, LOOK_MS, SILENT_MS, STUCK_MS, Liveness
+from columnar.master.liveness import BUSY_MS, LATE_MS, CHECK_INTERVAL_MS, SILENT_MS, STUCK_MS, Liveness
 from columnar.model.owner import Incarnation
 from tests.support.seeds import seed
 
@@ -30,7 +30,7 @@ class House:
     def run(self, for_ms: int) -> None:
         end_ms = self.now_ms + for_ms
         while self.now_ms < end_ms:
-            self.now_ms += LOOK_MS
+            self.now_ms += CHECK_INTERVAL_MS
             self.report()
             self.look()
 
@@ -40,8 +40,8 @@ class House:
                 self.liveness.heard(server, 7 if server in self.stuck else self.now_ms, self.now_ms)
 
     def look(self) -> None:
-        verdict = self.liveness.look(self.now_ms)
-        assert verdict.wake_at_ms == self.now_ms + LOOK_MS
+        verdict = self.liveness.check_liveness(self.now_ms)
+        assert verdict.wake_at_ms == self.now_ms + CHECK_INTERVAL_MS
         self.remarks += verdict.remarks
         for server, _ in verdict.kill:
             assert server not in self.killed, "it was named"
@@ -67,16 +67,16 @@ def test_the_next_look_is_when_a_server_may_be_silent() -> None:
     house = House(4)
     house.run(5_000)
     house.silent = {SERVERS[3]}
-    house.run(SILENT_MS - LOOK_MS)
+    house.run(SILENT_MS - CHECK_INTERVAL_MS)
     end_ms = 5_130 + SILENT_MS
     house.liveness.heard(SERVERS[3], 1, 5_130)
     for now_ms in (end_ms - 200, end_ms - 1):
-        verdict = house.liveness.look(now_ms)
+        verdict = house.liveness.check_liveness(now_ms)
         assert verdict.kill == ()
         assert verdict.wake_at_ms == end_ms
-    verdict = house.liveness.look(end_ms)
+    verdict = house.liveness.check_liveness(end_ms)
     assert [server for server, _ in verdict.kill] == [SERVERS[3]]
-    assert verdict.wake_at_ms == end_ms + LOOK_MS
+    assert verdict.wake_at_ms == end_ms + CHECK_INTERVAL_MS
 
 
 def test_a_server_whose_loop_stands_still_is_to_be_killed() -> None:
@@ -85,16 +85,16 @@ def test_a_server_whose_loop_stands_still_is_to_be_killed() -> None:
     house.stuck = {SERVERS[2]}
     house.run(STUCK_MS)
     assert house.killed == {}
-    house.run(2 * LOOK_MS)
+    house.run(2 * CHECK_INTERVAL_MS)
     assert list(house.killed) == [SERVERS[2]]
 
 
 def test_a_server_that_starts_has_more_time() -> None:
     house = House(4)
     house.silent = {SERVERS[0]}
-    house.run(LATE_MS - LOOK_MS)
+    house.run(LATE_MS - CHECK_INTERVAL_MS)
     assert house.killed == {}
-    house.run(LOOK_MS)
+    house.run(CHECK_INTERVAL_MS)
     assert list(house.killed) == [SERVERS[0]]
 
 
@@ -103,11 +103,11 @@ def test_many_that_are_silent_at_once_have_more_time(servers: int) -> None:
     house = House(servers)
     house.run(5_000)
     house.silent = set(SERVERS[: max(2, servers // 3 + 1)])
-    house.run(2 * SILENT_MS - LOOK_MS)
+    house.run(2 * SILENT_MS - CHECK_INTERVAL_MS)
     assert house.killed == {}
     assert len(house.remarks) == 1
     assert "silent at once" in house.remarks[0]
-    house.run(LOOK_MS)
+    house.run(CHECK_INTERVAL_MS)
     assert set(house.killed) == house.silent
 
 
@@ -177,14 +177,14 @@ class BusyHouse(House):
         return server in self.busy
 
     def busy_now(self) -> dict[Incarnation, int]:
-        return dict(self.liveness.look(self.now_ms).busy)
+        return dict(self.liveness.check_liveness(self.now_ms).busy)
 
 
 def test_a_silent_server_that_works_lives_and_is_named_as_busy() -> None:
     house = BusyHouse(3)
     house.run(5_000)
     house.silent = house.busy = {SERVERS[1]}
-    house.run(SILENT_MS - LOOK_MS)
+    house.run(SILENT_MS - CHECK_INTERVAL_MS)
     assert house.busy_now() == {}, "a step of 2 s is none to speak of"
     house.run(60_000)
     assert house.killed == {}
@@ -211,9 +211,9 @@ def test_a_step_that_does_not_end_is_ended() -> None:
     house = BusyHouse(3)
     house.run(5_000)
     house.silent = house.busy = {SERVERS[1]}
-    house.run(BUSY_MS - LOOK_MS)
+    house.run(BUSY_MS - CHECK_INTERVAL_MS)
     assert house.killed == {}
-    house.run(LOOK_MS)
+    house.run(CHECK_INTERVAL_MS)
     assert house.killed == {SERVERS[1]: 5_000 + BUSY_MS}
 
 

@@ -380,7 +380,7 @@ def test_a_server_stops_in_the_moment_in_which_a_look_was_asked_for(turns: int) 
     async def run(house: House) -> None:
         house.regions.start()
         await asyncio.sleep(0.01)
-        house.regions._look_now.set()
+        house.regions._split_check_due.set()
         for _ in range(turns):
             await asyncio.sleep(0)
         closing = asyncio.ensure_future(house.regions.close())
@@ -402,7 +402,7 @@ async def test_a_look_that_fails_is_not_the_last(house: House) -> None:
     await house.put(*(b"%02d" % n for n in range(0, 100, 5)))
     house.folders.free_bytes = refuses  # type: ignore[method-assign]
     house.regions.start()
-    house.regions._look_now.set()
+    house.regions._split_check_due.set()
     await refused.wait()
-    house.regions._look_now.set()
+    house.regions._split_check_due.set()
     await house.until(lambda: len(house.infos) > 1)

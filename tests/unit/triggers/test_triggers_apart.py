@@ -12,7 +12,7 @@ from columnar.errors import TableNotEnabled
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
-from columnar.model.trigger_look import TriggerLook, merged
+from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord
 from columnar.routing.peer_requests import LogAgain, TriggerLooks, Waited, WaitForDelivery
 from columnar.routing.link_errors import LinkBroke, NotSent
@@ -33,9 +33,9 @@ def on_a_loop(scenario: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[],
     return test
 
 
-def look(name: str = "links", **more: Any) -> TriggerLook:
+def look(name: str = "links", **more: Any) -> TriggerStatus:
     fields = {"state": "running", "lag_changes": 1, "lag_seconds": 0.5, "parked": 1, "letters": 2, "error": ""}
-    return TriggerLook(name, "t", "m:f", **{**fields, **more})
+    return TriggerStatus(name, "t", "m:f", **{**fields, **more})
 
 
 class Gateway:

@@ -49,7 +49,7 @@ async def test_the_place_of_a_view_that_was_not_marked_goes_with_it(house: ViewH
     await add_while_elsewhere(house)
     await house.put_cells("t", b"1", a=b"x", n=b"3")
     await house.settled("by_a")
-    await house.views.look()
+    await house.views.check_view_builds()
     (info,) = house.served("t").regions
     region = await house.server.opened(house.served("t"), info)
     house.keeper.hub.upkeep.save(region)

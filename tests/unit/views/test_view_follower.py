@@ -87,7 +87,7 @@ async def test_rows_that_were_there_are_shown(house: ViewHouse) -> None:
         held["count"] += 1
         held["n"] += n
     assert await house.totals("by_a") == expected
-    await house.views.look()
+    await house.views.check_view_builds()
     assert house.state("by_a") == "live"
     (look,) = house.owner.views.looks()
     assert (look.rows_built, look.rejected, look.lag_changes, look.error) == (40, 0, 0, "")
@@ -131,7 +131,7 @@ async def test_a_join_has_the_members_of_both_sides(house: ViewHouse) -> None:
         b"1": {"l.count": 1, "r.count": 1, "r.paid": 5},
         b"2": {"r.count": 1, "r.paid": 6},
     }
-    await house.views.look()
+    await house.views.check_view_builds()
     assert house.state("both") == "live"
     await house.views.drop("both")
     assert house.server.policy_of("people") is None
@@ -238,7 +238,7 @@ async def test_a_merge_waits_for_a_build(house: ViewHouse) -> None:
     await house.put_cells("t", b"7", a=b"x", n=b"1")
     house.owner.views._governor.soon = lambda _step: None  # type: ignore[method-assign,assignment]
     await house.add(by_a())
-    await house.views.look()
+    await house.views.check_view_builds()
     assert house.state("by_a") == "building", "no region has shown its rows"
     first, second = house.served("t").regions
     with pytest.raises(RegionTooBusy, match="view by_a has not yet seen all of its rows"):
@@ -260,7 +260,7 @@ async def test_splits_and_merges_keep_numbers_exact(house: ViewHouse) -> None:
     await house.put_cells("t", b"8", n=b"2")
     await house.settled("by_a")
     assert house.owner.views.looks()[0].rejected == 2
-    await house.views.look()
+    await house.views.check_view_builds()
     assert house.state("by_a") == "live"
     first, second = house.served("t").regions
     await house.regions.merge(first, second)
@@ -313,7 +313,7 @@ def test_guards_stay_while_something_may_be_sent_again(monkeypatch: pytest.Monke
         assert await needed_from("t", 5) is None
         assert await needed_from("by_a", 5) == 0, "it is being built"
         await house.settled("by_a")
-        await house.views.look()
+        await house.views.check_view_builds()
         region = await house.server.opened(house.served("t"), house.served("t").regions[0])
         region.apply(RowMutation(b"1", (Put(b"f", b"a", b"x"),)))
         assert await needed_from("by_a", 5) == 0, "it lags"

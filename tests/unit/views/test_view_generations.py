@@ -21,7 +21,7 @@ OTHER = View("by_a", Source("t", ("f:a",), sums={"m": "f:m"}))
 async def built(house: ViewHouse, table: str) -> None:
     while house.state(table) != "live":
         await house.settled(table)
-        await house.views.look()
+        await house.views.check_view_builds()
 
 
 async def filled(house: ViewHouse) -> None:

@@ -46,7 +46,7 @@ async def a_build_with_changes(calls: Calls) -> None:
         await house.put_cells("t", b"6", a=b"1", n=b"7")
         await house.settled("by_a")
         assert await house.totals("by_a") == {b"0": {"count": 3, "n": 3}, b"1": {"count": 3, "n": 13}}
-        await house.views.look()
+        await house.views.check_view_builds()
         assert house.state("by_a") == "live"
         (look,) = house.owner.views.looks()
         assert look.lag_changes == 0

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from columnar.model import flow_look
-from columnar.model.flow_look import FlowLook, merged
+from columnar.model import flow_status
+from columnar.model.flow_status import FlowStatus, merged
 from columnar.webui.flow_drawing import FLOWS_DRAWN, ROW, drawing_of, fitted
 
-THERE = FlowLook("trigger", "there", ("a/f",), ("b",), rate_per_s=2.0, runs=(0.0, 3.0) + (0.0,) * 15 + (1.0,))
-BACK = FlowLook("trigger", "back", ("b/f",), (), ("a/f",), "paused", 5, 1.5, dead=1)
+THERE = FlowStatus("trigger", "there", ("a/f",), ("b",), rate_per_s=2.0, runs=(0.0, 3.0) + (0.0,) * 15 + (1.0,))
+BACK = FlowStatus("trigger", "back", ("b/f",), (), ("a/f",), "paused", 5, 1.5, dead=1)
 
 
 def test_places_and_flows_stand_in_the_order_of_the_data() -> None:
@@ -37,15 +37,15 @@ def test_texts_are_as_wide_as_the_drawing_has_room_for(text: str) -> None:
 
 
 def test_a_drawing_is_bounded() -> None:
-    drawing = drawing_of([FlowLook("trigger", f"t{n}", ("a/f",), (f"b{n}",)) for n in range(3 * FLOWS_DRAWN)])
+    drawing = drawing_of([FlowStatus("trigger", f"t{n}", ("a/f",), (f"b{n}",)) for n in range(3 * FLOWS_DRAWN)])
     assert len(drawing.rows) == 2 * FLOWS_DRAWN + 1
 
 
 def test_looks_of_servers_are_one_and_travel_as_json() -> None:
     (one,) = merged(
-        [THERE, FlowLook("trigger", "there", ("a/f",), ("b",), ("c/f",), "paused", 1, 2.0, 1.0, idle_s=4.0)]
+        [THERE, FlowStatus("trigger", "there", ("a/f",), ("b",), ("c/f",), "paused", 1, 2.0, 1.0, idle_s=4.0)]
     )
     assert (one.state, one.rate_per_s, one.seen, one.idle_s, one.runs) == ("paused", 3.0, ("c/f",), 4.0, THERE.runs)
-    text = flow_look.to_json([one], ["s2"])
-    assert flow_look.from_json(text) == ([one], ["s2"])
+    text = flow_status.to_json([one], ["s2"])
+    assert flow_status.from_json(text) == ([one], ["s2"])
     assert json.loads(text)["flows"][0]["run_p50_s"] == 0.00025

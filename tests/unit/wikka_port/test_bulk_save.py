@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wikka_port import bulk_save
-from wikka_port.bulk_save import LAG_HIGH, LAG_LOOK_S, LAG_LOW, BulkSaver
+from wikka_port.bulk_save import LAG_HIGH, LAG_CHECK_S, LAG_LOW, BulkSaver
 
 
 class LaggingStore:
@@ -37,7 +37,7 @@ def waits(lags: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) -> int:
         saver.put([], 0)
         saver.drain()
         assert store.lags == lags, "it looks once in a while only"
-    now[0] = LAG_LOOK_S
+    now[0] = LAG_CHECK_S
     saver._wait_for_triggers()
     assert store.lags == []
     return len(slept)

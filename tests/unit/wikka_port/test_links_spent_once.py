@@ -30,7 +30,7 @@ def test_of_two_requests_that_spend_one_link_one_gets_it(kind: Kind, step: str) 
     got = [links.spend(token, kind), *between]
     assert sorted(map(str, got)) == sorted(map(str, [None, Link(kind, b"ada", "extra")]))
     assert links.spend(token, kind) is None
-    assert links.look(token, kind) is None
+    assert links.find_link(token, kind) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -38,12 +38,12 @@ def test_a_link_is_good_until_its_last_millisecond_and_for_its_kind_alone(kind: 
     now_ms = [1_000]
     links = Links(MemoryRows(), lambda: now_ms[0])
     token, brief = links.issue(kind, b"ada"), links.issue(kind, b"ada", life_s=3)
-    assert [links.look(token, other) is not None for other in KINDS] == [other == kind for other in KINDS]
+    assert [links.find_link(token, other) is not None for other in KINDS] == [other == kind for other in KINDS]
     for one, life_s in ((brief, 3), (token, LIFE_S[kind])):
         now_ms[0] = 1_000 + life_s * 1_000 - 1
-        assert links.look(one, kind) == Link(kind, b"ada", "")
+        assert links.find_link(one, kind) == Link(kind, b"ada", "")
         now_ms[0] += 1
-        assert links.look(one, kind) is None
+        assert links.find_link(one, kind) is None
         assert links.spend(one, kind) is None
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_token_is_no_link() -> None:
     links.issue("reset", b"ada")
     asked: list[str] = []
     rows.asked = asked.append
-    assert links.look("", "reset") is None
-    assert links.look("x" * 101, "reset") is None
+    assert links.find_link("", "reset") is None
+    assert links.find_link("x" * 101, "reset") is None
     assert asked == [], "a page of text is not looked for in the store"
-    assert links.look("x" * 100, "reset") is None
+    assert links.find_link("x" * 100, "reset") is None

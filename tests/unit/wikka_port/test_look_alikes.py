@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.user_names import Unsuitable, checked_name
-from wikka_port.look_alikes import look_alike, signature_look_alike, twins
+from wikka_port.confusable_names import find_confusable, find_signature_confusable, twins
 
 LOOK_ALIKES = {
     "Home\u200bPage": "HomePage",
@@ -35,17 +35,17 @@ ORDINARY = [
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_the_look_alike_is_named(name: str) -> None:
-    found = look_alike(name)
+    found = find_confusable(name)
     assert found is not None
     assert found.like == LOOK_ALIKES[name]
     assert "looks like" in str(found)
-    assert signature_look_alike(name) is not None
+    assert find_signature_confusable(name) is not None
 
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_names_are_taken(name: str) -> None:
-    assert look_alike(name) is None
-    assert signature_look_alike(name) is None
+    assert find_confusable(name) is None
+    assert find_signature_confusable(name) is None
 
 
 def test_a_new_page_that_looks_like_another_is_refused_with_its_text() -> None:

@@ -13,13 +13,13 @@ import pytest
 from werkzeug.test import Client
 
 from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
-from columnar.model.cluster_look import RegionLook
-from columnar.model.flow_look import FlowLook
+from columnar.model.build_cluster_status import RegionStatus
+from columnar.model.flow_status import FlowStatus
 from columnar.model.histogram import Histogram
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.model.region_info import RegionInfo
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_look import TriggerLook
+from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.pages import REGIONS_SHOWN
@@ -41,7 +41,7 @@ class Visit:
         return question()
 
     def _status(self) -> ClusterStatus:
-        look = self.cluster.control.look()
+        look = self.cluster.control.cluster_status()
         pause = Histogram()
         pause.observe(0.03)
         pauses = (("drain", pause.numbers),)
@@ -50,7 +50,7 @@ class Visit:
             "9.9", "here:9090", "/srv/data", 75.0, look, kinds, 1, tables, frozenset(), (("drain", 4),), pauses
         )
 
-    def flows(self) -> tuple[list[FlowLook], list[str]]:
+    def flows(self) -> tuple[list[FlowStatus], list[str]]:
         return [], []
 
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
@@ -67,8 +67,8 @@ class Visit:
         about = "table=pages row=<b>; peer=127.0.0.1:4711"
         return [SlowRequest(1_764_176_531_000, 1_234, "getRow", about, "s1")], ["s2"]
 
-    def triggers(self) -> tuple[list[TriggerLook], list[str]]:
-        return [TriggerLook("links", "pages", "wiki:links", "paused", 12, 3.25, 1, 2, "ValueError: <b>")], ["s2"]
+    def triggers(self) -> tuple[list[TriggerStatus], list[str]]:
+        return [TriggerStatus("links", "pages", "wiki:links", "paused", 12, 3.25, 1, 2, "ValueError: <b>")], ["s2"]
 
     def __call__(self, path: str, status: int = 200) -> str:
         answer = self._client.get(path)
@@ -283,8 +283,8 @@ def test_all_regions_are_reached_and_each_page_is_bounded() -> None:
 
 
 def test_the_strip_shows_size_load_and_owner() -> None:
-    def look(n: int, server: str, load: float, size_bytes: int) -> RegionLook:
-        return RegionLook(RegionInfo("t", n, bytes([n])), "OPEN", server=server, load=load, size_bytes=size_bytes)
+    def look(n: int, server: str, load: float, size_bytes: int) -> RegionStatus:
+        return RegionStatus(RegionInfo("t", n, bytes([n])), "OPEN", server=server, load=load, size_bytes=size_bytes)
 
     servers = [f"s{n}" for n in range(1, COLOURS + 2)]
     looks = [look(1, "s1", 10.0, 3000), look(2, "s9", 5.0, 1000), look(3, "", 0.0, 0)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from columnar.model.view_look import ViewLook, merged
+from columnar.model.view_status import ViewStatus, merged
 from columnar.webui.families import of_views
 
 
@@ -14,9 +14,9 @@ def test_a_store_without_views_shows_nothing_of_them() -> None:
 
 
 def test_looks_of_servers_are_added_up_and_shown() -> None:
-    looks = [ViewLook("v", 3, 1.5, 1, 10, ""), ViewLook("v", 4, 0.5, 2, 20, "why"), ViewLook("w", 0, 0.0, 0, 1, "")]
+    looks = [ViewStatus("v", 3, 1.5, 1, 10, ""), ViewStatus("v", 4, 0.5, 2, 20, "why"), ViewStatus("w", 0, 0.0, 0, 1, "")]
     found = merged(looks)
-    assert found["v"] == ViewLook("v", 7, 1.5, 3, 30, "why")
+    assert found["v"] == ViewStatus("v", 7, 1.5, 3, 30, "why")
     families = {
         one.name: dict(one.samples) for one in of_views(cast(Any, SimpleNamespace(views=tuple(found.values()))))
     }

@@ -13,7 +13,7 @@ RUNNING: Final = "running"
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerLook:
+class TriggerStatus:
     """``triggers.keeper.Summary`` as it travels."""
 
     name: str
@@ -32,19 +32,19 @@ class TriggerLook:
     allows_cycle: bool = False  # it may follow its own changes
 
 
-def merged(looks: Iterable[TriggerLook]) -> list[TriggerLook]:
+def merged(looks: Iterable[TriggerStatus]) -> list[TriggerStatus]:
     """Merge the looks of several servers into one for each trigger, in the order in which triggers come first.
 
     Numbers are summed, but for the age of the oldest change.  A state other than running is the trigger's state.
     """
-    found: dict[str, TriggerLook] = {}
+    found: dict[str, TriggerStatus] = {}
     for look in looks:
         held = found.get(look.name)
         found[look.name] = look if held is None else _both(held, look)
     return list(found.values())
 
 
-def _both(one: TriggerLook, other: TriggerLook) -> TriggerLook:
+def _both(one: TriggerStatus, other: TriggerStatus) -> TriggerStatus:
     return replace(
         one,
         state=one.state if one.state != RUNNING else other.state,

@@ -20,7 +20,7 @@ from . import __version__
 from .bodies import is_of_a_replay
 from .errors import TargetError, UnresolvedError
 from .forms import find_edit_form
-from .limits import EDIT_LOOK_S, EDIT_LOOKS, FORM_BYTES, TIMEOUT_S
+from .limits import EDIT_CHECK_TIMEOUT_S, EDIT_LOOKS, FORM_BYTES, TIMEOUT_S
 from .paths import Layout, page_name
 from .target import Target
 from .trace import Request
@@ -43,7 +43,7 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays)
 
 
-def look(url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S) -> Page:
+def fetch_page(url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S) -> Page:
     """GET ``url`` and read up to ``most`` bytes; TargetError where no HTTP comes back."""
     given = {"User-Agent": f"wikibench/{__version__}", **dict(headers)}
     request = urllib.request.Request(url, headers=given)  # noqa: S310  http(s) only: see parse_target
@@ -64,7 +64,7 @@ def look(url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), ti
 
 def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> None:
     """A wiki that is not there is wrong usage, not a thousand failures."""
-    look(target.url("/"), headers=headers)
+    fetch_page(target.url("/"), headers=headers)
 
 
 def pages_of_others(
@@ -80,13 +80,13 @@ def pages_of_others(
             paths[layout.page(request.url)] = None
             if len(paths) >= EDIT_LOOKS:
                 break
-    ends_s, looked, found = time.monotonic() + EDIT_LOOK_S, 0, []
+    ends_s, looked, found = time.monotonic() + EDIT_CHECK_TIMEOUT_S, 0, []
     for path in paths:
         if (left_s := ends_s - time.monotonic()) <= 0:
             break
         looked += 1
         try:
-            page = look(target.url(layout.edit_path(path)), most=FORM_BYTES, headers=headers, timeout_s=left_s)
+            page = fetch_page(target.url(layout.edit_path(path)), most=FORM_BYTES, headers=headers, timeout_s=left_s)
         except TargetError:
             continue  # the replay counts it among its failures
         form = find_edit_form(page.data.decode(errors="replace"))

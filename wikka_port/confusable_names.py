@@ -40,7 +40,7 @@ _INITIALS: Final = 2  # letters before a final dot that is part of a name, as in
 
 
 @dataclass(frozen=True, slots=True)
-class LookAlike:
+class Confusable:
     like: str  # what a reader takes it for
     why: str
 
@@ -49,37 +49,37 @@ class LookAlike:
         return _(said, like=self.like, why=self.why)
 
 
-def look_alike(name: str) -> LookAlike | None:
+def find_confusable(name: str) -> Confusable | None:
     """Why nobody should be called so, or None."""
     if name.isascii():
         return None
     hidden = next((place for place, _character in enumerate(name) if _is_hidden(name, place)), None)
     if hidden is not None:
         called = _called(name[hidden])
-        return LookAlike(plain(name), _("has the invisible character {character} in it", character=called))
+        return Confusable(plain(name), _("has the invisible character {character} in it", character=called))
     for character in name:
         is_other_form = unicodedata.decomposition(character).startswith(_OTHER_FORMS)
         if character.isalnum() and is_other_form and _to_ascii(character):
-            return LookAlike(plain(name), _("has {character} in it", character=_called(character)))
+            return Confusable(plain(name), _("has {character} in it", character=_called(character)))
     zeros = {ord(character) - unicodedata.decimal(character) for character in name if character.isdecimal()}
     if len(zeros) > 1:
-        return LookAlike(plain(name), _("has digits of different scripts in it"))
+        return Confusable(plain(name), _("has digits of different scripts in it"))
     for word in _WORD.findall(name):
         if not word.isascii() and _is_mixed(word):
             latin = _as_latin(word)
             if latin != word:
                 why = _("has letters of different alphabets in “{word}”", word=word)
-                return LookAlike(name.replace(word, latin), why)
+                return Confusable(name.replace(word, latin), why)
     return None
 
 
-def signature_look_alike(name: str) -> LookAlike | None:
-    """As ``look_alike``; nobody can look up who signs, so a final dot is refused too."""
+def find_signature_confusable(name: str) -> Confusable | None:
+    """As ``find_confusable``; nobody can look up who signs, so a final dot is refused too."""
     bare = name.rstrip(_FINAL + " ")
     last = re.split(r"[\s.]", bare)[-1]
     if bare and bare != name and len(last) > _INITIALS:
-        return LookAlike(bare, _("ends with a dot"))
-    return look_alike(name)
+        return Confusable(bare, _("ends with a dot"))
+    return find_confusable(name)
 
 
 def twins(name: str) -> list[str]:

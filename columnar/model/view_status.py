@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class ViewLook:
+class ViewStatus:
     name: str
     lag_changes: int
     lag_seconds: float  # of the oldest change
@@ -19,17 +19,17 @@ class ViewLook:
     error: str
 
 
-def merged(looks: Iterable[ViewLook]) -> dict[str, ViewLook]:
+def merged(looks: Iterable[ViewStatus]) -> dict[str, ViewStatus]:
     """Merge the looks of several servers by name: numbers are summed, but for the age of the oldest change."""
-    found: dict[str, ViewLook] = {}
+    found: dict[str, ViewStatus] = {}
     for look in looks:
         held = found.get(look.name)
         found[look.name] = look if held is None else _both(held, look)
     return found
 
 
-def _both(one: ViewLook, other: ViewLook) -> ViewLook:
-    return ViewLook(
+def _both(one: ViewStatus, other: ViewStatus) -> ViewStatus:
+    return ViewStatus(
         one.name,
         one.lag_changes + other.lag_changes,
         max(one.lag_seconds, other.lag_seconds),

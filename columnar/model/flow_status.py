@@ -18,7 +18,7 @@ NEVER_S: Final = -1.0
 
 
 @dataclass(frozen=True, slots=True)
-class FlowLook:
+class FlowStatus:
     kind: str
     name: str
     reads: tuple[str, ...]  # places, as ``flow_graph`` writes them
@@ -61,16 +61,16 @@ class FlowLook:
         return float("inf")
 
 
-def merged(looks: Iterable[FlowLook]) -> list[FlowLook]:
+def merged(looks: Iterable[FlowStatus]) -> list[FlowStatus]:
     """Merge them into one for each flow, by kind and name.  Numbers are summed, but for ages."""
-    found: dict[tuple[str, str], FlowLook] = {}
+    found: dict[tuple[str, str], FlowStatus] = {}
     for look in looks:
         held = found.get((look.kind, look.name))
         found[look.kind, look.name] = look if held is None else _both(held, look)
     return [found[name] for name in sorted(found)]
 
 
-def _both(one: FlowLook, other: FlowLook) -> FlowLook:
+def _both(one: FlowStatus, other: FlowStatus) -> FlowStatus:
     idle = [look.idle_s for look in (one, other) if look.idle_s != NEVER_S]
     runs = tuple(a + b for a, b in zip(one.runs, other.runs, strict=True)) if one.runs and other.runs else ()
     return replace(
@@ -90,20 +90,20 @@ def _both(one: FlowLook, other: FlowLook) -> FlowLook:
     )
 
 
-def graph_of(looks: Iterable[FlowLook]) -> Graph:
+def graph_of(looks: Iterable[FlowStatus]) -> Graph:
     return Graph(look.flow for look in looks)
 
 
-def drawing_of(looks: Sequence[FlowLook]) -> str:
+def drawing_of(looks: Sequence[FlowStatus]) -> str:
     """Draw them for a terminal."""
     return graph_of(looks).drawing({(look.kind, look.name): look.measure for look in looks})
 
 
-def to_json(looks: Sequence[FlowLook], silent: Sequence[str]) -> str:
+def to_json(looks: Sequence[FlowStatus], silent: Sequence[str]) -> str:
     return json.dumps({"flows": [_plain(look) for look in looks], "silent_servers": list(silent)}, sort_keys=True)
 
 
-def _plain(look: FlowLook) -> dict[str, Any]:
+def _plain(look: FlowStatus) -> dict[str, Any]:
     held = {name: getattr(look, name) for name in _FIELDS}
     return {**held, "run_p50_s": _finite(look.run_s(0.5)), "run_p99_s": _finite(look.run_s(0.99))}
 
@@ -113,17 +113,17 @@ def _finite(seconds: float) -> float | None:
     return None if seconds == float("inf") else seconds
 
 
-def from_json(text: str) -> tuple[list[FlowLook], list[str]]:
+def from_json(text: str) -> tuple[list[FlowStatus], list[str]]:
     """The looks and the silent servers.  A newer server may say more."""
     held = json.loads(text)
-    return [_look(one) for one in held["flows"]], list(held["silent_servers"])
+    return [_parse_flow_status(one) for one in held["flows"]], list(held["silent_servers"])
 
 
-def _look(plain: dict[str, Any]) -> FlowLook:
+def _parse_flow_status(plain: dict[str, Any]) -> FlowStatus:
     known: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in plain.items() if key in _FIELDS
     }
-    return FlowLook(**known)
+    return FlowStatus(**known)
 
 
 _FIELDS: Final = (

@@ -1,11 +1,11 @@
 """(pure) What a person sees of a cluster: values that commands and pages show as they are.
 
-    ClusterLook     all servers, and what concerns them together
-    TableLook       a table, in sums
-    RegionLook      a region: where it is, in HBase's words, why it is there, how busy
-    RowLook         the region of a row, and what stands in the way of its requests
-    TransitionLook  something that is under way
-    DecisionLook    an instruction of the master, with its reason
+    ClusterStatus     all servers, and what concerns them together
+    TableStatus       a table, in sums
+    RegionStatus      a region: where it is, in HBase's words, why it is there, how busy
+    RowStatus         the region of a row, and what stands in the way of its requests
+    TransitionStatus  something that is under way
+    DecisionStatus    an instruction of the master, with its reason
     Change          what a person had done, or would have
 
 Times are ages: nobody needs the master's clock to read them.  A name of a server that is empty means none.
@@ -35,7 +35,7 @@ BEING_CHANGED: Final = "it is being stopped or restarted"  # a note of a server
 
 
 @dataclass(frozen=True, slots=True)
-class ServerLook:
+class ServerStatus:
     name: str
     state: str  # starting, up, fencing, down
     incarnation: int = 0  # of its start; 0: never started
@@ -55,8 +55,8 @@ class ServerLook:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterLook:
-    servers: tuple[ServerLook, ...]  # by name
+class ClusterStatus:
+    servers: tuple[ServerStatus, ...]  # by name
     regions: int
     unassigned: int  # without an owner, though somebody wants them served
     transitions: int
@@ -68,7 +68,7 @@ class ClusterLook:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionLook:
+class RegionStatus:
     info: RegionInfo
     state: str  # OPENING, OPEN, ...
     state_ms: int = UNKNOWN_MS
@@ -87,7 +87,7 @@ class RegionLook:
 
 
 @dataclass(frozen=True, slots=True)
-class TableLook:
+class TableStatus:
     name: str
     regions: int
     servers: int  # that have some of them
@@ -96,7 +96,7 @@ class TableLook:
 
 
 @dataclass(frozen=True, slots=True)
-class TransitionLook:
+class TransitionStatus:
     kind: str  # open, move, close, split, merge; waiting: for a server; failed: until a person assigns it
     info: RegionInfo
     state: str  # OPENING, ...
@@ -107,7 +107,7 @@ class TransitionLook:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionLook:
+class DecisionStatus:
     ago_ms: int
     kind: str  # give, prefer, close, split, merge, fence
     regions: tuple[str, ...]  # encoded names; the numbers of those that are gone
@@ -118,11 +118,11 @@ class DecisionLook:
 
 
 @dataclass(frozen=True, slots=True)
-class RowLook:
-    region: RegionLook
-    server: ServerLook | None
+class RowStatus:
+    region: RegionStatus
+    server: ServerStatus | None
     remarks: tuple[str, ...]  # why a request may wait, with the next step; empty: nothing stands against it
-    decisions: tuple[DecisionLook, ...]  # about the region, newest first
+    decisions: tuple[DecisionStatus, ...]  # about the region, newest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,5 +153,5 @@ def busy_words(busy_ms: int) -> str:
     return f"busy in one step for {busy_ms // 1_000} s: its requests wait, and it is killed if the step does not end"
 
 
-def busy_remark(server: ServerLook) -> str:
+def busy_remark(server: ServerStatus) -> str:
     return f"server {server.name}.{server.incarnation} is {busy_words(server.busy_ms)}"
