@@ -30,7 +30,7 @@ from columnar.errors import ColumnarError, DamagedData
 from columnar.faults import FAULTS, surviving
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
-from columnar.master.cluster_looks import shut_regions
+from columnar.master.cluster_status_builder import shut_regions
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase

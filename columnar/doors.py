@@ -33,7 +33,7 @@ from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
-from columnar.thrift.view_names import VIEW_METHODS, OtherLooks
+from columnar.thrift.view_names import VIEW_METHODS, RemoteViewStatuses
 from columnar.thrift.writes import WriteMethods
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
@@ -86,7 +86,7 @@ class Doors:
         self._private: PrivateSocket | None = None  # of trigger workers, where there may be any
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
-        self.other_views: OtherLooks | None = None  # of views; None: this process has all regions
+        self.other_views: RemoteViewStatuses | None = None  # of views; None: this process has all regions
         self.owners: Owners | None = None  # as ``other_views``
         self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the server that owns it
 

@@ -38,7 +38,7 @@ from columnar.version import VERSION
 from columnar.wire.server import WireServer
 
 # Methods of both services that the master answers by what it knows; ``method_ways`` says which are handed on.
-LOOKS: Final = frozenset(
+CATALOGUE_READ_METHODS: Final = frozenset(
     [
         "columnarListNamespaces",
         "columnarListNamespaceTables",
@@ -156,5 +156,5 @@ def _only(service: ThriftService, number: int) -> ThriftService:
     """The service without what a master cannot answer."""
     ways = WAYS[number]
     handlers = service.handlers.items()
-    service.handlers = {name: handler for name, handler in handlers if ways[name] is Way.MASTER or name in LOOKS}
+    service.handlers = {name: handler for name, handler in handlers if ways[name] is Way.MASTER or name in CATALOGUE_READ_METHODS}
     return service

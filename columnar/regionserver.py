@@ -41,7 +41,7 @@ from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
 from columnar.routing import view_check_requests
-from columnar.routing.peer_requests import FlowLooks, OwnFigures, TriggerLooks, ViewLooks
+from columnar.routing.peer_requests import FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
@@ -53,7 +53,7 @@ from columnar.routing.refusals import Moved, Unknown, elsewhere
 from columnar.routing.routes import Routes
 from columnar.routing.row_forms import Figures
 from columnar.routing.scanner_ids import slot_of, slot_of_server
-from columnar.routing.side_by_side import looks_at
+from columnar.routing.side_by_side import gather_status
 from columnar.routing.way_out import WayOut
 from columnar.server_answers import ServerRpcHandlers
 from columnar.server_doorbell import ServerDoorbell
@@ -182,7 +182,7 @@ class ClusterServer:
         self.serving.owner.views.saved_apart = lambda tables, key, timeout_s: apart.wait(
             tables, key, "", timeout_s, saved=True
         )
-        self.peer_server.register(ViewLooks, self._view_looks)
+        self.peer_server.register(ViewStatuses, self._list_view_statuses)
         for asked in view_check_requests.KINDS:
             self.peer_server.register(asked, self._checked)
         self.doors.other_views, self.doors.owners = self._views_of_others, self.owners
@@ -198,12 +198,12 @@ class ClusterServer:
     async def _slow_requests(self, _asked: SlowRequests) -> tuple[SlowRequest, ...]:
         return tuple(replace(one, server=self.here.name) for one in self.doors.slow_log.recent)
 
-    async def _view_looks(self, _asked: ViewLooks) -> tuple[ViewStatus, ...]:
-        return self.serving.owner.views.looks()
+    async def _list_view_statuses(self, _asked: ViewStatuses) -> tuple[ViewStatus, ...]:
+        return self.serving.owner.views.view_statuses()
 
     async def _views_of_others(self) -> tuple[list[ViewStatus], list[str]]:
         others = [server for server in self.rpc_handlers.servers() if server != self.here]
-        found, silent = await looks_at(others, self.peers, ViewLooks())
+        found, silent = await gather_status(others, self.peers, ViewStatuses())
         return [look for looks in found.values() for look in looks], [str(server) for server in silent]
 
     def _remarks(self) -> list[str]:
@@ -212,7 +212,7 @@ class ClusterServer:
 
     async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
         others = [server for server in self.rpc_handlers.servers() if server != self.here]
-        found, silent = await looks_at(others, self.peers, OwnFigures())
+        found, silent = await gather_status(others, self.peers, OwnFigures())
         return list(found.values()), [str(server) for server in silent]
 
     def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
@@ -243,12 +243,12 @@ class ClusterServer:
         for kind, answer in self.rpc_handlers.answers.items():
             self.answering.register(kind, answer)
         committer = self.stores.committer
-        looks = self.asked_triggers.looks
+        looks = self.asked_triggers.trigger_statuses
         measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
         self.answering.register(Measures, measures.measures)
         self.answering.register(SlowRequests, self._slow_requests)
-        self.answering.register(TriggerLooks, looks)
-        self.answering.register(FlowLooks, self.asked_triggers.flow_looks)
+        self.answering.register(TriggerStatuses, looks)
+        self.answering.register(FlowStatuses, self.asked_triggers.flow_statuses)
         self.answering.register(HandOver, self._hand_over)
         self.answering.register(ReturnConnections, self._return_connections)
 

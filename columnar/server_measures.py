@@ -16,7 +16,7 @@ from columnar.flows.follower_name import TRIGGER
 from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
 from columnar.model.owner_messages import Measures
 from columnar.model.trigger_status import TriggerStatus
-from columnar.routing.peer_requests import TriggerLooks
+from columnar.routing.peer_requests import TriggerStatuses
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.row_forms import THRIFT2
 from columnar.routing.way_out import WayOut
@@ -35,13 +35,13 @@ class ServerMeasures:
         commits: Callable[[], int],
         peer_server: PeerServer,
         ways_out: Mapping[int, WayOut],
-        triggers: Callable[[TriggerLooks], Awaitable[Iterable[TriggerStatus]]],
+        triggers: Callable[[TriggerStatuses], Awaitable[Iterable[TriggerStatus]]],
     ) -> None:
         """``ways_out``: by service."""
         self._peer_server = peer_server
         self._ways_out = ways_out
         self._triggers = triggers
-        self._flows = serving.trigger_manager.hub.looks
+        self._flows = serving.trigger_manager.hub.flow_statuses
         self._sources = Sources(
             version=VERSION,
             address="",
@@ -54,13 +54,13 @@ class ServerMeasures:
             commits=commits,
             slow_requests=lambda: doors.slow_log.count,
             triggers=list,  # asked for below: letters are counted on disk
-            views=serving.owner.views.looks,
+            views=serving.owner.views.view_statuses,
             buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
         )
 
     async def measures(self, _asked: Measures) -> tuple[Family, ...]:
         """Some 20 us for each region that is open."""
-        looks = tuple(await self._triggers(TriggerLooks()))
+        looks = tuple(await self._triggers(TriggerStatuses()))
         letters = {look.name: look.letters for look in looks}
         flows = tuple(
             replace(one, dead=letters.get(one.name, 0)) if one.kind == TRIGGER else one for one in self._flows()

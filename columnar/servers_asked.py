@@ -22,8 +22,8 @@ from columnar.model.measures import Family
 from columnar.model.owner_messages import Measures, SlowRequests
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus, merged
-from columnar.routing.peer_requests import FlowLooks, TriggerLooks
-from columnar.routing.side_by_side import STATUS_TIMEOUT_S, looks_at
+from columnar.routing.peer_requests import FlowStatuses, TriggerStatuses
+from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
 from columnar.webui.server import Ask
 from columnar.webui.status import NotAnswering
 
@@ -76,18 +76,18 @@ class ServersAsked:
             raise NotAnswering(f"the servers have not answered for {AWAITED_S:g} s") from None
 
     async def _measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
-        found, silent = await looks_at(list(self._host.greeted), self._servers, Measures())
+        found, silent = await gather_status(list(self._host.greeted), self._servers, Measures())
         return {server.name: families for server, families in found.items()}, [one.server.name for one in silent]
 
     async def _flows(self) -> tuple[list[FlowStatus], list[str]]:
-        found, silent = await looks_at(list(self._host.greeted), self._servers, FlowLooks())
+        found, silent = await gather_status(list(self._host.greeted), self._servers, FlowStatuses())
         looks = flow_status.merged(look for looks in found.values() for look in looks)
         return looks, [one.by_name for one in silent]
 
     async def _slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
-        found, silent = await looks_at(list(self._host.greeted), self._servers, SlowRequests())
+        found, silent = await gather_status(list(self._host.greeted), self._servers, SlowRequests())
         return [one for part in found.values() for one in part], [one.by_name for one in silent]
 
     async def _triggers(self) -> tuple[list[TriggerStatus], list[str]]:
-        found, silent = await looks_at(list(self._host.greeted), self._servers, TriggerLooks())
+        found, silent = await gather_status(list(self._host.greeted), self._servers, TriggerStatuses())
         return merged(look for looks in found.values() for look in looks), [one.by_name for one in silent]

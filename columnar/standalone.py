@@ -97,9 +97,9 @@ class Standalone:
             commits=lambda: self.stores.committer.syncs,
             slow_requests=lambda: doors.slow_log.count,
             triggers=serving.trigger_lines,
-            flows=serving.trigger_manager.hub.looks,
-            views=serving.owner.views.looks,
+            flows=serving.trigger_manager.hub.flow_statuses,
+            views=serving.owner.views.view_statuses,
             buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
             slow=lambda: doors.slow_log.recent,
-            looks=lambda: doors.alone(serving.operations.descriptions),
+            cluster_source=lambda: doors.alone(serving.operations.descriptions),
         )

@@ -50,7 +50,7 @@ LATE_MS: Final = 100.0
 """When the generator's own lateness (p99) is over this, the replay is not valid: it did not offer what was planned.
 Below it the response times hold the lateness, and the wiki only looks slower than it is."""
 
-EDIT_LOOKS: Final = 50
+MAX_EDIT_CHECKS: Final = 50
 """Pages whose edit form is looked at before a replay that may not overwrite others' texts."""
 
 EDIT_CHECK_TIMEOUT_S: Final = 10.0

@@ -20,7 +20,7 @@ from . import __version__
 from .bodies import is_of_a_replay
 from .errors import TargetError, UnresolvedError
 from .forms import find_edit_form
-from .limits import EDIT_CHECK_TIMEOUT_S, EDIT_LOOKS, FORM_BYTES, TIMEOUT_S
+from .limits import EDIT_CHECK_TIMEOUT_S, MAX_EDIT_CHECKS, FORM_BYTES, TIMEOUT_S
 from .paths import Layout, page_name
 from .target import Target
 from .trace import Request
@@ -78,7 +78,7 @@ def pages_of_others(
     for request in requests:
         if request.is_save:
             paths[layout.page(request.url)] = None
-            if len(paths) >= EDIT_LOOKS:
+            if len(paths) >= MAX_EDIT_CHECKS:
                 break
     ends_s, looked, found = time.monotonic() + EDIT_CHECK_TIMEOUT_S, 0, []
     for path in paths:

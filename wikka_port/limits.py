@@ -45,7 +45,7 @@ MEMORY_TIMES: Final = 20.0  # such a list is kept for that many times the time i
 
 LISTED_STEP: Final = 200  # names whose rights are looked at together
 LISTED_QUICK: Final = 2_000  # names looked at for one list; with more it is dear
-RANDOM_LOOKS: Final = 20  # places looked at for some page that may be read
+RANDOM_TRIES: Final = 20  # places looked at for some page that may be read
 SEARCHED_NAMES: Final = 5_000  # found by a search: more are not looked at
 
 OWNED_MAX: Final = 1_000  # pages of one owner that are listed and counted
@@ -90,7 +90,7 @@ PREVIEW_BURST: Final = 200
 JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete
 JOB_STEP: Final = 25  # pages between two looks whether it is to stop
 JOB_LEASE_MS: Final = 60_000  # a job whose process says nothing for so long may be gone on with by another one
-REVERTED_LOOKS: Final = 500  # revisions of a page looked at for the newest one of somebody else
+MAX_REVERTED_REVISIONS: Final = 500  # revisions of a page looked at for the newest one of somebody else
 HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
-DELETED_LOOKS: Final = 20  # deleted pages of a name looked at before a 404 offers to bring one back
+DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name looked at before a 404 offers to bring one back
 REASON_CHARS_MAX: Final = 500

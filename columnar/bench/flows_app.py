@@ -240,7 +240,7 @@ class Prober:
     def __init__(self, poller: Poller, endpoint: Endpoint) -> None:
         self._crew = Crew(poller, endpoint, self._probe_steps, self._looked)
         self._line: Line | None = None
-        self._looks: list[tuple[int, int, Tweet, bytes]] = []  # (when, acknowledged, tweet, follower), a heap
+        self._pending: list[tuple[int, int, Tweet, bytes]] = []  # (when, acknowledged, tweet, follower), a heap
         self._under_way: tuple[int, int, Tweet, bytes] | None = None
         self._is_there = False
         self._next_ns = 0
@@ -256,23 +256,23 @@ class Prober:
     @property
     def waiting(self) -> int:
         """Probes whose tweet has not come to the last follower."""
-        return len(self._looks) + (self._under_way is not None)
+        return len(self._pending) + (self._under_way is not None)
 
     def has_time(self, now: int) -> bool:
         return now >= self._next_ns
 
     def begin(self, tweet: Tweet, follower: bytes, now: int) -> None:
         self._next_ns = now + PROBE_NS
-        heapq.heappush(self._looks, (0, now, tweet, follower))  # 0: the session's read comes first
+        heapq.heappush(self._pending, (0, now, tweet, follower))  # 0: the session's read comes first
 
     def begin_due_probe(self, now: int) -> int:
         """Begin the next look where it is time; the nanoseconds until there is one."""
         self._crew.mend(now)
-        if self._line is None or self._under_way is not None or not self._looks:
+        if self._line is None or self._under_way is not None or not self._pending:
             return self._crew.wait_ns(now)
-        if self._looks[0][0] > now:
-            return self._looks[0][0] - now
-        self._under_way = heapq.heappop(self._looks)
+        if self._pending[0][0] > now:
+            return self._pending[0][0] - now
+        self._under_way = heapq.heappop(self._pending)
         self._crew.begin(self._line, 0, self._under_way[2])
         return self._crew.wait_ns(now)
 
@@ -292,4 +292,4 @@ class Prober:
             self.propagated.append((acknowledged, now - acknowledged))
             return
         again = now if when == 0 else now + max(PROBE_RETRY_NS, (now - acknowledged) // 10)
-        heapq.heappush(self._looks, (again, acknowledged, tweet, follower))
+        heapq.heappush(self._pending, (again, acknowledged, tweet, follower))

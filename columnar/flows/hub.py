@@ -33,7 +33,7 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.followers import Followers
 from columnar.flows.kinds import Kinds
 from columnar.flows.log_upkeep import LogUpkeep
-from columnar.flows.looks import flow_status_of
+from columnar.flows.local_flow_status import flow_status_of
 from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
@@ -75,7 +75,7 @@ class Hub:
         """The registrations of all kinds as parts of the graph, as far as this server knows them."""
         return self._kinds.flows()
 
-    def looks(self) -> list[FlowStatus]:
+    def flow_statuses(self) -> list[FlowStatus]:
         """How each of them stands here, idle ones too."""
         now_s = time.monotonic()
         return [flow_status_of(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()]

@@ -23,9 +23,9 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from columnar.errors import CallerError, NotAllowed
-from columnar.master import cluster_looks as looks
+from columnar.master import cluster_status_builder as looks
 from columnar.master.balancing import may_settle
-from columnar.master.cluster_looks import ServerFacts
+from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
     DECISIONS_KEPT,
@@ -131,10 +131,10 @@ class ClusterControl:
             yield f"its last stop or restart failed: {self._failed[server]}"
 
     def tables(self) -> list[TableStatus]:
-        return looks.table_looks(self._state)
+        return looks.list_table_statuses(self._state)
 
     def regions(self, table: str) -> list[RegionStatus]:
-        return looks.region_looks(self._state, table, self._processes.facts, self._host.now_ms())
+        return looks.list_region_statuses(self._state, table, self._processes.facts, self._host.now_ms())
 
     def server_regions(self, server: str) -> list[RegionStatus]:
         return looks.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
@@ -143,12 +143,12 @@ class ClusterControl:
         return looks.build_row_status(self._state, table, row, self._processes.facts, self._host.now_ms())
 
     def transitions(self) -> list[TransitionStatus]:
-        return looks.transition_looks(self._state, self._host.now_ms())
+        return looks.list_transition_statuses(self._state, self._host.now_ms())
 
     def decisions(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, newest first; those of masters before this one among them."""
         wall_ms = self._wall_ms() if self._wall_ms is not None else 0
-        own = looks.decision_looks(self._state, self._host.now_ms())
+        own = looks.list_decision_statuses(self._state, self._host.now_ms())
         if self._wall_ms is None:
             return own
         timed = [replace(one, at_ms=wall_ms - one.ago_ms) for one in own]

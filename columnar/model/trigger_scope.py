@@ -24,7 +24,7 @@ from columnar.model.number_cells import Unreadable
 
 MOST_COLUMNS: Final = 100
 MOST_CONDITIONS: Final = 16
-MOST_LOOKS: Final = 4
+MOST_LOOKUPS: Final = 4
 LOOKED_CELLS: Final = 1_000  # of a row that comes along with a change; a function reads further ones in pages
 _ONE_ROW: Final = (Cell, Row, RowPiece, Time, Constant)
 
@@ -52,7 +52,7 @@ class Scope:
 
     touched: Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers whose changes count; None: all
     conditions: tuple[RowCondition, ...]
-    looks: tuple[Lookup, ...]
+    lookups: tuple[Lookup, ...]
     images: Images  # empty: none are asked for
     tested: Images  # a part of them: what conditions look at
 
@@ -99,7 +99,7 @@ def checked_scope(
 ) -> None:
     """IllegalArgument."""
     for what, held, most in (
-        ("columns", columns, MOST_COLUMNS), ("conditions", where, MOST_CONDITIONS), ("looks", look, MOST_LOOKS),
+        ("columns", columns, MOST_COLUMNS), ("conditions", where, MOST_CONDITIONS), ("looks", look, MOST_LOOKUPS),
     ):  # fmt: skip
         if len(held) > most:
             raise IllegalArgument(f"a trigger has at most {most} {what}, not {len(held)}")

@@ -11,7 +11,7 @@ from columnar.operations.servers import Servers
 from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, server_to_ask
 from columnar.routing.row_forms import RegionState
-from columnar.routing.side_by_side import STATUS_TIMEOUT_S, looks_at
+from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
 
 
 class UpkeepApart:
@@ -77,6 +77,6 @@ class UpkeepApart:
         """Open regions as their servers say, and the servers that were silent for LOOK_S."""
         owners = self._servers.owners
         asked = sorted({route.server for table in tables for route in owners.routes_of(table)} - {owners.here})
-        found, silent = await looks_at(asked, owners, RegionStates(tuple(tables)), STATUS_TIMEOUT_S)
+        found, silent = await gather_status(asked, owners, RegionStates(tuple(tables)), STATUS_TIMEOUT_S)
         states = {state.info: state for states in found.values() for state in states}
         return states, [str(server) for server in silent]

@@ -150,17 +150,17 @@ class Tend(Message[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerLooks(Message[tuple[TriggerStatus, ...]]):
+class TriggerStatuses(Message[tuple[TriggerStatus, ...]]):
     """Every trigger, as far as it concerns this server's regions."""
 
 
 @dataclass(frozen=True, slots=True)
-class ViewLooks(Message[tuple[ViewStatus, ...]]):
+class ViewStatuses(Message[tuple[ViewStatus, ...]]):
     """Every view, as far as it concerns this server's regions of its sources."""
 
 
 @dataclass(frozen=True, slots=True)
-class FlowLooks(Message[tuple[FlowStatus, ...]]):
+class FlowStatuses(Message[tuple[FlowStatus, ...]]):
     """Every flow, as far as it concerns this server's regions."""
 
 

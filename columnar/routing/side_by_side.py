@@ -38,7 +38,7 @@ class Unanswered:
         return unanswered.entry(str(self.server), self.why)
 
 
-async def looks_at(
+async def gather_status(
     servers: Iterable[Incarnation], links: Links, message: Message[R], within_s: float = STATUS_TIMEOUT_S
 ) -> tuple[dict[Incarnation, R], list[Unanswered]]:
     """(answers, the servers without one), in the order of ``servers``."""

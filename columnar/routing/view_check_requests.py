@@ -70,18 +70,18 @@ class EntriesSnapshot:
     entries: tuple[Entry, ...] = ()
 
 
-Looks = tuple[EntriesSnapshot | None, ...]  # None: it is another server's
+EntriesSnapshots = tuple[EntriesSnapshot | None, ...]  # None: it is another server's
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSourceRows(Message[Looks]):
+class ReadSourceRows(Message[EntriesSnapshots]):
     view: str
     side: int
     rows: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadGroupMembers(Message[Looks]):
+class ReadGroupMembers(Message[EntriesSnapshots]):
     view: str
     members: tuple[tuple[bytes, bytes], ...]  # group, member
 

@@ -49,7 +49,7 @@ GROUPS_FOUND: Final = record(
 )
 READ_SOURCE_ROWS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "rows": several(BYTES)}
 READ_GROUP_MEMBERS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "members": several(pair(BYTES, BYTES))}
-LOOKS: Final = several(maybe(_SNAPSHOT))
+SNAPSHOTS: Final = several(maybe(_SNAPSHOT))
 SAY_AGAIN: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "row": BYTES}
 SAID: Final = record(asks.Said, {"sequence": TRIPLE, "writes": WRITES, "is_elsewhere": BOOL})
 MEND_GROUP: Final[dict[str, Codec[Any]]] = {"view": TEXT, "group": BYTES, "members": several(pair(BYTES, BYTES))}

@@ -72,12 +72,12 @@ class TriggerMethods:
         return [_status(s, s.letters, s.registration, []) for s in self._manager.summaries()]
 
     async def _listed_apart(self, others: TriggersApart) -> list[Any]:
-        looks, silent = await others.looks()
+        looks, silent = await others.trigger_statuses()
         known = {s.name: s.registration for s in self._manager.summaries()}
         return [_status(look, look.letters, known[look.name], silent) for look in looks if look.name in known]
 
     async def columnarFlows(self, _ctx: Any) -> str:
-        looks, silent = (self._manager.hub.looks(), []) if self.others is None else await self.others.flow_looks()
+        looks, silent = (self._manager.hub.flow_statuses(), []) if self.others is None else await self.others.flow_statuses()
         return flow_status.to_json(looks, silent)
 
     async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:

@@ -10,7 +10,7 @@ from columnar.model.view_generations import role_of
 from columnar.model.view_status import ViewStatus, merged
 from columnar.model.view_set import KeptView
 from columnar.thrift.view_checks import ViewChecks
-from columnar.thrift.view_names import OtherLooks
+from columnar.thrift.view_names import RemoteViewStatuses
 from columnar.views.here import ViewsHere
 from columnar.wire.idl import columnar
 
@@ -44,7 +44,7 @@ class ViewChangeMethods:
 
 class ViewMethods(ViewChangeMethods):
     def __init__(
-        self, changes: ViewChanges, here: ViewsHere, others: Callable[[], OtherLooks | None], checks: ViewChecks
+        self, changes: ViewChanges, here: ViewsHere, others: Callable[[], RemoteViewStatuses | None], checks: ViewChecks
     ) -> None:
         """``others``: None: this process has all regions."""
         super().__init__(changes)
@@ -55,7 +55,7 @@ class ViewMethods(ViewChangeMethods):
     async def columnarViewList(self, _ctx: Any) -> list[Any]:
         others = self._others()
         elsewhere, silent = await others() if others is not None else ([], [])
-        looks = merged([*self._here.looks(), *elsewhere])
+        looks = merged([*self._here.view_statuses(), *elsewhere])
         views = self._here.views
         return [_status(view, looks.get(view.name), silent, role_of(view.name, views.swaps)) for view in views.all]
 

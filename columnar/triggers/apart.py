@@ -18,9 +18,9 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord, pack
-from columnar.routing.peer_requests import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
-from columnar.routing.side_by_side import STATUS_TIMEOUT_S, looks_at
+from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
 from columnar.triggers.asked import AskedTriggers
 
 PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change
@@ -35,19 +35,19 @@ class TriggersApart:
         self._owners = owners
         self._servers = servers
 
-    async def looks(self) -> tuple[list[TriggerStatus], list[str]]:
+    async def trigger_statuses(self) -> tuple[list[TriggerStatus], list[str]]:
         """Return one look for each trigger, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.here]
         (found, silent), here = await asyncio.gather(
-            looks_at(others, self._owners, TriggerLooks(), STATUS_TIMEOUT_S), self._asked.looks(TriggerLooks())
+            gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S), self._asked.trigger_statuses(TriggerStatuses())
         )
         return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
 
-    async def flow_looks(self) -> tuple[list[FlowStatus], list[str]]:
+    async def flow_statuses(self) -> tuple[list[FlowStatus], list[str]]:
         """Return one look for each flow, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.here]
         (found, silent), here = await asyncio.gather(
-            looks_at(others, self._owners, FlowLooks(), STATUS_TIMEOUT_S), self._asked.flow_looks(FlowLooks())
+            gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S), self._asked.flow_statuses(FlowStatuses())
         )
         looks = flow_status.merged([*here, *(look for looks in found.values() for look in looks)])
         return looks, [str(one) for one in silent]

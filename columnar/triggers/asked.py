@@ -17,7 +17,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_status import TriggerStatus
 from columnar.regions.change_record import ChangeRecord, unpack
 from columnar.regions.server import RegionServer
-from columnar.routing.peer_requests import FlowLooks, LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.triggers.trigger_manager import TriggerManager
 
 _ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)
@@ -42,20 +42,20 @@ class AskedTriggers:
         self._server = server
         self._change = change
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
-            TriggerLooks: self.looks,
-            FlowLooks: self.flow_looks,
+            TriggerStatuses: self.trigger_statuses,
+            FlowStatuses: self.flow_statuses,
             WaitForDelivery: self.wait,
             LogAgain: self.log_again,
         }
 
-    async def looks(self, _asked: TriggerLooks) -> tuple[TriggerStatus, ...]:
+    async def trigger_statuses(self, _asked: TriggerStatuses) -> tuple[TriggerStatus, ...]:
         letters = await self._manager.burials.letters_here()
         return tuple(replace(one.to_status(), letters=letters[one.name]) for one in self._manager.summaries())
 
-    async def flow_looks(self, _asked: FlowLooks) -> tuple[FlowStatus, ...]:
+    async def flow_statuses(self, _asked: FlowStatuses) -> tuple[FlowStatus, ...]:
         letters = await self._manager.burials.letters_here()
         return tuple(
-            replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._manager.hub.looks()
+            replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._manager.hub.flow_statuses()
         )
 
     async def wait(self, asked: WaitForDelivery) -> Waited:

@@ -243,10 +243,10 @@ class Consumer(Follower):
         }
 
     def _looked(self, row: bytes, picture: Picture | None) -> dict[str, list[Any]] | None:
-        if self._looking is None or not self.scope.looks:
+        if self._looking is None or not self.scope.lookups:
             return None
         image = picture.after if picture is not None else {}
-        return {look.name: self._looking.looked(look, row, image) for look in self.scope.looks}
+        return {look.name: self._looking.looked(look, row, image) for look in self.scope.lookups}
 
     # --- backfill ------------------------------------------------------------------------------------
 

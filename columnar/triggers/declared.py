@@ -26,7 +26,7 @@ from columnar.model.trigger_registration import (
 from columnar.model.trigger_scope import checked_scope, column_of_latin, families_of
 
 F = TypeVar("F", bound=Callable[..., Any])
-Looks = Mapping[str, tuple[str, str]]  # name -> table and key (``model.extract``)
+Lookups = Mapping[str, tuple[str, str]]  # name -> table and key (``model.extract``)
 
 _MARK: Final = "__columnar_on__"
 
@@ -52,7 +52,7 @@ def on(
     where: Sequence[str] = (),
     before: bool = False,
     row: bool = False,
-    look: Looks | None = None,
+    look: Lookups | None = None,
     batch: int = 0,
     within_ms: int = 0,
     side_by_side: int = DEFAULT_SIDE_BY_SIDE,

@@ -215,7 +215,7 @@ class Run:
         if change.is_backfill:
             change = replace(change, after=self._image(change.row))
         looked = {}
-        for look in self.scope.looks:
+        for look in self.scope.lookups:
             key = look.row(change.row, change.after)
             looked[look.name] = Looked(look.table, key, self._looked.get(look.table, {}).get(key, {}))
         return replace(

@@ -31,7 +31,7 @@ from columnar.routing.view_check_requests import (
     EntriesSnapshot,
     ReadGroupMembers,
     ReadSourceRows,
-    Looks,
+    EntriesSnapshots,
     Mended,
     MendGroup,
     Said,
@@ -56,7 +56,7 @@ from columnar.views.walks import (
 )
 
 SLICE_S: Final = 0.5
-LOOKS_AT_ONCE: Final = 16  # some 0.3 ms
+SNAPSHOTS_PER_STEP: Final = 16  # some 0.3 ms
 NOBODY: Final = "check"  # the follower for which a row is numbered again: there is none of its name
 
 R = TypeVar("R")
@@ -151,21 +151,21 @@ class AskedChecks:
 
     # --- looks ---------------------------------------------------------------------------------------
 
-    async def read_source_rows(self, asked: ReadSourceRows) -> Looks:
+    async def read_source_rows(self, asked: ReadSourceRows) -> EntriesSnapshots:
         rules = self._side(asked.view, asked.side)
         source = SourceRows(rules)
         return await self._looked(rules.table, asked.rows, _itself, lambda region, row: source.inspect_row(region, row))
 
-    async def read_group_members(self, asked: ReadGroupMembers) -> Looks:
+    async def read_group_members(self, asked: ReadGroupMembers) -> EntriesSnapshots:
         self._rules(asked.view)
         return await self._looked(asked.view, asked.members, _first, lambda region, one: inspect_member(region, *one))
 
     async def _looked(
         self, table: str, asked: tuple[R, ...], row_of: Callable[[R], bytes], look: Callable[[Region, R], EntriesSnapshot]
-    ) -> Looks:
+    ) -> EntriesSnapshots:
         found: list[EntriesSnapshot | None] = []
         for number, one in enumerate(asked):
-            if number % LOOKS_AT_ONCE == 0:
+            if number % SNAPSHOTS_PER_STEP == 0:
                 await self._server.gathering.turns.wait_for_budget()
             region = await self._region(table, row_of(one))
             found.append(None if region is None else look(region, one))

@@ -19,7 +19,7 @@ from columnar.model.mutation import RowMutation
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
-from columnar.routing.view_check_requests import EntriesSnapshot, Looks
+from columnar.routing.view_check_requests import EntriesSnapshot, EntriesSnapshots
 from columnar.views.asked_checks import AskedChecks
 
 TRIES_HERE: Final = 100  # in one process: of a region that is split or merged whenever it is looked at
@@ -46,8 +46,8 @@ class CheckOwners:
         answers: list[R] = await self._asked(table, [row], lambda _: message, _one)
         return answers[0]
 
-    async def looks(
-        self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[Looks]]
+    async def request_snapshots(
+        self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[EntriesSnapshots]]
     ) -> list[EntriesSnapshot]:
         """A look for each row; ``of`` makes the ask for those with some numbers, which one server has."""
         return await self._asked(table, rows, of, _each)
@@ -140,5 +140,5 @@ def _one(answer: Any) -> Sequence[Any | None]:
     return [None if answer.is_elsewhere else answer]
 
 
-def _each(answer: Looks) -> Sequence[EntriesSnapshot | None]:
+def _each(answer: EntriesSnapshots) -> Sequence[EntriesSnapshot | None]:
     return answer

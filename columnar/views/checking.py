@@ -38,7 +38,7 @@ from columnar.routing.view_check_requests import (
     SourceFound,
     SourcePart,
 )
-from columnar.views.check_looks import Both, CheckLooks, Row, parts_of
+from columnar.views.row_inspector import Both, RowInspector, Row, parts_of
 from columnar.views.check_owners import CheckOwners
 from columnar.views.contributions import rules_of
 from columnar.views.digests import BLOCK, BUCKETS, Balance, Buckets
@@ -72,7 +72,7 @@ class ViewCheck:
         self._owners = owners
         self._advance = advance
         self._sides = rules_of(view)
-        self._looks = CheckLooks(table, self._sides, owners)
+        self._inspector = RowInspector(table, self._sides, owners)
         self._read = 0
 
     async def run(self, *, repair: bool) -> CheckReport:
@@ -156,7 +156,7 @@ class ViewCheck:
         """Rows that give what a group has not of them."""
         async for part in self._source_parts(side, buckets):
             entries = [(row, entry) for row, several in part.entries for entry in several]
-            held = await self._looks.members([(group, member) for _, (group, member, _) in entries])
+            held = await self._inspector.members([(group, member) for _, (group, member, _) in entries])
             for row, entry in entries:
                 if entry not in held[entry[0], entry[1]].entries:
                     _suspect(found, (side, row), entry[0])
@@ -166,8 +166,8 @@ class ViewCheck:
         async for part in self._groups_parts(buckets):
             by_row: dict[Row, list[Entry]] = {}
             for entry in part.entries:
-                by_row.setdefault(self._looks.row_of(entry[1]), []).append(entry)
-            given = await self._looks.rows(list(by_row))
+                by_row.setdefault(self._inspector.row_of(entry[1]), []).append(entry)
+            given = await self._inspector.rows(list(by_row))
             for row, entries in by_row.items():
                 for entry in entries:
                     if entry not in given[row].entries:
@@ -179,13 +179,13 @@ class ViewCheck:
     async def _verdict(self, candidates: Mapping[Row, Iterable[bytes]]) -> tuple[dict[Row, Both], int]:
         """(rows that are wrong, how many changed whenever they were looked at)."""
         wrong: dict[Row, Both] = {}
-        before = await self._looks.both(candidates)
+        before = await self._inspector.both(candidates)
         for _ in range(TRIES):
             if not before:
                 break
             if not await self._owners.caught_up(self._table):
                 break  # what differs may be lag
-            now = await self._looks.both({row: candidates[row] for row in before})
+            now = await self._inspector.both({row: candidates[row] for row in before})
             differing = {row: both for row, both in now.items() if both.given != both.stored}
             wrong |= {row: both for row, both in differing.items() if both.prints == before[row].prints}
             before = {row: both for row, both in differing.items() if row not in wrong}
@@ -234,7 +234,7 @@ class ViewCheck:
         side, name = row
         said = await self._owners.ask(self._sides[side].table, name, SayAgain(self._table, side, name))
         writes = {write.row: write for write in said.writes if isinstance(write, RowMutation)}
-        withdrawal = Entries(self._sides[side]).withdrawal(self._looks.member_of(row), said.sequence)
+        withdrawal = Entries(self._sides[side]).withdrawal(self._inspector.member_of(row), said.sequence)
         for group, _ in both.places:
             if group not in writes:
                 writes[group] = RowMutation(group, (withdrawal,))

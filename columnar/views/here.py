@@ -122,8 +122,8 @@ class ViewsHere:
 
     # --- looks and waits -------------------------------------------------------------------------------
 
-    def looks(self) -> tuple[ViewStatus, ...]:
-        return () if self._manager is None else self._manager.looks()
+    def view_statuses(self) -> tuple[ViewStatus, ...]:
+        return () if self._manager is None else self._manager.view_statuses()
 
     def awaited_tables(self, name: str) -> list[str]:
         """The sources of the view.  ViewError, TableNotEnabled."""

@@ -139,7 +139,7 @@ class ViewManager:
 
     # --- looks -----------------------------------------------------------------------------------------
 
-    def looks(self) -> tuple[ViewStatus, ...]:
+    def view_statuses(self) -> tuple[ViewStatus, ...]:
         return tuple(self._view_status(view.name) for view in self._assigned_views.all)
 
     def _view_status(self, name: str) -> ViewStatus:

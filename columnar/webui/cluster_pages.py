@@ -40,7 +40,7 @@ from columnar.webui.pages import (
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.request_page import RequestPage
 from columnar.webui.server import Ask
-from columnar.webui.status import Looks, line_of
+from columnar.webui.status import ClusterStatusSource, line_of
 from columnar.webui.where import answered, link_to
 from columnar.wire.browsers import Visitors
 
@@ -70,10 +70,10 @@ class Servers(Protocol):
 class ClusterStatusPages:
     """The pages by their paths, for an application to take in.  Holds nothing that changes."""
 
-    def __init__(self, ask: Ask, looks: Looks, status: Callable[[], ClusterStatus], templates: Environment) -> None:
+    def __init__(self, ask: Ask, looks: ClusterStatusSource, status: Callable[[], ClusterStatus], templates: Environment) -> None:
         """``status``: on the loop."""
         self._ask = ask
-        self._looks = looks
+        self._source = looks
         self._status = status
         self._templates = templates
         self.answers: dict[str, Callable[[Request], Response]] = {
@@ -99,7 +99,7 @@ class ClusterStatusPages:
 
     def _servers(self, _request: Request) -> Response:
         status, tables, transitions = self._ask(
-            lambda: (self._status(), self._looks.tables(), self._looks.transitions())
+            lambda: (self._status(), self._source.tables(), self._source.transitions())
         )
         busiest = max((one.load for one in status.cluster.servers), default=0.0)
         return self.page(
@@ -114,7 +114,7 @@ class ClusterStatusPages:
     def _server(self, request: Request) -> Response:
         name = _last_part(request)
         status, regions, decisions = self._ask(
-            lambda: (self._status(), self._looks.server_regions(name), self._looks.decisions())
+            lambda: (self._status(), self._source.server_regions(name), self._source.decisions())
         )
         found = next((one for one in status.cluster.servers if one.name == name), None)
         if found is None:
@@ -126,7 +126,7 @@ class ClusterStatusPages:
     def _table(self, request: Request) -> Response:
         name = _last_part(request)
         try:
-            status, regions = self._ask(lambda: (self._status(), self._looks.regions(name)))
+            status, regions = self._ask(lambda: (self._status(), self._source.regions(name)))
         except TableNotFound:
             return _none(f"There is no table {name}; /servers shows them.")
         except ColumnarError as error:
@@ -150,21 +150,21 @@ class ClusterStatusPages:
 
     def _where(self, request: Request) -> Response:
         def find_row(table: str, row: bytes) -> RowStatus:
-            return self._ask(lambda: self._looks.row(table, row))
+            return self._ask(lambda: self._source.row(table, row))
 
         answer = answered(request, find_row)
-        status, tables = self._ask(lambda: (self._status(), self._looks.tables()))
+        status, tables = self._ask(lambda: (self._status(), self._source.tables()))
         names = [one.name for one in tables[:TABLES_SHOWN]]
         decisions = answer.found.decisions[:DECISIONS_SHOWN] if answer.found is not None else ()
         return self.page("where.html", status, renews=False, answer=answer, tables=names, decisions=decisions)
 
     def _transitions(self, _request: Request) -> Response:
-        status, found = self._ask(lambda: (self._status(), self._looks.transitions()))
+        status, found = self._ask(lambda: (self._status(), self._source.transitions()))
         hidden = max(0, len(found) - TRANSITIONS_SHOWN)
         return self.page("transitions.html", status, transitions=found[:TRANSITIONS_SHOWN], hidden=hidden)
 
     def _decisions(self, _request: Request) -> Response:
-        status, found = self._ask(lambda: (self._status(), self._looks.decisions()))
+        status, found = self._ask(lambda: (self._status(), self._source.decisions()))
         return self.page("decisions.html", status, decisions=found)
 
 
@@ -174,7 +174,7 @@ class ClusterPages(Pages):
     def __init__(
         self,
         ask: Ask,
-        looks: Looks,
+        looks: ClusterStatusSource,
         status: Callable[[], ClusterStatus],
         servers: Servers,
         templates: Environment,
@@ -230,7 +230,7 @@ class ClusterPages(Pages):
 
 def cluster_pages(
     ask: Ask,
-    looks: Looks,
+    looks: ClusterStatusSource,
     status: Callable[[], ClusterStatus],
     servers: Servers,
     store: str = "",

@@ -22,12 +22,12 @@ class FlowPage:
         self, looks: Callable[[], Looked], status: Callable[[], ClusterStatus], page: Callable[..., Response]
     ) -> None:
         """Called in the web thread: ``looks`` and ``status`` ask the loop."""
-        self._looks = looks
+        self._read_flows = looks
         self._status = status
         self._page = page
 
     def answer(self, _request: Request) -> Response:
-        looks, silent = self._looks()
+        looks, silent = self._read_flows()
         return self._page(
             "flows.html",
             self._status(),

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from columnar.errors import HostError
-from columnar.webui.status import LOOP_TIMEOUT_S, Looks, NotAnswering, Sources, Status, gather
+from columnar.webui.status import LOOP_TIMEOUT_S, ClusterStatusSource, NotAnswering, Sources, Status, gather
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
@@ -91,13 +91,13 @@ class StoreSite:
 
         sources = self._sources
         more: dict[str, Any] = {}
-        if sources.looks is not None:
+        if sources.cluster_source is not None:
             from columnar.webui.cluster_pages import ClusterStatusPages
             from columnar.webui.families import of_process
             from columnar.webui.flow_page import FlowPage
             from columnar.webui.request_page import RequestPage
 
-            looks = sources.looks()
+            looks = sources.cluster_source()
             status = partial(self._as_cluster, looks)
             pages = ClusterStatusPages(ask, looks, status, environment())
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
@@ -114,7 +114,7 @@ class StoreSite:
     def _status(self) -> Status:
         return gather(self._sources)
 
-    def _as_cluster(self, looks: Looks) -> ClusterStatus:
+    def _as_cluster(self, looks: ClusterStatusSource) -> ClusterStatus:
         from columnar.webui.cluster_status import ClusterStatus
 
         sources = self._sources

@@ -150,7 +150,7 @@ class Status:
     loop_faults: tuple[tuple[str, int], ...] = ()  # unexpected exceptions that loops outlived, by loop
 
 
-class Looks(Protocol):
+class ClusterStatusSource(Protocol):
     """``thrift.single_server``, or a master's ``cluster_control``; each is called on the loop."""
 
     def cluster_status(self) -> ClusterStatus: ...
@@ -188,7 +188,7 @@ class Sources:
     hot_modules: Callable[[], str] = str
     flows: Callable[[], Sequence[FlowStatus]] = tuple
     slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
-    looks: Callable[[], Looks] | None = None  # for the pages of servers, tables and rows: made for the first of them
+    cluster_source: Callable[[], ClusterStatusSource] | None = None  # for the pages of servers, tables and rows: made for the first of them
 
 
 def gather(sources: Sources) -> Status:

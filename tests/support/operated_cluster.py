@@ -11,7 +11,7 @@ from random import Random
 
 from columnar.errors import CallerError
 from columnar.master.cluster_control import ClusterControl
-from columnar.master.cluster_looks import ServerFacts
+from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Request
 from columnar.model.owner import Incarnation

@@ -124,7 +124,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (peer_requests.DeleteRows("t", b"a", b"z\xff"), peer_requests.RowsDeleted(200, b"m", True)),
     (peer_requests.Tend(LOW, "flush"), True),
     (
-        peer_requests.TriggerLooks(),
+        peer_requests.TriggerStatuses(),
         (
             TriggerStatus(
                 "links",
@@ -144,9 +144,9 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
             ),
         ),
     ),
-    (peer_requests.ViewLooks(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
+    (peer_requests.ViewStatuses(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (peer_requests.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True), peer_requests.Waited(True, False)),
-    (peer_requests.FlowLooks(), (FLOW, FlowStatus("view", "tops", ("t/f",), ("tops",)))),
+    (peer_requests.FlowStatuses(), (FLOW, FlowStatus("view", "tops", ("t/f",), ("tops",)))),
     (peer_requests.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (
         view_check_requests.SourcePart("v", 1, b"a\xff", b"\x80", True),
@@ -192,10 +192,10 @@ MORE: list[tuple[Message[Any], Any]] = [
     (peer_requests.Ingest("t", b"", b"", 0, 0, ()), peer_requests.Ingested(False, True)),
     (peer_requests.DeleteRows("t", b"", b""), peer_requests.RowsDeleted(None, None)),
     (peer_requests.Tend(HIGH, "compact"), False),
-    (peer_requests.TriggerLooks(), ()),
-    (peer_requests.ViewLooks(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
+    (peer_requests.TriggerStatuses(), ()),
+    (peer_requests.ViewStatuses(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
     (peer_requests.WaitForDelivery("", "", 0, ()), peer_requests.Waited(False, True)),
-    (peer_requests.FlowLooks(), ()),
+    (peer_requests.FlowStatuses(), ()),
     (peer_requests.LogAgain("t", b"", "x"), False),
     (peer_requests.OwnFigures(), row_forms.Figures(0, 0, 0, {})),
     (peer_requests.RegionStates(()), ()),

@@ -45,14 +45,14 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "operations/apart_scans": frozenset({"Scan"}),
     "operations/apart_upkeep": frozenset({"DeleteRows", "RegionStates", "Tend"}),
     "operations/apart_writes": frozenset({"Apply", "Ingest"}),
-    "regionserver": frozenset({"OwnFigures", "ViewLooks"}),
-    "triggers/apart": frozenset({"FlowLooks", "LogAgain", "TriggerLooks", "WaitForDelivery"}),
-    "views/check_looks": frozenset({"ReadGroupMembers", "ReadSourceRows"}),
+    "regionserver": frozenset({"OwnFigures", "ViewStatuses"}),
+    "triggers/apart": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),
+    "views/row_inspector": frozenset({"ReadGroupMembers", "ReadSourceRows"}),
     "views/checking": frozenset({"GroupsPart", "MendGroup", "SayAgain", "SourcePart"}),
 }
 WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the same process
     "region_owner": frozenset({"ReleaseDeliveries"}),
-    "server_measures": frozenset({"TriggerLooks"}),
+    "server_measures": frozenset({"TriggerStatuses"}),
 }
 
 

@@ -29,7 +29,7 @@ INFOBOX_VALUES: Final = 3  # so many named values make a table, where they stand
 _BOXES: Final = re.compile(r"(?:infobox|infoskreine|taxobox|automatic taxobox|speciesbox|geobox|chembox|drugbox)\b")
 _NAVIGATION: Final = re.compile(r"(?:nav|sister|portal|succession|s-|multiple issues|ambox)")
 _NAVIGATION_KEY: Final = re.compile(r"(?:list|group|above|below|state|listclass|liststyle|groupstyle)\d*")
-_LOOKS: Final = re.compile(
+_STYLE_KEYS: Final = re.compile(
     r"(?:.*(?:style|color|colour|width|size|class|align|alt|caption|map|padding)\d*|nocat|name|ref)"
 )
 _CITES: Final = re.compile(r"(?:v?cite\b|citation$|cite$)")
@@ -250,7 +250,7 @@ def _infobox(draft: Draft, call: Call) -> Piece | None:
     is_box = _BOXES.match(call.name) is not None
     if not is_box and (call.lines < INFOBOX_VALUES or _NAVIGATION.match(call.name)):
         return None
-    values = {key: value for key, value in call.named.items() if not _LOOKS.fullmatch(key) or key == "name"}
+    values = {key: value for key, value in call.named.items() if not _STYLE_KEYS.fullmatch(key) or key == "name"}
     if sum(1 for key in values if _NAVIGATION_KEY.fullmatch(key)) * 2 > len(values):
         return None
     if len(values) < (1 if is_box else INFOBOX_VALUES):

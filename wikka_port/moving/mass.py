@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from wikka_port.limits import JOB_PAGES_MAX, REVERTED_LOOKS
+from wikka_port.limits import JOB_PAGES_MAX, MAX_REVERTED_REVISIONS
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Act, Item, Job, Jobs
 from wikka_port.moving.mover import By
@@ -151,7 +151,7 @@ def edited_by(wiki: Wiki, author: str, since_ms: int) -> Iterator[str]:
 def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
     """The work that a revert would have with the page now."""
     edits, below = 0, None
-    while edits <= REVERTED_LOOKS:
+    while edits <= MAX_REVERTED_REVISIONS:
         found = wiki.revisions(name, below=below, limit=50)
         for one in found:
             if not _is_his(one, author, since_ms):
@@ -161,7 +161,7 @@ def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
             back = _renamed_to(wiki, name) if edits == 1 else ""
             return Reverted(name, edits, 0, "" if edits else _(NO_PAGE), back)
         below = found[-1].number
-    return Reverted(name, edits, 0, _("it has more than {most} such edits", most=REVERTED_LOOKS))
+    return Reverted(name, edits, 0, _("it has more than {most} such edits", most=MAX_REVERTED_REVISIONS))
 
 
 def _renamed_to(wiki: Wiki, name: str) -> str:

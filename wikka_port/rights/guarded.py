@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from wikka_port.accounts.leaving import Edits
 from wikka_port.editing.keeping import Drafts
 from wikka_port.editing.suggestions import Suggestions
-from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_LOOKS, SEARCHED_NAMES
+from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_TRIES, SEARCHED_NAMES
 from wikka_port.listings import RecentChange
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import Page, Revision
@@ -356,7 +356,7 @@ class GuardedWiki:
 
     def some_page(self, key: str) -> str | None:
         """A few places are looked at; None where no page there may be read."""
-        for _ in range(RANDOM_LOOKS):
+        for _ in range(RANDOM_TRIES):
             name = self._wiki.some_page(key)
             if name is None or self._is_open() or self.listed([name]):
                 return name

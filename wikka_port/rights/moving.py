@@ -13,7 +13,7 @@ from typing import Final
 
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.rows import Rows
-from wikka_port.limits import DELETED_LOOKS, REASON_CHARS_MAX
+from wikka_port.limits import DELETED_PAGES_SCANNED, REASON_CHARS_MAX
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.hidden import hide
 from wikka_port.moving.journal import Move
@@ -136,7 +136,7 @@ class GuardedMoves:
 
     def may_undelete_any(self, name: str) -> bool:
         """Whether one of the first DELETED_LOOKS deleted pages of ``name`` may be brought back; one scan."""
-        return any(map(self.may_undelete, deleted(self.rows, name, limit=DELETED_LOOKS)))
+        return any(map(self.may_undelete, deleted(self.rows, name, limit=DELETED_PAGES_SCANNED)))
 
     def deleted_at(self, row: bytes) -> Deleted | None:
         one = one_deleted(self.rows, row)

@@ -119,7 +119,7 @@ class _Search:
             self._read(stem)
         order = self._order()
         first = (page - 1) * PER_PAGE
-        if self._looks_at_rows():
+        if self._needs_rows():
             kept = self._kept(order)
             has_more = len(kept) > COUNTED
             kept = kept[:COUNTED]
@@ -241,7 +241,7 @@ class _Search:
         query = self._query
         return any(len(phrase) > 1 for clause in (*query.clauses, query.excluded) for phrase in clause)
 
-    def _looks_at_rows(self) -> bool:
+    def _needs_rows(self) -> bool:
         return self._readable is not None or self._query.has_filters or self._phrases()
 
     def _kept(self, order: Sequence[bytes]) -> list[bytes]:

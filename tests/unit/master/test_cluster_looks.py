@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import NotServingRegion, TableNotFound
-from columnar.master import cluster_looks as looks
+from columnar.master import cluster_status_builder as looks
 from columnar.master.instructions import (
     DrainServer,
     MergeRegions,

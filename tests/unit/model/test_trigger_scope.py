@@ -57,13 +57,13 @@ def test_all_conditions_hold() -> None:
 
 
 def test_a_look_names_one_row() -> None:
-    (fans,) = replace(GOOD, look=(("fans", "followers", "row.split('/', 0)"),)).scope().looks
+    (fans,) = replace(GOOD, look=(("fans", "followers", "row.split('/', 0)"),)).scope().lookups
     assert (fans.name, fans.table) == ("fans", b"followers")
     assert fans.row(b"ann/7", {}) == b"ann"
-    (friend,) = replace(GOOD, look=(("friend", "people", "f:friend"),)).scope().looks
+    (friend,) = replace(GOOD, look=(("friend", "people", "f:friend"),)).scope().lookups
     assert friend.row(b"r", {b"f:friend": b"bob"}) == b"bob"
     assert friend.row(b"r", {}) == b"", "no such cell"
-    (far,) = replace(GOOD, look=(("far", "people", "row.split('/', 9)"),)).scope().looks
+    (far,) = replace(GOOD, look=(("far", "people", "row.split('/', 9)"),)).scope().lookups
     assert far.row(b"ann/7", {}) == b"", "no such piece"
 
 

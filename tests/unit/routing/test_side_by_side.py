@@ -8,10 +8,10 @@ from typing import Any
 from columnar.errors import TableNotEnabled
 from columnar.model import unanswered
 from columnar.model.owner import Incarnation
-from columnar.routing.peer_requests import FlowLooks
+from columnar.routing.peer_requests import FlowStatuses
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.refusals import PeerFault
-from columnar.routing.side_by_side import looks_at
+from columnar.routing.side_by_side import gather_status
 
 SERVERS = [Incarnation(f"s{n}", n) for n in range(1, 7)]
 
@@ -31,20 +31,20 @@ class Links:
 
 def test_a_refusal_is_told_from_silence() -> None:
     links = Links(
-        ("a",), None, PeerFault("FlowLooks is not answered here"), NotSent(), LinkBroke(), TableNotEnabled("t")
+        ("a",), None, PeerFault("FlowStatuses is not answered here"), NotSent(), LinkBroke(), TableNotEnabled("t")
     )
-    found, lacking = asyncio.run(looks_at(SERVERS, links, FlowLooks(), 0.01))
+    found, lacking = asyncio.run(gather_status(SERVERS, links, FlowStatuses(), 0.01))
     assert found == {SERVERS[0]: ("a",)}
     assert [str(one) for one in lacking] == [
         "s2.2",
-        "s3.3 (FlowLooks is not answered here)",
+        "s3.3 (FlowStatuses is not answered here)",
         "s4.4 (its link has ended)",
         "s5.5 (its link has ended)",
         "s6.6 (t is disabled.)",
     ]
     assert [unanswered.remark(one.by_name) for one in lacking[:2]] == [
         "s2 did not answer in time: its part is not in the numbers",
-        "s3 did not answer (FlowLooks is not answered here): its part is not in the numbers",
+        "s3 did not answer (FlowStatuses is not answered here): its part is not in the numbers",
     ]
     assert unanswered.remark(unanswered.entry("s1", "a (b)\nc")) == (
         "s1 did not answer (a (b) c): its part is not in the numbers"

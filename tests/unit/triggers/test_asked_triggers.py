@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from columnar.flows.delivery_state import unpack_cursor
-from columnar.routing.peer_requests import TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import TriggerStatuses, Waited, WaitForDelivery
 from columnar.triggers.asked import AskedTriggers
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
@@ -28,7 +28,7 @@ class Asked:
         changed.set_result(None)
 
     async def letters(self) -> int:
-        (look,) = await self.triggers.looks(TriggerLooks())
+        (look,) = await self.triggers.trigger_statuses(TriggerStatuses())
         return look.letters
 
 

@@ -14,7 +14,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord
-from columnar.routing.peer_requests import LogAgain, TriggerLooks, Waited, WaitForDelivery
+from columnar.routing.peer_requests import LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.triggers import apart
 from columnar.triggers.apart import TriggersApart
@@ -81,7 +81,7 @@ class Gateway:
     async def wait(self, message: WaitForDelivery) -> Any:
         return await self.ask(HERE, message)
 
-    async def looks(self, message: TriggerLooks) -> Any:
+    async def trigger_statuses(self, message: TriggerStatuses) -> Any:
         return await self.ask(HERE, message)
 
     async def log_again(self, message: LogAgain) -> Any:
@@ -157,12 +157,12 @@ def test_looks_are_merged_and_a_server_that_is_silent_is_named(monkeypatch: pyte
         gateway = Gateway()
         more = (look(lag_changes=4, error="no"), look("more"))
         gateway.answers = {HERE: [(look(),)], OTHER: [more], THIRD: [NotSent()]}
-        looks, silent = await gateway.apart.looks()
+        looks, silent = await gateway.apart.trigger_statuses()
         found = [(one.name, one.lag_changes, one.letters, one.error) for one in looks]
         assert found == [("links", 5, 4, "no"), ("more", 1, 2, "")]
         assert silent == ["s3.1 (its link has ended)"]
         gateway.hung.add(OTHER)
-        looks, silent = await gateway.apart.looks()
+        looks, silent = await gateway.apart.trigger_statuses()
         assert ([one.name for one in looks], silent) == (["links"], ["s2.1", "s3.1 (its link has ended)"])
 
     scenario()

@@ -48,7 +48,7 @@ async def a_build_with_changes(calls: Calls) -> None:
         assert await house.totals("by_a") == {b"0": {"count": 3, "n": 3}, b"1": {"count": 3, "n": 13}}
         await house.views.check_view_builds()
         assert house.state("by_a") == "live"
-        (look,) = house.owner.views.looks()
+        (look,) = house.owner.views.view_statuses()
         assert look.lag_changes == 0
     finally:
         await house.close()

@@ -238,7 +238,7 @@ def _tried(place: Place) -> str:
     return f"it could not be opened by {' nor '.join(dict.fromkeys(place.tried))}{times}"
 
 
-def table_looks(state: ClusterState) -> list[TableStatus]:
+def list_table_statuses(state: ClusterState) -> list[TableStatus]:
     """By name.  O(regions)."""
     places: dict[str, list[Place]] = {}
     for place in state.current.places.values():
@@ -263,7 +263,7 @@ def table_places(state: ClusterState, table: str) -> list[Place]:
     return sorted(found, key=lambda place: place.info.start)
 
 
-def region_looks(state: ClusterState, table: str, facts: FactsOf, now_ms: int) -> list[RegionStatus]:
+def list_region_statuses(state: ClusterState, table: str, facts: FactsOf, now_ms: int) -> list[RegionStatus]:
     return [build_region_status(place, facts, now_ms) for place in table_places(state, table)]
 
 
@@ -286,7 +286,7 @@ def place_of(places: Sequence[Place], row: bytes) -> Place:
 def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms: int) -> RowStatus:
     place = place_of(table_places(state, table), row)
     server = state.current.servers.get(place.server) if place.server is not None else None
-    told = decision_looks(state, now_ms, place.info.region_id)
+    told = list_decision_statuses(state, now_ms, place.info.region_id)
     found = build_server_status(state, server, facts, now_ms) if server is not None else None
     return RowStatus(
         region=build_region_status(place, facts, now_ms),
@@ -394,7 +394,7 @@ def _seconds(duration_ms: int) -> str:
 # --- transitions and decisions -----------------------------------------------------------------------
 
 
-def transition_looks(state: ClusterState, now_ms: int) -> list[TransitionStatus]:
+def list_transition_statuses(state: ClusterState, now_ms: int) -> list[TransitionStatus]:
     """Regions that are under way, wait for a server, or stay FAILED_OPEN until a person assigns them; longest first."""
     current = state.current
     regions = (*current.under_way, *current.homeless, *current.failed)
@@ -422,7 +422,7 @@ def _transition(place: Place, is_writable: bool, now_ms: int) -> TransitionStatu
     return TransitionStatus(kind, place.info, hbase_word(place), source, target, now_ms - place.since_ms, why)
 
 
-def decision_looks(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionStatus]:
+def list_decision_statuses(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionStatus]:
     """Newest first; of one region where ``region`` is given."""
     found = []
     for decision in reversed(state.decisions):

@@ -29,7 +29,7 @@ class Both:
     member_prints: Mapping[Place, bytes]
 
 
-class CheckLooks:
+class RowInspector:
     def __init__(self, table: str, sides: Sequence[Rules], owners: CheckOwners) -> None:
         """``table``: in which the view stands."""
         self._table = table
@@ -50,7 +50,7 @@ class CheckLooks:
         for side, rules in enumerate(self._sides):
             wanted = [name for number, name in rows if number == side and name]
             for some in parts_of(wanted):
-                looks = await self._owners.looks(rules.table, some, self._of_rows(side, some))
+                looks = await self._owners.request_snapshots(rules.table, some, self._of_rows(side, some))
                 found |= {(side, name): look for name, look in zip(some, looks, strict=True)}
         return {row: found.get(row, EntriesSnapshot()) for row in rows}
 
@@ -58,7 +58,7 @@ class CheckLooks:
         found: dict[Place, EntriesSnapshot] = {}
         for some in parts_of(list(dict.fromkeys(places))):
             groups = [group for group, _ in some]
-            looks = await self._owners.looks(self._table, groups, self._of_members(some))
+            looks = await self._owners.request_snapshots(self._table, groups, self._of_members(some))
             found |= dict(zip(some, looks, strict=True))
         return found
 
