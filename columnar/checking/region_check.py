@@ -108,7 +108,7 @@ class RegionCheck:
             row, qualifier = split_cell_key(key)
             if cell_key(row, qualifier) != key or END_OF_ROW not in key or not row:
                 self._say("a key that is none of ours", f"{shown(key)} in {view.space}")
-            elif not self._info.holds(row):
+            elif not self._info.contains_row(row):
                 self._outside += 1  # what a split left behind: nobody reads it
             if not _decodes(raw):
                 self._say("a value that does not decode", f"row {shown(row)}, {shown(view.column_prefix + qualifier)}")
@@ -148,7 +148,7 @@ class RegionCheck:
             except (DamagedData, ValueError, struct.error) as error:
                 self._say("a change record that does not decode", f"{key.hex()}: {error}")
                 continue
-            if sequence.origin == self._info.region_id and not self._info.holds(record.row):
+            if sequence.origin == self._info.region_id and not self._info.contains_row(record.row):
                 self._say("a change record of a row outside the range", f"{shown(record.row)} at {sequence.token}")
             for entry in record.entries:
                 if entry.kind is Kind.DELETE_FAMILY:
@@ -165,7 +165,7 @@ class RegionCheck:
         """A cell that is gone may have been deleted or have expired; one that is older than its last put may not be."""
         for (family, row), columns in last.items():
             view = self._views.get(family)
-            if view is None or view.space not in self._store.spaces or not self._info.holds(row):
+            if view is None or view.space not in self._store.spaces or not self._info.contains_row(row):
                 continue
             for qualifier, timestamp in columns.items():
                 newest = self._store.get(view.space, cell_key(row, qualifier))

@@ -157,7 +157,7 @@ class Follower(ABC):
 
     def wants(self, record: ChangeRecord) -> bool:
         """A log inherited from a split holds changes of the sister's rows too."""
-        if not self.region.info.holds(record.row):
+        if not self.region.info.contains_row(record.row):
             return False
         if record.only_for is not None:
             return record.only_for == self.name.key
@@ -259,7 +259,7 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
     due = _due(cursor)
     for sequence, attempts in cursor.open:
         record = region.log.record_at(sequence)
-        if record is not None and region.info.holds(record.row):  # else a sister of a split delivers it
+        if record is not None and region.info.contains_row(record.row):  # else a sister of a split delivers it
             order = record.row if subscription.in_order else pack_key(sequence)
             held = progress.get(sequence) or Progress(sequence, b"")
             state.read(sequence, order, attempts, held.state, held.part, due.get(sequence))
@@ -299,4 +299,4 @@ def undelivered(region: Region, name: FollowerName) -> int:
     cursor = unpack_cursor(saved)
     found = [region.log.record_at(sequence) for sequence, _ in cursor.open]
     found += [record for _, record in islice(region.log.read(cursor.read_to), LAG_COUNTED)]
-    return sum(1 for record in found if record is not None and region.info.holds(record.row))
+    return sum(1 for record in found if record is not None and region.info.contains_row(record.row))

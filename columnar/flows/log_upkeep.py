@@ -54,18 +54,18 @@ class LogUpkeep:
         self._round: dict[int, Region] = {}  # those of the last ring that have not had their turn
         self._next = PlannedStep(LOOP, self._save_some)
         self._closed = False
-        self._holds = 0  # who asked that cursors stand still on disk
+        self._saving_pauses = 0  # who asked that cursors stand still on disk
 
     def pause_saving(self) -> None:
         """No cursor is saved and nothing trimmed until ``release``; no follower begins a change meanwhile."""
-        self._holds += 1
+        self._saving_pauses += 1
 
     @property
     def is_saving_paused(self) -> bool:
-        return self._holds > 0
+        return self._saving_pauses > 0
 
     def release(self) -> None:
-        self._holds -= 1
+        self._saving_pauses -= 1
         for region in list(self._unsaved.values()):
             self.soon(region)
 
@@ -105,7 +105,7 @@ class LogUpkeep:
                 FAULTS.went_well(LOOP)
 
     def save(self, region: Region) -> None:
-        if self._holds and not self._closed:
+        if self._saving_pauses and not self._closed:
             self._unsaved[region.info.region_id] = region
             return
         try:

@@ -85,7 +85,7 @@ def _has_passed(target: change_record.Sequence, follower: Follower) -> bool:
 
 def _inherited(region: Region, sequence: change_record.Sequence) -> bool:
     record = region.log.record_at(sequence)
-    return record is not None and region.info.holds(record.row)
+    return record is not None and region.info.contains_row(record.row)
 
 
 async def until_passed(

@@ -278,7 +278,7 @@ def server_regions(state: ClusterState, server: str, facts: FactsOf, now_ms: int
 def place_of(places: Sequence[Place], row: bytes) -> Place:
     """The place that holds the row.  NotServingRegion: its region is being made."""
     at = bisect_right(places, row, key=lambda place: place.info.start) - 1
-    if at < 0 or not places[at].info.holds(row):
+    if at < 0 or not places[at].info.contains_row(row):
         raise NotServingRegion("the region of that row is being made; ask again")
     return places[at]
 

@@ -45,7 +45,7 @@ def check_split(parent: RegionInfo, row: bytes) -> None:
         raise IllegalArgument(
             f"row {shown(row)} is the first that region {parent.encoded} may hold; choose a later one"
         )
-    if not parent.holds(row):
+    if not parent.contains_row(row):
         raise IllegalArgument(
             f"row {shown(row)} is outside region {parent.encoded}, which holds {shown(parent.start)} to "
             f"{shown(parent.end) or 'the end'}"

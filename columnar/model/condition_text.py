@@ -49,7 +49,7 @@ class NumberCondition:
     def column(self) -> bytes:
         return self.number.column
 
-    def holds(self, stored: bytes | None) -> bool:
+    def matches_cell(self, stored: bytes | None) -> bool:
         try:
             held = None if stored is None else self.number.read(stored)
         except Unreadable:

@@ -195,7 +195,7 @@ class Condition:
     op: CompareOp
     value: bytes = b""
 
-    def holds(self, stored: bytes | None) -> bool:
+    def matches_cell(self, stored: bytes | None) -> bool:
         if self.op is CompareOp.EXISTS:
             return stored is not None
         if self.op is CompareOp.ABSENT:

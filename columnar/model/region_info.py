@@ -17,7 +17,7 @@ class RegionInfo:
     start: bytes = b""
     end: bytes = b""
 
-    def holds(self, row: bytes) -> bool:
+    def contains_row(self, row: bytes) -> bool:
         return self.start <= row and (not self.end or row < self.end)
 
     @property

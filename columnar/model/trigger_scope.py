@@ -63,8 +63,8 @@ class Scope:
         wanted = self.touched[family]
         return wanted is None or qualifier is None or qualifier in wanted
 
-    def holds(self, after: Image) -> bool:
-        return all(condition.holds(after.get(column_tested(condition))) for condition in self.conditions)
+    def matches_row(self, after: Image) -> bool:
+        return all(condition.matches_cell(after.get(column_tested(condition))) for condition in self.conditions)
 
     def pictures(self, column: bytes) -> bool:
         """Whether the images have this column."""

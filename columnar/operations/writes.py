@@ -251,9 +251,9 @@ class RowWrites:
         served, mutations = left[0]
         served = self._access.again(served)  # it may be published anew, and only the newer one is told of splits
         info = served.holding(mutations[0].row)
-        here = [mutation for mutation in mutations if info.holds(mutation.row)]
+        here = [mutation for mutation in mutations if info.contains_row(mutation.row)]
         applied = self._apply((served, here), waits)
-        elsewhere = [mutation for mutation in mutations if not info.holds(mutation.row)]
+        elsewhere = [mutation for mutation in mutations if not info.contains_row(mutation.row)]
         if elsewhere:
             left[0] = (served, elsewhere)
         else:

@@ -150,7 +150,7 @@ class Carrying:
         for info, target in zip(self.fresh, self.stores, strict=True):
             batch = target.batch()
             for row in rows:
-                if info.holds(row):
+                if info.contains_row(row):
                     self._row(source, target, batch, row)
             target.write(batch)
 

@@ -37,10 +37,10 @@ def images_of(record: ChangeRecord, wanted: Images) -> RowImages | None:
     """The images of the wanted columns; None: the record does not hold them (I2).  O(cells of the record)."""
     if (record.only_for is not None and not record.entries) or not covers(record.images or {}, wanted):
         return None
-    before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before if _holds(wanted, entry)}
+    before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before if _includes(wanted, entry)}
     after = before
     for entry in record.after:
-        if _holds(wanted, entry):
+        if _includes(wanted, entry):
             if after is before:
                 after = dict(before)
             if entry.kind == Kind.PUT:
@@ -68,7 +68,7 @@ def union(several: Iterable[Images]) -> dict[bytes, frozenset[bytes] | None]:
     return found
 
 
-def _holds(wanted: Images, entry: Entry) -> bool:
+def _includes(wanted: Images, entry: Entry) -> bool:
     qualifiers = wanted.get(entry.family, _NOTHING)
     return qualifiers is None or entry.qualifier in qualifiers
 

@@ -49,7 +49,7 @@ def middle_of(weights: list[Weight], info: RegionInfo) -> bytes | None:
     """The row of a weight that divides the bytes most evenly, never the region's first row."""
     by_row: dict[bytes, int] = {}
     for row, size in weights:
-        if info.holds(row):
+        if info.contains_row(row):
             by_row[row] = by_row.get(row, 0) + size
     rows = sorted(by_row)
     total, before, best = sum(by_row.values()), 0, None

@@ -139,7 +139,7 @@ class RowDraft:
         for index, condition in enumerate(conditions):
             column = self.column(condition.family, condition.qualifier)
             seen = self.seen(column)
-            if not condition.holds(seen[0] if seen is not None else None):
+            if not condition.matches_cell(seen[0] if seen is not None else None):
                 return index
             if column.newest is not None:
                 self.timestamp = max(self.timestamp, timestamp_of(column.newest))

@@ -144,7 +144,7 @@ def by_owner(
     route: Route | None = None
     server = owners.here
     for number, row in rows:
-        if route is None or not route.region.holds(row):
+        if route is None or not route.region.contains_row(row):
             route = owners.owner_of(table, row)
             server = owners.here if route is None else server_to_ask(route, tries)
         found.setdefault(server, []).append(number)

@@ -49,7 +49,7 @@ class Blocks:
         """Empty: it is not blocked."""
         return self._blocks[name].why if name in self.blocked else ""
 
-    def holds_back(self, name: str) -> bool:
+    def is_suspended(self, name: str) -> bool:
         block = self._blocks.get(name)
         return block is not None and block.timer is not None
 

@@ -124,7 +124,7 @@ class Consumer(Follower):
 
     def wants(self, record: ChangeRecord) -> bool:
         """A change that its registration does not ask for passes without a call."""
-        if not self.region.info.holds(record.row):
+        if not self.region.info.contains_row(record.row):
             return False
         if record.only_for is not None:
             return record.only_for == self.name.key
@@ -134,7 +134,7 @@ class Consumer(Follower):
         if not scope.conditions:
             return True
         images = images_of(record, scope.tested)
-        return images is None or scope.holds(images.after)  # None: the call decides, by the row as it is
+        return images is None or scope.matches_row(images.after)  # None: the call decides, by the row as it is
 
     # --- turns ---------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class Consumer(Follower):
         scope = self.scope
         picture = picture_of(self.region, record, scope) if scope.images else None
         is_letter = record.only_for is not None and not record.stands_for_row  # retried as it was: it met them then
-        if picture is not None and not is_letter and not scope.holds(picture.after):
+        if picture is not None and not is_letter and not scope.matches_row(picture.after):
             return None
         cells = get_whole_row(self.region, record.row, self._spec) if self.registration.row else None
         return [

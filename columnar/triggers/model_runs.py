@@ -143,7 +143,7 @@ class Run:
             self.source.apply(Write(self._table, row, at, columns=event.columns or None))
             steps = tuple(ChangedCell("delete" if b":" in one else "delete family", one, at) for one in named)
         counted = tuple(step for step in steps if self.scope.touches(*_touched(step)))
-        if self._begun and counted and self.scope.holds(self._image(row)):
+        if self._begun and counted and self.scope.matches_row(self._image(row)):
             self._pend(row, counted, before, is_backfill=False)
 
     def _begin(self) -> None:
@@ -171,7 +171,7 @@ class Run:
         changes = []
         for pending in taken:
             change = self._as_delivered(pending)
-            if not change.is_backfill or self.scope.holds(change.after):
+            if not change.is_backfill or self.scope.matches_row(change.after):
                 changes.append(change)
             pending.attempt += 1
         if changes:
@@ -195,7 +195,7 @@ class Run:
             return
         pending = self._pending[row][0]
         change = self._as_delivered(pending)
-        if change.is_backfill and not self.scope.holds(change.after):
+        if change.is_backfill and not self.scope.matches_row(change.after):
             self._pending[row].popleft()
             return
         call = Call(self, change, cut if pending.attempt < _ATTEMPTS else None, pending.part)

@@ -110,7 +110,7 @@ class Outcomes:
 
     def _try_resume_trigger(self, name: str) -> None:
         """Let it take turns again, unless the other reason against that stands."""
-        if name not in self._full and not self.blocks.holds_back(name):
+        if name not in self._full and not self.blocks.is_suspended(name):
             self._feeder.let_go(name)
 
     def obstacle(self, name: str) -> str:

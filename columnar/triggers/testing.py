@@ -63,7 +63,7 @@ def effects_of(
         asked_for = _with_families(mark, [*images["before"], *images["after"]])
         scope = asked_for.scope()
         images = {name: {c: v for c, v in held.items() if scope.pictures(c)} for name, held in images.items()}
-        if not scope.holds(images["after"]):
+        if not scope.matches_row(images["after"]):
             return []
     rows = {name: Looked(b"", b"looked", cells) for name, cells in (looked or {}).items()}
     is_before = mark is None or mark.registration.before

@@ -158,7 +158,7 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
     if not seen:
         return Given({})
     for column, condition in rules.conditions:
-        if not condition.holds(seen.get(column)):
+        if not condition.matches_cell(seen.get(column)):
             return Given({})
     try:
         groups = _groups(rules, row, seen)

@@ -124,7 +124,7 @@ class World:
         region_id = self.rng.choice(sorted(self.catalogue))
         route = self.catalogue[region_id]
         middle = (route.region.start or b"a") + b"5"
-        if region_id in self.opening or not route.region.holds(middle):
+        if region_id in self.opening or not route.region.contains_row(middle):
             return
         low = RegionInfo("t", self.next_id + 1, route.region.start, middle)
         high = RegionInfo("t", self.next_id + 2, middle, route.region.end)
@@ -173,7 +173,7 @@ class World:
             server.going.append((number, elsewhere(server.routes.find("t", call.row), server.me)))
 
     def owns(self, server: Server, row: bytes) -> bool:
-        return any(self.catalogue[one].region.holds(row) for one in server.owned if one in self.catalogue)
+        return any(self.catalogue[one].region.contains_row(row) for one in server.owned if one in self.catalogue)
 
     def come_back(self) -> None:
         server = self.rng.choice(list(self.servers.values()))

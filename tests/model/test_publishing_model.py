@@ -60,7 +60,7 @@ class Master:
         if not whole:
             return
         parent, key = self.rng.choice(whole), self.rng.choice(KEYS)
-        if not parent.holds(key) or key == parent.start:
+        if not parent.contains_row(key) or key == parent.start:
             return
         fresh = [
             RegionInfo(table, self.next_id + 1, parent.start, key),

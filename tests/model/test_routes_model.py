@@ -157,7 +157,7 @@ def compare(copy: Routes, plain: Plain) -> None:
         expected = sorted((one for one in plain.routes if one.region.table == table), key=lambda one: one.region.start)
         assert list(copy.of_table(table)) == expected
         for row in PROBES:
-            holding = [one for one in expected if one.region.holds(row)]
+            holding = [one for one in expected if one.region.contains_row(row)]
             assert copy.find(table, row) == (holding[0] if holding else None)
     for route in plain.routes:
         assert copy.of(route.region) == route

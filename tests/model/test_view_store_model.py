@@ -123,7 +123,7 @@ class Run:
 
     async def split(self, table: str, info: RegionInfo) -> None:
         row = self.rng.choice((b"a/2", b"b", b"c", b"x", b"y"))
-        if info.holds(row) and row != info.start:
+        if info.contains_row(row) and row != info.start:
             self._tell(f"split of {table} at {row!r}")
             await self.house.regions.split(info, row)
             self.seen["splits"] += 1

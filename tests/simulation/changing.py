@@ -101,7 +101,7 @@ class Changing:
         base = work.base = max(work.sources.values(), key=lambda source: len(source.data))
         base.hand_over()
         for info in work.change.fresh:
-            held = {key: value for key, value in base.files.read().items() if not is_row(key) or info.holds(key)}
+            held = {key: value for key, value in base.files.read().items() if not is_row(key) or info.contains_row(key)}
             files = self._world.disk.stores[info.region_id] = Files()
             files.append(list(held.items()))
             is_claimed = not (self._world.has("unclaimed") or self._world.has("no complete"))
@@ -123,7 +123,7 @@ class Changing:
     def _copy(self, work: Work, source: OpenStore, keys: list[bytes]) -> None:
         for info in work.change.fresh:
             target = work.fresh[info.region_id]
-            pairs: list[Pair] = [(key, source.data[key]) for key in keys if is_row(key) and info.holds(key)]
+            pairs: list[Pair] = [(key, source.data[key]) for key in keys if is_row(key) and info.contains_row(key)]
             if pairs:
                 target.files.append(pairs)
                 target.data.update((key, value) for key, value in pairs if value is not None)
@@ -298,7 +298,7 @@ class Changing:
         """Until a change here goes on, its old regions are served, whatever routes say."""
         for change in self._under_way:
             if info in change.fresh:
-                return next(old for old in change.gone if old.holds(row))
+                return next(old for old in change.gone if old.contains_row(row))
         return info
 
     def check(self) -> None:

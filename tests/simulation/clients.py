@@ -52,7 +52,7 @@ class Op:
 
     def rows_in(self, info: RegionInfo) -> list[bytes]:
         if self.kind == "scan":
-            return [row for row in self.world.rows if row >= self.row and info.holds(row)]
+            return [row for row in self.world.rows if row >= self.row and info.contains_row(row)]
         return [self.row]
 
     def changed(self, value: Value, version: int) -> tuple[Hashable, Value | None]:

@@ -59,7 +59,7 @@ class Laws:
         self.served += 1
         info = self._world.infos[region]
         for row, wanted in self.acknowledged.items():
-            if info.holds(row):
+            if info.contains_row(row):
                 found = unpacked(data.get(row)).version
                 if found < wanted:
                     self.broken(

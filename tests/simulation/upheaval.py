@@ -113,7 +113,7 @@ class Upheaval:
         infos = sorted(self._world.regions.values(), key=lambda info: info.start)
         if rng.random() < 0.5:
             row = rng.choice(rows)
-            found = [info for info in infos if info.holds(row) and info.start != row]
+            found = [info for info in infos if info.contains_row(row) and info.start != row]
             if found:
                 self._request(SplitRegion(found[0].region_id, row))
         elif len(infos) > 1:
@@ -167,7 +167,7 @@ class Upheaval:
             return
         last = segment.frames[-1][-1]
         info = next(info for info in world.infos.values() if region_name(info.region_id) == last.region)
-        row = next(row for row in world.rows if info.holds(row))
+        row = next(row for row in world.rows if info.contains_row(row))
         if last.epoch not in world.had[server].get(info.region_id, ()):
             return  # it had given that up
         value = Value(world.next_argument(), 99, world.next_version())

@@ -163,7 +163,7 @@ class World:
         rows = self._rows_of.get(region)
         if rows is None:
             info = self.infos[region]
-            rows = self._rows_of[region] = [row for row in self.rows if info.holds(row)]
+            rows = self._rows_of[region] = [row for row in self.rows if info.contains_row(row)]
         return rows
 
     def destroy(self, region: int) -> None:

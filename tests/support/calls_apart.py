@@ -54,4 +54,4 @@ def only(kind: type[Message[Any]], failure: Exception) -> Callable[[Incarnation,
 
 
 def info_of(cluster: OwnedServers, row: bytes) -> Any:
-    return next(info for info in cluster.infos if info.holds(row))
+    return next(info for info in cluster.infos if info.contains_row(row))

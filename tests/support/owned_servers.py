@@ -227,7 +227,7 @@ class OwnedServers:
         info = rng.choice(self.infos)
         kind = rng.random()
         if kind < 0.2 and len(self.infos) < 8:
-            within = [row for row in rows if info.holds(row) and row != info.start]
+            within = [row for row in rows if info.contains_row(row) and row != info.start]
             if within:
                 await self.split(info, rng.choice(within))
         elif kind < 0.35 and len(self.infos) > 3 and info.end:

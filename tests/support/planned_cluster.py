@@ -220,7 +220,7 @@ class PlannedCluster:
     def _commit(self, change: Split | Merge, gone: list[RegionInfo], server: SimulatedServer) -> None:
         first = max(self.infos) + 1
         if isinstance(change, Split):
-            middle = next(row for n in range(8) if gone[0].holds(row := gone[0].start + bytes([128 >> n])))
+            middle = next(row for n in range(8) if gone[0].contains_row(row := gone[0].start + bytes([128 >> n])))
             bounds = [(gone[0].start, middle), (middle, gone[0].end)]
         else:
             bounds = [(gone[0].start, gone[1].end)]

@@ -100,7 +100,7 @@ class RowModel:
         for index, condition in enumerate(mutation.conditions):
             column = (mutation.row, condition.family, condition.qualifier)
             seen = self.versions(*column, now)
-            if not condition.holds(seen[0][1] if seen else None):
+            if not condition.matches_cell(seen[0][1] if seen else None):
                 return index, []
             stamp = max(stamp, self._newest(column) or 0)
         fresh, counters, told = self.clone(), [], False

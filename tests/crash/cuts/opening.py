@@ -226,7 +226,7 @@ def _rows_of(region: Region) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
     cursor = RowCursor.over(region.store, region.views, spec.projection, b"", None, reverse=False)
     while (found := cursor.next_row()) is not None:
         row, raw = found
-        if not region.info.holds(row):
+        if not region.info.contains_row(row):
             continue  # nobody reads it here
         cells = wire_cells(region.store, row, raw, spec, region.now_ms)
         if cells:

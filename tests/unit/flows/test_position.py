@@ -57,7 +57,7 @@ class Region:
     epoch: int = 1
     n: int = 0
 
-    def holds(self, row: bytes) -> bool:
+    def contains_row(self, row: bytes) -> bool:
         return self.start <= row and (not self.end or row < self.end)
 
     @property
@@ -87,7 +87,7 @@ class Table:
             row = rng.choice(ROWS)
             self.version += 1
             self.rows[row] = self.version
-            next(region for region in self.regions if region.holds(row)).write(row, self.version)
+            next(region for region in self.regions if region.contains_row(row)).write(row, self.version)
         elif kind < 0.8:
             self.split(rng.choice(self.regions))
         elif kind < 0.9 and len(self.regions) > 1:
@@ -97,7 +97,7 @@ class Table:
             region.epoch, region.n = region.epoch + 1, 0
 
     def split(self, parent: Region) -> None:
-        inner = [row for row in ROWS if parent.holds(row) and row > parent.start]
+        inner = [row for row in ROWS if parent.contains_row(row) and row > parent.start]
         if not inner:
             return
         middle = self.rng.choice(inner)

@@ -78,7 +78,7 @@ def test_whatever_is_planned_leaves_neither() -> None:
         if len(regions) < 2 or rng.random() < 0.55:
             parent = rng.choice(regions)
             row = bytes(rng.choices(b"abc", k=4))
-            if row == parent.start or not parent.holds(row):
+            if row == parent.start or not parent.contains_row(row):
                 continue
             plan = split_plan(parent, row, [last + 1, last + 2])
         else:

@@ -72,10 +72,10 @@ def test_a_mistaken_condition_is_told_what_would_be_right(text: str, said: str) 
 )
 def test_numbers_are_compared_as_numbers(text: str, met_by: set[bytes | None]) -> None:
     held = (b"9", b"10", b"10.0", b"11", b"-3", b"x", b"", None)
-    assert {stored for stored in held if condition_of(text).holds(stored)} == met_by
+    assert {stored for stored in held if condition_of(text).matches_cell(stored)} == met_by
 
 
 def test_an_empty_cell_exists() -> None:
     for stored in (None, b"", b"x"):
-        assert condition_of("f:q exists").holds(stored) is (stored is not None)
-        assert condition_of("f:q absent").holds(stored) is (stored is None), "each where the other is not"
+        assert condition_of("f:q exists").matches_cell(stored) is (stored is not None)
+        assert condition_of("f:q absent").matches_cell(stored) is (stored is None), "each where the other is not"

@@ -51,9 +51,9 @@ def test_a_registration_of_an_earlier_version_asks_for_no_image() -> None:
 
 def test_all_conditions_hold() -> None:
     scope = replace(GOOD, where=("f:state=ready", "number(f:n)>=3")).scope()
-    assert scope.holds({b"f:state": b"ready", b"f:n": b"10"})
-    assert not scope.holds({b"f:state": b"ready", b"f:n": b"2"})
-    assert not scope.holds({b"f:n": b"10"})
+    assert scope.matches_row({b"f:state": b"ready", b"f:n": b"10"})
+    assert not scope.matches_row({b"f:state": b"ready", b"f:n": b"2"})
+    assert not scope.matches_row({b"f:n": b"10"})
 
 
 def test_a_look_names_one_row() -> None:

@@ -39,7 +39,7 @@ def test_clipped(engine: Any, tmp_path: Path, start: bytes, end: bytes) -> None:
             batch.put(VERSIONS_SPACE, version_key(view.number, cell_key(row, b"q"), 7), b"v")
     store.write(batch)
     clip(store, views, info)
-    expected = [row for row in ROWS if info.holds(row)]
+    expected = [row for row in ROWS if info.contains_row(row)]
     for view in views.values():
         assert [split_cell_key(key)[0] for key, _ in store.scan(view.space, b"", None)] == expected
     older = [split_cell_key(split_version_key(key)[0])[0] for key, _ in store.scan(VERSIONS_SPACE, b"", None)]

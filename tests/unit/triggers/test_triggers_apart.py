@@ -55,7 +55,7 @@ class Gateway:
         return self.routes
 
     def owner_of(self, _table: str, row: bytes) -> Route | None:
-        return next(route for route in self.routes if route.region.holds(row))
+        return next(route for route in self.routes if route.region.contains_row(row))
 
     def change(self) -> asyncio.Future[None]:
         return self.changing
