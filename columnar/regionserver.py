@@ -36,7 +36,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.slow_request import SlowRequest
 from columnar.model.view_status import ViewStatus
-from columnar.operations.apart import connect
+from columnar.operations.distributed_calls import connect
 from columnar.operations.asked import AskedOperations
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
@@ -62,7 +62,7 @@ from columnar.serving import Serving
 from columnar.storage.data_folder import STAGING
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_stores import ServerStores
-from columnar.triggers.apart import TriggersApart
+from columnar.triggers.cluster_triggers import ClusterTriggers
 from columnar.triggers.asked import AskedTriggers
 
 _log = logging.getLogger(__name__)
@@ -177,9 +177,9 @@ class ClusterServer:
         self.asked_triggers = AskedTriggers(keeper, self.serving.server, self.owners.change, self.serving.wait)
         for kind, answer in self.asked_triggers.answers.items():
             self.peer_server.register(kind, answer)
-        apart = TriggersApart(self.asked_triggers, self.owners, lambda: self.rpc_handlers.servers())
+        apart = ClusterTriggers(self.asked_triggers, self.owners, lambda: self.rpc_handlers.servers())
         self.doors.trigger_methods.others = apart
-        self.serving.owner.views.saved_apart = lambda tables, key, timeout_s: apart.wait(
+        self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: apart.wait(
             tables, key, "", timeout_s, saved=True
         )
         self.peer_server.register(ViewStatuses, self._list_view_statuses)

@@ -162,7 +162,7 @@ def _by_words(old: Lines, mine: Lines, theirs: Lines) -> Lines | None:
             ends[side] = change.end
             continue
         other_end = ends[1 - side]
-        if other_end >= 0 and not _is_apart(base, other_end, change.start):
+        if other_end >= 0 and not _is_separated(base, other_end, change.start):
             return None
         out += base[done : change.start]
         out += change.items
@@ -179,6 +179,6 @@ def _token_changes(old: list[str], new: list[str]) -> list[_Change]:
     ]
 
 
-def _is_apart(tokens: list[str], end: int, start: int) -> bool:
+def _is_separated(tokens: list[str], end: int, start: int) -> bool:
     """An unchanged word lies between the two changes."""
     return any(token[0].isalnum() or token[0] == "_" for token in tokens[end:start]) if end < start else False

@@ -45,7 +45,7 @@ class Caller(Protocol):
     def has_gone(self) -> HasGone: ...
 
 
-class Apart(Protocol):
+class RemoteCalls(Protocol):
     """Calls on rows of several servers; a standalone has none of it (``operations.apart``)."""
 
     def rows(self, caller: Caller, served: ServedTable, query: Any, answer: Any) -> Awaitable[Any]:
@@ -70,9 +70,9 @@ class TableAccess:
         self._now_s = now_s
         self._tables: Tables = server.tables
         self.gathering: Gathering = server.gathering
-        self.others: Apart | None = None  # what other servers do for calls of this one
+        self.others: RemoteCalls | None = None  # what other servers do for calls of this one
 
-    def apart(self, error: RegionElsewhere) -> Apart:
+    def remote(self, error: RegionElsewhere) -> RemoteCalls:
         """The way to other servers after ``error``; where there is none, ``error`` itself."""
         if self.others is None:
             raise error

@@ -15,5 +15,5 @@ async def ingest_rows(access: TableAccess, served: ServedTable, incoming: Incomi
     try:
         region = await patiently(lambda: access.region_for(access.again(served), incoming.first))
     except RegionElsewhere as error:
-        return await access.apart(error).ingest(served, incoming)
+        return await access.remote(error).ingest(served, incoming)
     return await ingest(region, incoming)

@@ -273,7 +273,7 @@ class RowReads:
             except RegionAway:
                 pass  # the rest is read from the row whose region is away
             except RegionElsewhere as error:
-                return self._access.apart(error).rows(caller, served, query, answer)
+                return self._access.remote(error).rows(caller, served, query, answer)
         return self._read_rest(caller, served, reading, answer, filtered)
 
     async def rows_owned(
@@ -344,7 +344,7 @@ class RowReads:
             form = partial(reply_form, reading.query.service, caller.protocol)
             await self._gather(served, reading, filtered, caller.has_gone, form)
         except RegionElsewhere as error:
-            return await self._access.apart(error).rows(caller, served, reading.query, answer)
+            return await self._access.remote(error).rows(caller, served, reading.query, answer)
         return answer(reading.found)
 
     async def _gather(

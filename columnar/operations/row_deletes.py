@@ -51,7 +51,7 @@ async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: byt
         counted, row = _sum(counted, gone.rows), gone.next_row
         if elsewhere is not None:
             assert row is not None, "it is a row of the region that is elsewhere"
-            gone = await access.apart(elsewhere).delete_rows(access.table(table), row, stop)
+            gone = await access.remote(elsewhere).delete_rows(access.table(table), row, stop)
             counted, row = _sum(counted, gone.rows), gone.next_row
     return Deleted(counted, row)
 

@@ -118,7 +118,7 @@ class RowPlan:
         one = self._left.pop()
         return one.mutation() if isinstance(one, _Joined) else one
 
-    def taken_apart(self) -> list[tuple[ServedTable, RowWrite]]:
+    def take_all_rows(self) -> list[tuple[ServedTable, RowWrite]]:
         """All rows, planned or not, in an order in which the steps of one row may be done.  They are all checked."""
         assert self._at == len(self._asked), "no region is looked for before all is checked"
         rows = [write for _, batch in self.work for write in batch]

@@ -128,7 +128,7 @@ class Scanner:
             except RegionAway as error:
                 away = error
             except RegionElsewhere as error:
-                self._access.apart(error)  # the first step of ``_go_on`` asks there
+                self._access.remote(error)  # the first step of ``_go_on`` asks there
         return self._continue_scan(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
 
     async def _continue_scan(
@@ -155,7 +155,7 @@ class Scanner:
                     away = another
                 except RegionElsewhere as error:
                     self._wide = None
-                    await self._access.apart(error).scan_step(self, found, count, reserve_step)
+                    await self._access.remote(error).scan_step(self, found, count, reserve_step)
             for barrier in self._barriers:
                 await asyncio.shield(barrier)
             self._failed = False

@@ -71,7 +71,7 @@ class RowWrites:
         try:
             return self.write_alone(caller, served, row, answer)
         except RegionElsewhere as error:
-            return self._access.apart(error).writes(caller.has_gone, [(served, row)], answer)
+            return self._access.remote(error).writes(caller.has_gone, [(served, row)], answer)
 
     def write_planned(
         self,
@@ -93,7 +93,7 @@ class RowWrites:
         except RegionAway:
             pass  # planning continues at the row whose region is away
         except RegionElsewhere as error:
-            return self._access.apart(error).writes(caller.has_gone, plan.taken_apart(), answer)
+            return self._access.remote(error).writes(caller.has_gone, plan.take_all_rows(), answer)
         return self._plan_rest(caller.has_gone, plan, asked, make, answer)
 
     async def _plan_rest(
@@ -110,7 +110,7 @@ class RowWrites:
             try:
                 done = await patiently(plan.step, has_gone)
             except RegionElsewhere as error:
-                return await self._access.apart(error).writes(has_gone, plan.taken_apart(), answer)
+                return await self._access.remote(error).writes(has_gone, plan.take_all_rows(), answer)
             served = self._access.again(plan.served)
             if served.schema is not plan.served.schema:  # altered meanwhile: what was checked may not hold
                 plan, done = RowPlan(self._access, served, asked, make(served)), False
@@ -140,7 +140,7 @@ class RowWrites:
         except RegionAway:
             return self._write_when_open(caller.has_gone, asked, work, answer)
         except RegionElsewhere as error:
-            return self._access.apart(error).writes(caller.has_gone, asked, answer)
+            return self._access.remote(error).writes(caller.has_gone, asked, answer)
         return self._write_work(caller, work, answer)
 
     async def _write_when_open(
@@ -150,7 +150,7 @@ class RowWrites:
             for served, mutation in asked:
                 await patiently(partial(self._writable_again, served, mutation.row), has_gone)
         except RegionElsewhere as error:
-            return await self._access.apart(error).writes(has_gone, asked, answer)
+            return await self._access.remote(error).writes(has_gone, asked, answer)
         return await self._go_on_anywhere(has_gone, work, [], answer)
 
     def _writable_again(self, served: ServedTable, row: bytes) -> None:
@@ -214,7 +214,7 @@ class RowWrites:
         try:
             return await self._continue_writing(has_gone, left, waits, answer)
         except RegionElsewhere as error:
-            others = self._access.apart(error)
+            others = self._access.remote(error)
         for waiting in waits:
             if waiting is not None:
                 await asyncio.shield(waiting)

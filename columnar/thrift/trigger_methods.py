@@ -20,7 +20,7 @@ from columnar.wire.trigger_specs import registration_of, spec_of
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.trigger_changes import TriggerChanges
     from columnar.model.trigger_status import TriggerStatus
-    from columnar.triggers.apart import TriggersApart
+    from columnar.triggers.cluster_triggers import ClusterTriggers
 
 LONGEST_WAIT_MS: Final = 600_000
 
@@ -63,15 +63,15 @@ class TriggerMethods:
     def __init__(self, keeper: TriggerManager, views: ViewsHere) -> None:
         self._manager = keeper
         self._views = views
-        self.others: TriggersApart | None = None  # None: this process has all regions
+        self.others: ClusterTriggers | None = None  # None: this process has all regions
 
     def columnarTriggerList(self, _ctx: Any) -> Any:
-        return self._listed() if self.others is None else self._listed_apart(self.others)
+        return self._listed() if self.others is None else self._list_from_cluster(self.others)
 
     def _listed(self) -> list[Any]:
         return [_status(s, s.letters, s.registration, []) for s in self._manager.summaries()]
 
-    async def _listed_apart(self, others: TriggersApart) -> list[Any]:
+    async def _list_from_cluster(self, others: ClusterTriggers) -> list[Any]:
         looks, silent = await others.trigger_statuses()
         known = {s.name: s.registration for s in self._manager.summaries()}
         return [_status(look, look.letters, known[look.name], silent) for look in looks if look.name in known]

@@ -56,7 +56,7 @@ class SystemTables:
         try:
             await _answered(write)
         except RegionElsewhere as error:
-            await self.access.apart(error).writes(stays, [(served, mutation)], lambda _applied: None)
+            await self.access.remote(error).writes(stays, [(served, mutation)], lambda _applied: None)
 
     async def rows(
         self, table: str, start: bytes = b"", stop: bytes = b"", limit: int = 0, columns: Sequence[bytes] = ()

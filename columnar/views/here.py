@@ -47,7 +47,7 @@ class ViewsHere:
         self._assigned_views: ViewSet | None = None  # None: the master has not told of any yet
         self._manager: ViewManager | None = None
         # Tables, key of the view, seconds: ``triggers.apart`` with ``saved``.  None: this process has all regions.
-        self.saved_apart: Callable[[list[str], str, float], Awaitable[bool]] | None = None
+        self.wait_saved_in_cluster: Callable[[list[str], str, float], Awaitable[bool]] | None = None
         self.on_shown: Callable[[str], None] = _nobody  # one more region here has shown a view all its rows
         server.guards_needed_from = self.guards_needed_from
         hub.register(Kind(KIND, True, self._is_removed, flows=self._flows))
@@ -102,8 +102,8 @@ class ViewsHere:
     async def _is_saved(self, name: str) -> bool:
         """Whether all that is written now is in the view, and the cursors of all sources say so on disk."""
         tables = self.awaited_tables(name)
-        if self.saved_apart is not None:
-            return await self.saved_apart(tables, view_key(name), GUARDS_S)
+        if self.wait_saved_in_cluster is not None:
+            return await self.wait_saved_in_cluster(tables, view_key(name), GUARDS_S)
         return await self.wait(name, "", GUARDS_S) and await self._hub.saved(FollowerName(KIND, name))
 
     # --- copies ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 
 from columnar.errors import ColumnarError
 from columnar.model.schema import Family, make_table
-from columnar.operations import apart_reads, apart_scans, apart_writes, scanners
+from columnar.operations import distributed_reads, distributed_scans, distributed_writes, scanners
 from columnar.operations.row_deletes import Deleted
 from columnar.wire.codec import ServiceCodec
 from columnar.wire.detect import Protocol
@@ -263,9 +263,9 @@ class Pair:
 @pytest.mark.parametrize("number", range(6))
 def test_one_server_and_three_answer_alike(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed(4_700 + number))
-    monkeypatch.setattr(apart_reads, "STEP_BYTES", rng.choice([300, 4_000_000]))
-    monkeypatch.setattr(apart_writes, "BATCH_BYTES", rng.choice([600, 4_000_000]))
-    monkeypatch.setattr(apart_scans, "STEP_BYTES", rng.choice([200, 4_000_000]))
+    monkeypatch.setattr(distributed_reads, "STEP_BYTES", rng.choice([300, 4_000_000]))
+    monkeypatch.setattr(distributed_writes, "BATCH_BYTES", rng.choice([600, 4_000_000]))
+    monkeypatch.setattr(distributed_scans, "STEP_BYTES", rng.choice([200, 4_000_000]))
     monkeypatch.setattr(scanners, "STEP_CELLS", rng.choice([3, 2_500]))
 
     async def main() -> None:

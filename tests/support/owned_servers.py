@@ -22,7 +22,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, RegionChange
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Table
-from columnar.operations.apart import connect
+from columnar.operations.distributed_calls import connect
 from columnar.operations.asked import AskedOperations
 from columnar.operations.retries import retried
 from columnar.operations.row_deletes import delete_rows

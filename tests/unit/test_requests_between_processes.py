@@ -41,12 +41,12 @@ TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
     "regionserver": frozenset({"Listening"}),
 }
 TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
-    "operations/apart_reads": frozenset({"Rows"}),
-    "operations/apart_scans": frozenset({"Scan"}),
-    "operations/apart_upkeep": frozenset({"DeleteRows", "RegionStates", "Tend"}),
-    "operations/apart_writes": frozenset({"Apply", "Ingest"}),
+    "operations/distributed_reads": frozenset({"Rows"}),
+    "operations/distributed_scans": frozenset({"Scan"}),
+    "operations/distributed_upkeep": frozenset({"DeleteRows", "RegionStates", "Tend"}),
+    "operations/distributed_writes": frozenset({"Apply", "Ingest"}),
     "regionserver": frozenset({"OwnFigures", "ViewStatuses"}),
-    "triggers/apart": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),
+    "triggers/cluster_triggers": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),
     "views/row_inspector": frozenset({"ReadGroupMembers", "ReadSourceRows"}),
     "views/checking": frozenset({"GroupsPart", "MendGroup", "SayAgain", "SourcePart"}),
 }

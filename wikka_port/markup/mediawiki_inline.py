@@ -57,8 +57,8 @@ _LAYOUT_TAGS: Final = (
 )
 _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
 # What a browser begins a new line or cell with: the words on its two sides are not one.
-_APART_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
-_APART: Final = frozenset(_APART_TAGS.split())
+_SEPARATING_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
+_SEPARATING: Final = frozenset(_SEPARATING_TAGS.split())
 # Raised, lowered and small words with links or marks in them; a style of them is its tag.
 _AROUND: Final = frozenset(("sup", "sub", "small"))
 BREAK: Final = "---"
@@ -260,7 +260,7 @@ class _Line:
             self._draft.unconverted[f"html <{name}>"] += not closing
             if name in ("tr", "li", "dt", "dd") and not closing and self._parts and self._parts[-1][1].strip():
                 self._markup(f" {BREAK} ")
-            elif name in _APART:
+            elif name in _SEPARATING:
                 self.text(" ")
         else:
             self.text(match[0])

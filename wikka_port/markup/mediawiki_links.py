@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from wikka_port.markup.mediawiki_inline import URL_CHARS_MAX, inline, plain_label
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, apart, collapse, escape, mono, unescape
+from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, collapse, escape, mono, unescape
 from wikka_port.markup.mediawiki_sisters import address
 from wikka_port.markup.mediawiki_titles import Dialect, Target
 from wikka_port.markup.targets import IMAGE_ENDINGS
@@ -67,7 +67,7 @@ def _subpage(draft: Draft, head: str, label: str | None) -> tuple[str, str | Non
 def _address(draft: Draft, head: str, label: str | None, trail: str) -> Piece:
     """``[[http://x y]]``: an address in one pair of brackets too many."""
     text = "[" + head.strip() + (" " + label if label is not None else "") + "]"
-    return Piece(apart(inline(draft, collapse(text) + trail)), collapse(plain_label(draft, text)) + trail)
+    return Piece(balance_quotes(inline(draft, collapse(text) + trail)), collapse(plain_label(draft, text)) + trail)
 
 
 def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail: str) -> Piece:
@@ -91,7 +91,7 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
     if there:
         return Piece(f"{before}{there}{after}", shown)
     draft.unconverted[f"{target.kind} link"] += 1
-    return Piece(f"{before}{apart(escape(shown, cell=True))}{after}", shown)
+    return Piece(f"{before}{balance_quotes(escape(shown, cell=True))}{after}", shown)
 
 
 def _elsewhere(draft: Draft, target: Target, label: str) -> str:
@@ -155,4 +155,4 @@ def _image(draft: Draft, target: Target, label: str | None, trail: str) -> Piece
     marker = picture(draft.dialect, target.title, plain_label(draft, caption))
     text = f"{marker} {inline(draft, collapse(caption), cell=True)}".strip() if caption else marker
     text += trail
-    return Piece(apart(text), (plain_label(draft, caption) or target.title) + trail, block=text)
+    return Piece(balance_quotes(text), (plain_label(draft, caption) or target.title) + trail, block=text)

@@ -282,7 +282,7 @@ def _is_ahead(joined: str, border: int) -> bool:
     return _DANGER.match(joined, sign.start(), border) is None
 
 
-def apart(text: str) -> str:
+def balance_quotes(text: str) -> str:
     """``text`` of ours as a piece (I4).  An odd number of double quotes at its end has one that is the author's."""
     if (len(text) - len(text.rstrip('"'))) % 2:
         text = text[:-1] + literal('"')

@@ -15,7 +15,7 @@ from wikka_port.markup.mediawiki_pieces import (
     PLAIN_CHARS_MAX,
     Draft,
     Piece,
-    apart,
+    balance_quotes,
     code_block,
     collapse,
     escape,
@@ -88,7 +88,7 @@ def _gallery(draft: Draft, content: str, read: Read) -> Piece:
             shown = picture(draft.dialect, _file(draft, unescape(name).strip()))
             items.append(f"{shown} {inline(draft, read(_captions(caption)), cell=True)}".strip())
     block = "\n".join(f"~- {item}" for item in items)
-    return Piece(apart(" --- ".join(items)), "", block=block)
+    return Piece(balance_quotes(" --- ".join(items)), "", block=block)
 
 
 def _file(draft: Draft, name: str) -> str:

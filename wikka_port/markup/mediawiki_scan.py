@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, apart, collapse, entities, escape, note_mark
+from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, balance_quotes, collapse, entities, escape, note_mark
 from wikka_port.markup.mediawiki_templates import Call, made_of, note_of
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
@@ -256,7 +256,7 @@ class _Scan:
             return self._place_notes()
         if call.title in _OWN_NAME:
             draft.converted["name of the page"] += 1
-            return draft.mark(Piece(apart(escape(draft.title, cell=True)), draft.title))
+            return draft.mark(Piece(balance_quotes(escape(draft.title, cell=True)), draft.title))
         note = note_of(call)
         if note is not None:
             return self._note(note[0], collapse(note[1]))

@@ -21,7 +21,7 @@ from typing import Final
 
 from wikka_port.markup.mediawiki_inline import inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, picture
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, apart, cell_text, collapse, literal, unescape
+from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, cell_text, collapse, literal, unescape
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
 FOLDED: Final = "|!|(c:folded)||"
@@ -139,7 +139,7 @@ def _shown(draft: Draft, value: str, *, is_block: bool = True) -> str:
 def _piece(draft: Draft, value: str, *, is_block: bool = False) -> Piece:
     """A value within a line; one of several lines is a list."""
     shown = _shown(draft, value, is_block=is_block or "\n" in value)
-    return Piece(apart(shown), plain_label(draft, value), block=shown)
+    return Piece(balance_quotes(shown), plain_label(draft, value), block=shown)
 
 
 # -- words --------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def _infobox(draft: Draft, call: Call) -> Piece | None:
     cells = [(cell_text(draft, key), cell_text(draft, value)) for key, value in rows]
     table = [FOLDED, f"|?|{title}||", *(f"|=|{key}||{value}||" for key, value in cells)]
     line = " · ".join(f"{key}: {value}" for key, value in rows)
-    return Piece(apart(line), plain_label(draft, call.value("name")), block="\n".join(table) if rows else "")
+    return Piece(balance_quotes(line), plain_label(draft, call.value("name")), block="\n".join(table) if rows else "")
 
 
 _Maker = Callable[[Draft, Call], Piece | None]

@@ -23,7 +23,7 @@ from columnar.errors import (
 from columnar.model.mutation import Delete, Increment, Put, RowMutation, RowPuts
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
-from columnar.operations import apart_reads, apart_writes, writes
+from columnar.operations import distributed_reads, distributed_writes, writes
 from columnar.operations.loads import ingest_rows
 from columnar.operations.writes import OTHERS_WRITTEN, partly
 from columnar.regions.ingestion import IncomingRows
@@ -62,7 +62,7 @@ def test_each_owner_is_asked_once_and_nobody_passes_an_ask_on() -> None:
 
 
 def test_large_rows_come_in_rounds_and_together_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart_reads, "STEP_BYTES", 3_000)
+    monkeypatch.setattr(distributed_reads, "STEP_BYTES", 3_000)
 
     async def play(cluster: OwnedServers) -> None:
         rows = [b"%c%d" % (head, n) for n in range(10) for head in b"chq"]
@@ -72,7 +72,7 @@ def test_large_rows_come_in_rounds_and_together_have_a_bound(monkeypatch: pytest
         assert len(cluster.asks) > 4, "some rounds"
         largest = max(len(ask.groups[0].rows) for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Rows))
         assert largest == 10
-        monkeypatch.setattr(apart_reads, "ROWS_BYTES", 10_000)
+        monkeypatch.setattr(distributed_reads, "ROWS_BYTES", 10_000)
         with pytest.raises(RequestTooBig, match="over 10000 bytes"):
             await names(cluster, *rows)
         gathering = cluster.servers[0].operations.access.gathering
@@ -254,7 +254,7 @@ def test_a_row_named_again_and_again_is_written_in_order(monkeypatch: pytest.Mon
 
 
 def test_large_writes_are_cut_into_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart_writes, "BATCH_BYTES", 2_000)
+    monkeypatch.setattr(distributed_writes, "BATCH_BYTES", 2_000)
 
     async def play(cluster: OwnedServers) -> None:
         rows = [b"h%d" % n for n in range(10)]
@@ -300,7 +300,7 @@ def test_an_increment_that_is_refused_takes_none_before_it_along() -> None:
 
 
 def test_an_owner_that_refuses_a_later_ask_says_that_others_may_have_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart_writes, "BATCH_BYTES", 2_000)
+    monkeypatch.setattr(distributed_writes, "BATCH_BYTES", 2_000)
 
     async def play(cluster: OwnedServers) -> None:
         rows, sent = [b"h%d" % n for n in range(4)], [0]
@@ -375,7 +375,7 @@ def test_a_table_that_is_disabled_meanwhile_ends_calls() -> None:
 
 
 def test_of_large_writes_those_that_were_not_sent_go_to_the_next_owner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart_writes, "BATCH_BYTES", 2_000)
+    monkeypatch.setattr(distributed_writes, "BATCH_BYTES", 2_000)
 
     async def play(cluster: OwnedServers) -> None:
         rows = [b"h%d" % n for n in range(10)]

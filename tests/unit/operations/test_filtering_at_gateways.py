@@ -10,8 +10,8 @@ import pytest
 
 from columnar.model.filter_language import parse
 from columnar.model.filters import apply
-from columnar.operations import apart_scans
-from columnar.operations.apart_scans import PIECE_CELLS, _Filtering
+from columnar.operations import distributed_scans
+from columnar.operations.distributed_scans import PIECE_CELLS, _Filtering
 from columnar.operations.wide_reads import Filtered, _cell
 from columnar.regions.row_reader import WireCell
 
@@ -44,7 +44,7 @@ def filtered(gateway: Any, rows: list[list[WireCell]]) -> list[tuple[list[WireCe
 def test_others_run_between_pieces_of_a_row_and_between_rows(monkeypatch: pytest.MonkeyPatch, wide: bool) -> None:
     """A long filter over a row of a million cells kept a gateway for two minutes, and ended it."""
     seconds = count()
-    monkeypatch.setattr(apart_scans, "perf_counter", lambda: float(next(seconds)))  # each piece takes a second
+    monkeypatch.setattr(distributed_scans, "perf_counter", lambda: float(next(seconds)))  # each piece takes a second
     gateway = Gateway(b"ValueFilter(=, 'substring:v')")
     pieces = [CELLS[at : at + PIECE_CELLS] for at in range(0, len(CELLS), PIECE_CELLS)]
     found = filtered(gateway, [CELLS] if wide else pieces)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.model.read import ReadSpec, ScanSpec, projection
-from columnar.operations import apart_upkeep
+from columnar.operations import distributed_upkeep
 from columnar.operations.row_deletes import Deleted
 from columnar.routing import peer_requests, row_forms
 from columnar.routing.owners import LinkBroke
@@ -196,7 +196,7 @@ def test_ranges_are_deleted_over_all_servers() -> None:
 
 
 def test_a_table_is_flushed_and_described_by_the_owners_of_its_regions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart_upkeep, "LOOK_S", 0.05)
+    monkeypatch.setattr(distributed_upkeep, "LOOK_S", 0.05)
 
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)

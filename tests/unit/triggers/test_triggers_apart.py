@@ -16,8 +16,8 @@ from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord
 from columnar.routing.peer_requests import LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.routing.link_errors import LinkBroke, NotSent
-from columnar.triggers import apart
-from columnar.triggers.apart import TriggersApart
+from columnar.triggers import cluster_triggers
+from columnar.triggers.cluster_triggers import ClusterTriggers
 from columnar.triggers.asked import AskedTriggers
 
 HERE, OTHER, THIRD = Incarnation("s1", 1), Incarnation("s2", 1), Incarnation("s3", 1)
@@ -49,7 +49,7 @@ class Gateway:
         self.hung: set[Incarnation] = set()
         self.asked: list[tuple[Incarnation, Any]] = []
         self.changing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.apart = TriggersApart(cast(AskedTriggers, self), cast(Any, self), lambda: [HERE, OTHER, THIRD])
+        self.apart = ClusterTriggers(cast(AskedTriggers, self), cast(Any, self), lambda: [HERE, OTHER, THIRD])
 
     def routes_of(self, _table: str) -> Sequence[Route]:
         return self.routes
@@ -150,7 +150,7 @@ async def test_an_error_of_an_owner_ends_the_wait() -> None:
 
 
 def test_looks_are_merged_and_a_server_that_is_silent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "LOOK_S", 0.05)
+    monkeypatch.setattr(cluster_triggers, "LOOK_S", 0.05)
 
     @on_a_loop
     async def scenario() -> None:

@@ -26,7 +26,7 @@ from columnar.triggers.asked import AskedTriggers
 PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change
 
 
-class TriggersApart:
+class ClusterTriggers:
     def __init__(
         self, asked: AskedTriggers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
     ) -> None:  # fmt: skip

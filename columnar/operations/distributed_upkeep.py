@@ -14,7 +14,7 @@ from columnar.routing.row_forms import RegionState
 from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
 
 
-class UpkeepApart:
+class DistributedUpkeep:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from columnar.model.mutation import RowWrite
 from columnar.operations.access import Caller
-from columnar.operations.apart_reads import ReadsApart
-from columnar.operations.apart_scans import ScansApart, ReserveStep
-from columnar.operations.apart_upkeep import UpkeepApart
-from columnar.operations.apart_writes import WritesApart
+from columnar.operations.distributed_reads import DistributedReads
+from columnar.operations.distributed_scans import DistributedScans, ReserveStep
+from columnar.operations.distributed_upkeep import DistributedUpkeep
+from columnar.operations.distributed_writes import DistributedWrites
 from columnar.operations.asked import AskedOperations
 from columnar.operations.reads import RowQuery, RowsAnswer
 from columnar.operations.scanners import Scanner
@@ -28,14 +28,14 @@ from columnar.routing.owners import Owners
 from columnar.turns import HasGone
 
 
-class CallsApart:
+class DistributedCalls:
     """``operations.access.Apart``.  Constant after construction."""
 
     def __init__(self, operations: TableOperations, servers: Servers) -> None:
-        self._reads = ReadsApart(operations.access, servers)
-        self._writes = WritesApart(servers)
-        self._scans = ScansApart(servers)
-        self._upkeep = UpkeepApart(servers)
+        self._reads = DistributedReads(operations.access, servers)
+        self._writes = DistributedWrites(servers)
+        self._scans = DistributedScans(servers)
+        self._upkeep = DistributedUpkeep(servers)
 
     async def rows(self, caller: Caller, served: ServedTable, query: RowQuery, answer: RowsAnswer) -> Any:
         return answer(await self._reads.rows(caller, served, query))
@@ -56,5 +56,5 @@ class CallsApart:
 def connect(operations: TableOperations, asked: AskedOperations, owners: Owners) -> None:
     """From now on ``operations`` ask other servers for what they own; ``asked``: the answers of this one."""
     servers = Servers(owners, asked)
-    operations.access.others = CallsApart(operations, servers)
-    operations.upkeep.others = operations.descriptions.others = UpkeepApart(servers)
+    operations.access.others = DistributedCalls(operations, servers)
+    operations.upkeep.others = operations.descriptions.others = DistributedUpkeep(servers)

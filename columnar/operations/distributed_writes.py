@@ -63,7 +63,7 @@ class _Share:
             self.sequence = applied.sequence or self.sequence
 
 
-class WritesApart:
+class DistributedWrites:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 

@@ -45,7 +45,7 @@ class _Asking:
         self.sought: Place | None = None  # for which ``search`` goes on
 
 
-class ScansApart:
+class DistributedScans:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 

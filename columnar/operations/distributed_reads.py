@@ -76,7 +76,7 @@ class _Found:
         return rows
 
 
-class ReadsApart:
+class DistributedReads:
     def __init__(self, access: TableAccess, servers: Servers) -> None:
         self._access = access
         self._servers = servers
