@@ -59,7 +59,7 @@ class ClusterRequests:
         done = asyncio.get_running_loop().create_future()
         self._waiting[number] = (regions_of(request), done)
         try:
-            self._host.event(self._state.asked(number, request, self._host.now_ms()))
+            self._host.event(self._state.add_request(number, request, self._host.now_ms()))
             await done
         except BaseException:
             for region in self._waiting[number][0]:  # what another request had made is nobody's

@@ -94,7 +94,7 @@ PEER_SERVING_BYTES: Final = 256 * MIB  # calls of peers that are answered, and a
 PEER_QUEUED_BYTES: Final = 64 * MIB  # of calls that wait until a link to a peer takes more; a call beyond is not sent
 # Answers to reads of other servers, all together, while they are made.  The bound is not that of a gateway's own reads:
 # reads of two gateways that waited for room at each other would wait for ever.
-ASKED_BYTES: Final = 64 * MIB
+PEER_REPLY_BYTES: Final = 64 * MIB
 
 # --- change logs -----------------------------------------------------------------------------------
 LOG_RECORDS: Final = 1_000_000  # of one region, that a trigger still needs: from half of it on writers are slowed

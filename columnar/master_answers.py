@@ -64,7 +64,7 @@ class MasterAnswers:
         if self._calls is not None:
             self._calls.link_ended(link)
 
-    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         task = asyncio.ensure_future(self._answer(link, number, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

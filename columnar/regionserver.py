@@ -37,7 +37,7 @@ from columnar.model.region_messages import Message
 from columnar.model.slow_request import SlowRequest
 from columnar.model.view_status import ViewStatus
 from columnar.operations.distributed_calls import connect
-from columnar.operations.asked import AskedOperations
+from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.regions.owning import Owning
 from columnar.regions.region_rates import RateMeter
 from columnar.routing import view_check_requests
@@ -63,7 +63,7 @@ from columnar.storage.data_folder import STAGING
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_stores import ServerStores
 from columnar.triggers.cluster_triggers import ClusterTriggers
-from columnar.triggers.asked import AskedTriggers
+from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 _log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class ClusterServer:
     def _ask_the_others(self) -> None:
         """Calls on several rows ask the owners of those that are elsewhere, and this server answers such asks."""
         self.owners = RoutedOwners(self.here, self.routes, self.peers)
-        asked, operations = AskedOperations(self.serving.server), self.serving.operations
+        asked, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
         for kind, answer in asked.answers.items():
             self.peer_server.register(kind, answer)
         connect(operations, asked, self.owners)
@@ -174,10 +174,10 @@ class ClusterServer:
 
     def _ask_about_triggers(self) -> None:
         keeper = self.serving.trigger_manager
-        self.asked_triggers = AskedTriggers(keeper, self.serving.server, self.owners.change, self.serving.wait)
-        for kind, answer in self.asked_triggers.answers.items():
+        self.trigger_peer_handlers = TriggerPeerHandlers(keeper, self.serving.server, self.owners.change, self.serving.wait)
+        for kind, answer in self.trigger_peer_handlers.answers.items():
             self.peer_server.register(kind, answer)
-        apart = ClusterTriggers(self.asked_triggers, self.owners, lambda: self.rpc_handlers.servers())
+        apart = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
         self.doors.trigger_methods.others = apart
         self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: apart.wait(
             tables, key, "", timeout_s, saved=True
@@ -243,12 +243,12 @@ class ClusterServer:
         for kind, answer in self.rpc_handlers.answers.items():
             self.answering.register(kind, answer)
         committer = self.stores.committer
-        looks = self.asked_triggers.trigger_statuses
+        looks = self.trigger_peer_handlers.trigger_statuses
         measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
         self.answering.register(Measures, measures.measures)
         self.answering.register(SlowRequests, self._slow_requests)
         self.answering.register(TriggerStatuses, looks)
-        self.answering.register(FlowStatuses, self.asked_triggers.flow_statuses)
+        self.answering.register(FlowStatuses, self.trigger_peer_handlers.flow_statuses)
         self.answering.register(HandOver, self._hand_over)
         self.answering.register(ReturnConnections, self._return_connections)
 

@@ -30,7 +30,7 @@ from columnar.webui.status import TriggerLine, line_of
 if TYPE_CHECKING:
     from columnar.master.region_changes import RegionChanges
     from columnar.model.region_messages import Peer
-    from columnar.views.asked_checks import AskedChecks
+    from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
     from columnar.wire.private_socket import PrivateSocket
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Serving:
         self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations)
         self.server.listener = hub.listener
         self.owner = RegionOwner(self.server, self.trigger_manager, config.region_bytes)
-        self._checks: AskedChecks | None = None
+        self._checks: ViewCheckPeerHandlers | None = None
         self._expiring = PlannedStep("expiry of scanners", self._sweep_scanners)
         self._recovery: asyncio.Task[None] | None = None
 
@@ -114,13 +114,13 @@ class Serving:
         self.scanners.expire()
         self._expiring.after(SCANNER_SWEEP_S)
 
-    def checks(self) -> AskedChecks:
+    def checks(self) -> ViewCheckPeerHandlers:
         """The answers of this server to the asks of views' checks."""
         if self._checks is None:
-            from columnar.views.asked_checks import AskedChecks  # most stores have no views
+            from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers  # most stores have no views
 
             access, governor = self.operations.access, self.trigger_manager.governor
-            self._checks = AskedChecks(access, self.server, governor, self._definition)
+            self._checks = ViewCheckPeerHandlers(access, self.server, governor, self._definition)
         return self._checks
 
     def _definition(self, view: str) -> bytes:

@@ -114,13 +114,13 @@ def stop_on_signals() -> asyncio.Event:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
-    def asked(number: int) -> None:
+    def request_stop(number: int) -> None:
         if stopping.is_set() and not stops_once():
             os._exit(128 + number)
         stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked, number)
+        loop.add_signal_handler(number, request_stop, number)
     return stopping
 
 

@@ -48,7 +48,7 @@ from columnar.model.owner_messages import Address, Addresses, HandedOver, Listen
 from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
-from columnar.servers_asked import ServersAsked, TimedPlanner
+from columnar.cluster_status_gatherer import ClusterStatusGatherer, TimedPlanner
 from columnar.mode_switch import FolderPasts, to_servers
 from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
@@ -432,7 +432,7 @@ class _Site:
 
         supervisor = self._supervisor
         address = f"{supervisor.config.host}:{supervisor.port}"
-        servers = ServersAsked(ask, supervisor.host, supervisor.processes)
+        servers = ClusterStatusGatherer(ask, supervisor.host, supervisor.processes)
         return cluster_pages(ask, supervisor.control, supervisor.status, servers, address, visitors)
 
 

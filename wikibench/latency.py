@@ -97,7 +97,7 @@ class Pair:
 class Interval:
     """What began in one stretch of the replay, and what ended in it."""
 
-    asked: int = 0  # requests intended to start here
+    requested: int = 0  # requests intended to start here
     answered: int = 0  # requests that ended here
     outcomes: Counter[Outcome] = field(default_factory=Counter)  # of those intended to start here
     response: HdrHistogram = field(default_factory=lambda: new_histogram(INTERVAL_DIGITS))
@@ -121,7 +121,7 @@ class Recorder:
         record_us(pair.response, sample.response_us)
         record_us(pair.service, sample.service_us)
         began = self._interval(sample.intended_s)
-        began.asked += 1
+        began.requested += 1
         began.outcomes[sample.outcome] += 1
         record_us(began.response, sample.response_us)
         self._interval(sample.ended_s).answered += 1
@@ -164,7 +164,7 @@ class Recorder:
         """Raise AssertionError where I1 is broken."""
         total = self.count()
         assert total == sum(pair.service.get_total_count() for pair in self.pairs.values())
-        assert total == sum(interval.asked for interval in self.intervals)
+        assert total == sum(interval.requested for interval in self.intervals)
         assert total == sum(interval.answered for interval in self.intervals)
         assert total == sum(sum(interval.outcomes.values()) for interval in self.intervals)
         assert total == sum(interval.response.get_total_count() for interval in self.intervals)

@@ -52,7 +52,7 @@ class LiveLine:
         recorder, now_s = injector.recorder, injector.now_s()
         rows = recorder.intervals
         done = rows[-2] if len(rows) > 1 else rows[-1] if rows else None
-        asked, got = (done.asked, done.answered) if done else (0, 0)
+        asked, got = (done.requested, done.answered) if done else (0, 0)
         p95 = milliseconds(merged((row.response for row in rows[-RECENT_INTERVALS:]), digits=2), 95.0)
         failed = recorder.failed() + injector.warm_up.failed()
         line = Text(f"{self._title}  {now_s:.0f}/{injector.load.planned_s:.0f} s  ")

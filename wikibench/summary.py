@@ -46,7 +46,7 @@ class Replay:
         return max(self.elapsed_s - self.warm_up_s, 1e-9)
 
     @property
-    def rate_asked(self) -> float:
+    def requested_rate(self) -> float:
         planned_s = self.planned_s if self.ending == "complete" else min(self.planned_s, self.elapsed_s)
         return self.recorder.count() / max(planned_s - self.warm_up_s, 1e-9)
 
@@ -99,7 +99,7 @@ def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_vali
             "received_bytes": recorder.received_bytes,
         },
         "rate": {
-            "asked_per_s": _rounded(replay.rate_asked),
+            "asked_per_s": _rounded(replay.requested_rate),
             "got_per_s": _rounded(replay.rate_got),
             "page_views_per_s": _rounded(replay.page_views_per_s),
         },
@@ -247,7 +247,7 @@ def _interval(start_s: float, interval: Interval) -> Json:
     failed = {str(outcome): count for outcome, count in interval.outcomes.items() if outcome in FAILED}
     return {
         "start_s": start_s,
-        "asked": interval.asked,
+        "asked": interval.requested,
         "answered": interval.answered,
         "conflicts": interval.outcomes[Outcome.CONFLICT],
         "failed": failed,

@@ -61,7 +61,7 @@ def _make_tables(connection: Connection) -> None:
 def _register(connection: Connection) -> None:
     """A sync, and not an add: it changes a trigger that is there with other settings, which keeps its place."""
     held = {one.name: one.registration for one in connection.triggers.list()}
-    asked = [one.asked for one in triggers.REGISTRATIONS]
+    asked = [one.store_registration for one in triggers.REGISTRATIONS]
     for wanted in asked:
         there = held.get(wanted.name)
         if there is None or there != replace(wanted, from_where=there.from_where):

@@ -100,7 +100,7 @@ class _runner:  # noqa: N801 - a function with a memory
     ) -> None:
         self._site = site
         self._name = name
-        self._asked = asked
+        self._query_parameters = asked
         self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
@@ -147,7 +147,7 @@ class _runner:  # noqa: N801 - a function with a memory
             )
             return self._site.fragment("notice.html", action=action, problem=problem)
         try:
-            call = ActionCall(self._site, self._name, arguments, self._included, self._within, self._asked)
+            call = ActionCall(self._site, self._name, arguments, self._included, self._within, self._query_parameters)
             return ACTIONS[action](call)
         except NotAllowed:
             problem = _("it is about a page that you may not read")

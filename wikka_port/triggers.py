@@ -74,7 +74,7 @@ class Registration:
     writes: tuple[bytes, ...]  # tables, for the graph of flows
 
     @property
-    def asked(self) -> StoreRegistration:
+    def store_registration(self) -> StoreRegistration:
         """What the store is asked for.  A registration of this name is changed to it in its place."""
         return StoreRegistration(
             name=self.name,

@@ -40,7 +40,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallSpec:
     """A call that is not packed yet."""
 
     method: str
@@ -108,7 +108,7 @@ def good_begin(method: str, success: Success) -> bytes:
 
 def exchange(method: str, args: tuple[Any, ...], success: Success, *, units: int = 1, reply_bytes: int = 0) -> Exchange:
     """Packed in the binary protocol."""
-    return Asked(method, args, success, units, reply_bytes).packed()
+    return CallSpec(method, args, success, units, reply_bytes).packed()
 
 
 def list_of(count: int) -> Success:

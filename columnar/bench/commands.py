@@ -196,7 +196,7 @@ def growth(
     console = console_of_output()
     console.print(f"{now()}, {machine()}", highlight=False)
     try:
-        (endpoint,) = _as_asked([endpoint], tls)
+        (endpoint,) = _with_tls([endpoint], tls)
         with progress_bar() as progress:
             for group in grown(endpoint, plan, Bar(progress)):
                 groups.append(group)
@@ -275,7 +275,7 @@ def _measure_and_show(
     plan = Plan(workloads, connections, rounds, seconds, generators, DataSet(rows), open_share)
     lines: list[Line] = []
     try:
-        endpoints = _as_asked(endpoints, tls)
+        endpoints = _with_tls(endpoints, tls)
         with ExitStack() as stack, progress_bar() as progress:
             servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
             held = [[*known, *(server.pids if server else [])] for known, server in zip(pids, servers, strict=True)]
@@ -308,7 +308,7 @@ def _measure_and_show(
         give_up(cut_short)
 
 
-def _as_asked(endpoints: list[Endpoint], tls: ClientTls | None) -> list[Endpoint]:
+def _with_tls(endpoints: list[Endpoint], tls: ClientTls | None) -> list[Endpoint]:
     """With TLS as the options say; EndpointFailed where its files cannot be used."""
     found = spoken_to(endpoints, tls)
     for endpoint in found:

@@ -66,7 +66,7 @@ def wait_for_queue(path: Path) -> None:
     ends_s = time.monotonic() + START_S
     while True:
         try:
-            asked(path, "XGROUP", "CREATE", STREAM, GROUP, "0", "MKSTREAM")
+            run_redis_command(path, "XGROUP", "CREATE", STREAM, GROUP, "0", "MKSTREAM")
             return
         except (OSError, RedisError) as error:
             if str(error).startswith("BUSYGROUP"):
@@ -78,10 +78,10 @@ def wait_for_queue(path: Path) -> None:
 
 def undone(path: Path) -> int:
     """Tweets in the queue; the worker deletes those that are spread.  OSError, RedisError."""
-    return int(asked(path, "XLEN", STREAM))
+    return int(run_redis_command(path, "XLEN", STREAM))
 
 
-def asked(path: Path, *words: bytes | str | int) -> Any:
+def run_redis_command(path: Path, *words: bytes | str | int) -> Any:
     """Carry out a command over a connection of its own.  OSError, RedisError."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(START_S)
@@ -114,7 +114,7 @@ class QueueLink:
         self._path = path
         self._sock: socket.socket | None = None
         self._replies = Replies()
-        self._asked: deque[tuple[bytes, Callable[[Any], None]]] = deque()
+        self._unanswered: deque[tuple[bytes, Callable[[Any], None]]] = deque()
         self._unsent = bytearray()
         self._retry_ns = 0
         self.sent_bytes = self.received_bytes = 0
@@ -122,7 +122,7 @@ class QueueLink:
 
     def ask(self, words: bytes, heard: Callable[[Any], None]) -> None:
         """``flush`` sends it."""
-        self._asked.append((words, heard))
+        self._unanswered.append((words, heard))
         self._unsent += words
         self.sent_bytes += len(words)
 
@@ -139,7 +139,7 @@ class QueueLink:
             return
         sock.setblocking(False)
         self._sock, self._replies = sock, Replies()
-        self._unsent = bytearray(b"".join(words for words, _ in self._asked))
+        self._unsent = bytearray(b"".join(words for words, _ in self._unanswered))
         self._poller.watch(sock.fileno(), self._ready)
 
     def flush(self) -> None:
@@ -176,7 +176,7 @@ class QueueLink:
                     raise EndpointFailed(f"{_PROGRAM}: {reply}")
                 self._broke()  # it reads its log: what was asked is asked again
                 return
-            self._asked.popleft()[1](reply)
+            self._unanswered.popleft()[1](reply)
 
     def _broke(self) -> None:
         self.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from columnar.bench.calls import Asked, Exchange
+from columnar.bench.calls import CallSpec, Exchange
 from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
 
@@ -71,7 +71,7 @@ class Workload:
     open_loop: bool = True  # operations that can arrive one by one; not those that hold a connection for long
 
 
-def repeating(ring: Callable[[DataSet, Chance], list[Asked]]) -> Sessions:
+def repeating(ring: Callable[[DataSet, Chance], list[CallSpec]]) -> Sessions:
     """Sessions that go round one ring of calls, each from a place of its own."""
 
     def sessions(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:

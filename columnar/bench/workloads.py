@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import Asked, Numbered
+from columnar.bench.calls import CallSpec, Numbered
 from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import BINARY, FRAME_HEAD, BadReply, Wire
 from columnar.bench.sessions import Chance, Session, Sessions, Workload, repeating
@@ -104,41 +104,41 @@ def _keys(data: DataSet, rng: Chance, count: int) -> list[bytes]:
     return [dataset.row_key(rng.randrange(data.rows)) for _ in range(count)]
 
 
-def _get_cell(data: DataSet, rng: Chance) -> list[Asked]:
+def _get_cell(data: DataSet, rng: Chance) -> list[CallSpec]:
     arguments = [(dataset.SMALL_TABLE, key, dataset.SMALL_COLUMN) for key in _keys(data, rng, PACKED)]
-    return [Asked("get", one, calls.list_of(1), reply_bytes=dataset.SMALL_BYTES) for one in arguments]
+    return [CallSpec("get", one, calls.list_of(1), reply_bytes=dataset.SMALL_BYTES) for one in arguments]
 
 
-def _get_row(data: DataSet, rng: Chance) -> list[Asked]:
+def _get_row(data: DataSet, rng: Chance) -> list[CallSpec]:
     size = dataset.ROW_BYTES - dataset.CELLS
     arguments = [(dataset.ROWS_TABLE, key) for key in _keys(data, rng, PACKED)]
-    return [Asked("getRow", one, calls.list_of(1), reply_bytes=size) for one in arguments]
+    return [CallSpec("getRow", one, calls.list_of(1), reply_bytes=size) for one in arguments]
 
 
-def _get_columns(data: DataSet, rng: Chance) -> list[Asked]:
+def _get_columns(data: DataSet, rng: Chance) -> list[CallSpec]:
     columns = [b"d:c00", b"d:c05", b"d:c13"]
     arguments = [(dataset.ROWS_TABLE, key, columns) for key in _keys(data, rng, PACKED)]
-    return [Asked("getRowWithColumns", one, calls.list_of(1), reply_bytes=1_000) for one in arguments]
+    return [CallSpec("getRowWithColumns", one, calls.list_of(1), reply_bytes=1_000) for one in arguments]
 
 
-def _put(_data: DataSet, rng: Chance) -> list[Asked]:
+def _put(_data: DataSet, rng: Chance) -> list[CallSpec]:
     keys = [dataset.row_key(rng.randrange(dataset.PUT_ROWS)) for _ in range(PACKED)]
     cells = [(dataset.PUT_COLUMN, dataset.text(key, dataset.PUT_BYTES)) for key in keys]
     arguments = [(dataset.WRITES_TABLE, key, calls.puts([cell])) for key, cell in zip(keys, cells, strict=True)]
-    return [Asked("mutateRow", one, calls.VOID_SUCCESS) for one in arguments]
+    return [CallSpec("mutateRow", one, calls.VOID_SUCCESS) for one in arguments]
 
 
-def _increment(_data: DataSet, _rng: Chance) -> list[Asked]:
+def _increment(_data: DataSet, _rng: Chance) -> list[CallSpec]:
     one = (dataset.WRITES_TABLE, dataset.COUNT_ROW, dataset.COUNT_COLUMN, 1)
-    return [Asked("atomicIncrement", one, calls.I64_SUCCESS)]
+    return [CallSpec("atomicIncrement", one, calls.I64_SUCCESS)]
 
 
-def _mixed(data: DataSet, rng: Chance) -> list[Asked]:
+def _mixed(data: DataSet, rng: Chance) -> list[CallSpec]:
     found = _get_row(data, rng)
     for place in range(0, min(len(found), PACKED_LARGE * _WRITES_OF_MIXED), _WRITES_OF_MIXED):
         number = rng.randrange(data.rows)
         one = (dataset.ROWS_TABLE, dataset.row_key(number), calls.puts(data.wide_cells(number)))
-        found[place] = Asked("mutateRow", one, calls.VOID_SUCCESS)
+        found[place] = CallSpec("mutateRow", one, calls.VOID_SUCCESS)
     return found
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import Asked, Keyed, Numbered
+from columnar.bench.calls import CallSpec, Keyed, Numbered
 from columnar.bench.dataset import YCSB_TABLE, DataSet
 from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
 from columnar.bench.sessions import MORE_CALLS, Chance, Session, Sessions, Workload, repeating
@@ -35,22 +35,22 @@ _INSERT: Final = -1  # in a list of draws
 _ROW_BYTES: Final = dataset.YCSB_FIELDS * dataset.YCSB_FIELD_BYTES
 
 
-def _read(key: bytes, units: int = 1) -> Asked:
-    return Asked("getRow", (YCSB_TABLE, key), calls.list_of(1), units=units, reply_bytes=_ROW_BYTES)
+def _read(key: bytes, units: int = 1) -> CallSpec:
+    return CallSpec("getRow", (YCSB_TABLE, key), calls.list_of(1), units=units, reply_bytes=_ROW_BYTES)
 
 
-def _update(key: bytes, rng: Chance) -> Asked:
+def _update(key: bytes, rng: Chance) -> CallSpec:
     column = dataset.ycsb_column(rng.randrange(dataset.YCSB_FIELDS))
     value = dataset.text(b"%d" % rng.randrange(1 << 30), dataset.YCSB_FIELD_BYTES)
-    return Asked("mutateRow", (YCSB_TABLE, key, calls.puts([(column, value)])), calls.VOID_SUCCESS)
+    return CallSpec("mutateRow", (YCSB_TABLE, key, calls.puts([(column, value)])), calls.VOID_SUCCESS)
 
 
 def _operations(
-    one: Callable[[bytes, Chance], list[Asked]],
+    one: Callable[[bytes, Chance], list[CallSpec]],
 ) -> Sessions:
     """Sessions over a ring of operations on zipfian rows."""
 
-    def ring(data: DataSet, rng: Chance) -> list[Asked]:
+    def ring(data: DataSet, rng: Chance) -> list[CallSpec]:
         rows = Scattered(data.rows)
         keys = (dataset.ycsb_key(rows.number(rng.random())) for _ in range(PACKED))
         return [asked for key in keys for asked in one(key, rng)]
@@ -62,7 +62,7 @@ def _reads_and_updates(reads: float) -> Sessions:
     return _operations(lambda key, rng: [_read(key) if rng.random() < reads else _update(key, rng)])
 
 
-def _read_modify_write(key: bytes, rng: Chance) -> list[Asked]:
+def _read_modify_write(key: bytes, rng: Chance) -> list[CallSpec]:
     return [_read(key)] if rng.random() < 0.5 else [_read(key, MORE_CALLS), _update(key, rng)]
 
 
@@ -184,7 +184,7 @@ class ScanCalls:
 class Scans:
     """Workload E: short scans, and inserts."""
 
-    __slots__ = ("_asked", "_at", "_awaited", "_calls", "_inserts", "_rows", "_scanner", "_scans")
+    __slots__ = ("_scan_length", "_at", "_awaited", "_calls", "_inserts", "_rows", "_scanner", "_scans")
 
     def __init__(
         self, scans: list[ShortScan | None], at: int, rows: Rows, inserts: Inserts, scan_calls: ScanCalls
@@ -196,7 +196,7 @@ class Scans:
         self._inserts = inserts
         self._calls = scan_calls
         self._awaited = b""
-        self._asked = 0  # the length of the scan under way
+        self._scan_length = 0  # the length of the scan under way
         self._scanner = 0
 
     def first(self) -> bytes:
@@ -205,7 +205,7 @@ class Scans:
         if scan is None:
             self._awaited = self._inserts.good
             return self._inserts.frame(self._rows.new())
-        self._awaited, self._asked = self._calls.opened, scan.length
+        self._awaited, self._scan_length = self._calls.opened, scan.length
         return scan.opening
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
@@ -213,9 +213,9 @@ class Scans:
         if awaited is known.opened:
             self._scanner = known.wire.id_at(reply, awaited)
             self._awaited = known.listed
-            return known.list_by_length[self._asked].frame(self._scanner), MORE_CALLS
+            return known.list_by_length[self._scan_length].frame(self._scanner), MORE_CALLS
         if awaited is known.listed:
-            if not 0 < known.wire.count_at(reply, awaited) <= self._asked:
+            if not 0 < known.wire.count_at(reply, awaited) <= self._scan_length:
                 raise BadReply(reply)
             self._awaited = known.closed
             return known.close.frame(self._scanner), MORE_CALLS

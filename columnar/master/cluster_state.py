@@ -364,9 +364,9 @@ class ClusterState:
 
     # --- people and time ---------------------------------------------------------------------------
 
-    def asked(self, number: int, request: Request, now_ms: int) -> list[Output]:
+    def add_request(self, number: int, request: Request, now_ms: int) -> list[Output]:
         """``number``: of the request, for its ``Answer``."""
-        self._requests.asked(number, request, now_ms)
+        self._requests.add_request(number, request, now_ms)
         return self._done(now_ms)
 
     def tick(self, now_ms: int) -> list[Output]:

@@ -20,7 +20,7 @@ from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 
 DECISIONS_KEPT: Final = 200
-ASKED_FOR: Final = "asked for"  # the reason of what a person's request wants
+REQUESTED: Final = "asked for"  # the reason of what a person's request wants
 
 
 # --- planned -----------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ class Reason(Enum):
     START = "start"
     RETURNED = "back"  # to the server that had not closed it yet
     ASSIGNED = "assigned"
-    ASKED = "asked"
+    REQUESTED = "asked"
     MERGE = "merge"
     DRAIN = "drain"
     HOME = "home"
@@ -74,7 +74,7 @@ class Split:
 
     @property
     def is_requested(self) -> bool:
-        return self.why == ASKED_FOR
+        return self.why == REQUESTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Merge:
 
     @property
     def is_requested(self) -> bool:
-        return self.why == ASKED_FOR
+        return self.why == REQUESTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class Server:
 class Desired:
     wishes: Wishes = field(default_factory=Wishes)
     throttles: Throttles = field(default_factory=Throttles)
-    asked: dict[int, Request] = field(default_factory=dict)  # by number of the request; oldest first
+    requests: dict[int, Request] = field(default_factory=dict)  # by number of the request; oldest first
     leaving: set[str] = field(default_factory=set)  # servers that are emptied as they are to stop; kept nowhere
 
     @property

@@ -22,7 +22,7 @@ from typing import Final
 
 from columnar.master.balancing import balance, may_settle
 from columnar.master.instructions import (
-    ASKED_FOR,
+    REQUESTED,
     Close,
     Merge,
     MergeRegions,
@@ -51,7 +51,7 @@ def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
         return draft.plan()
     if current.homeless:
         _house_the_homeless(draft)
-    for request in desired.asked.values():
+    for request in desired.requests.values():
         if isinstance(request, MoveRegion):
             _move(draft, request)
         elif isinstance(request, UnassignRegion):
@@ -116,7 +116,7 @@ def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str, Reason]:
 # --- 2 -----------------------------------------------------------------------------------------------
 
 
-def _move(draft: Draft, request: MoveRegion, reason: Reason = Reason.ASKED) -> None:
+def _move(draft: Draft, request: MoveRegion, reason: Reason = Reason.REQUESTED) -> None:
     place = draft.current.places.get(request.region)
     if place is None or place.server is None or not draft.may_leave(place):
         return
@@ -144,7 +144,7 @@ def _may_change(draft: Draft, place: Place | None) -> bool:
 
 def _split(draft: Draft, request: SplitRegion) -> None:
     if _may_change(draft, draft.current.places.get(request.region)):
-        draft.begin(Split(request.region, request.row, ASKED_FOR), request.region)
+        draft.begin(Split(request.region, request.row, REQUESTED), request.region)
 
 
 def _merge(draft: Draft, request: MergeRegions) -> None:
@@ -155,7 +155,7 @@ def _merge(draft: Draft, request: MergeRegions) -> None:
         why = f"to be merged with region {left.info.encoded}"
         _move(draft, MoveRegion(request.right, left.server, why), Reason.MERGE)
     elif _may_change(draft, left) and _may_change(draft, right):
-        draft.begin(Merge((request.left, request.right), ASKED_FOR), request.left, request.right)
+        draft.begin(Merge((request.left, request.right), REQUESTED), request.left, request.right)
 
 
 # --- 3 and 4 -----------------------------------------------------------------------------------------

@@ -222,7 +222,7 @@ class Requests:
         self._sent: dict[int, tuple[Wishes | None, list[int]]] = {}  # by number of the write
         self._begun: dict[frozenset[int], int] = {}  # requests for changes that are under way, by the change's regions
 
-    def asked(self, number: int, request: Request, now_ms: int) -> None:
+    def add_request(self, number: int, request: Request, now_ms: int) -> None:
         why = refusal(request, self._desired, self._current, now_ms)
         if why is not None:
             self._outputs.append(Answer(number, why))
@@ -235,7 +235,7 @@ class Requests:
         else:
             self._wish(request, now_ms)
             if regions_of(request):
-                self._region_asked(number, request, now_ms)
+                self._add_region_request(number, request, now_ms)
             else:
                 self.wishes_to_write = self._desired.wishes
                 self._to_answer.append(number)
@@ -247,11 +247,11 @@ class Requests:
                 self.drained_ms[name] = now_ms
             self._desired.wishes = self.wishes_to_write = wishes
 
-    def _region_asked(self, number: int, request: Request, now_ms: int) -> None:
-        for earlier, other in list(self._desired.asked.items()):
+    def _add_region_request(self, number: int, request: Request, now_ms: int) -> None:
+        for earlier, other in list(self._desired.requests.items()):
             if gives_way(other, request, self._current):
                 self._answer(earlier, "another request for the region came meanwhile")
-        self._desired.asked[number] = request
+        self._desired.requests[number] = request
         place = self._current.places[regions_of(request)[0]]
         if isinstance(request, AssignRegion) and place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
             place.tried, place.is_damaged, place.deaths, place.retry_ms = (), False, 0, None
@@ -263,11 +263,11 @@ class Requests:
     def is_by_hand(self, give: Give) -> bool:
         """Whether a person asked for the move; a request that named no server names this one from now on."""
         found = False
-        for number, request in self._desired.asked.items():
+        for number, request in self._desired.requests.items():
             if isinstance(request, MoveRegion) and request.region == give.region:
                 found = True
                 if request.server is None:
-                    self._desired.asked[number] = MoveRegion(request.region, give.server, request.why)
+                    self._desired.requests[number] = MoveRegion(request.region, give.server, request.why)
             elif isinstance(request, MergeRegions) and request.right == give.region:
                 found = True
         return found
@@ -291,7 +291,7 @@ class Requests:
             self._desired.wishes, self.wishes_to_write = self._on_disk, None
             answered, self._to_answer = [*answered, *self._to_answer], []
         self._outputs += [Answer(request, REFUSED) for request in answered]
-        for asked, request in list(self._desired.asked.items()):
+        for asked, request in list(self._desired.requests.items()):
             if not _is_in(self._desired.wishes, request):
                 self._answer(asked, REFUSED)
 
@@ -308,7 +308,7 @@ class Requests:
 
     def answer_ended_requests(self, now_ms: int) -> None:
         """Answer the requests that are over."""
-        for number, request in list(self._desired.asked.items()):
+        for number, request in list(self._desired.requests.items()):
             is_ended, error = is_over(request, self._desired, self._current, now_ms)
             if is_ended and (error is not None or self._is_setting_durable(request)):
                 self._answer(number, error)
@@ -323,7 +323,7 @@ class Requests:
         regions = frozenset(regions_changed(change))
         if not change.is_requested:
             return  # by size or load
-        for number, request in self._desired.asked.items():
+        for number, request in self._desired.requests.items():
             if isinstance(request, SplitRegion | MergeRegions) and regions == set(regions_of(request)):
                 self._begun[regions] = number
                 return
@@ -331,9 +331,9 @@ class Requests:
     def change_ended(self, regions: Sequence[int], error: str | None) -> None:
         """Answer the request that was begun.  After a failure another one may be begun; else ``look`` finds GONE."""
         number = self._begun.pop(frozenset(regions), None)
-        if number is not None and number in self._desired.asked:
+        if number is not None and number in self._desired.requests:
             self._answer(number, error)
 
     def _answer(self, number: int, error: str | None) -> None:
-        del self._desired.asked[number]
+        del self._desired.requests[number]
         self._outputs.append(Answer(number, error))

@@ -14,7 +14,7 @@ from columnar.operations.distributed_reads import DistributedReads
 from columnar.operations.distributed_scans import DistributedScans, ReserveStep
 from columnar.operations.distributed_upkeep import DistributedUpkeep
 from columnar.operations.distributed_writes import DistributedWrites
-from columnar.operations.asked import AskedOperations
+from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.operations.reads import RowQuery, RowsAnswer
 from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
@@ -53,7 +53,7 @@ class DistributedCalls:
         return await self._upkeep.delete_rows(served.schema.name, start, stop)
 
 
-def connect(operations: TableOperations, asked: AskedOperations, owners: Owners) -> None:
+def connect(operations: TableOperations, asked: OperationPeerHandlers, owners: Owners) -> None:
     """From now on ``operations`` ask other servers for what they own; ``asked``: the answers of this one."""
     servers = Servers(owners, asked)
     operations.access.others = DistributedCalls(operations, servers)

@@ -25,7 +25,7 @@ from columnar.routing.row_forms import Place
 from columnar.storage.stored_cells import PackedRows
 
 PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two looks at the clock; else 1
-ASKED_CELLS: Final = 100_000  # that one ask walks over: some 30 ms
+REQUEST_CELLS: Final = 100_000  # that one ask walks over: some 30 ms
 
 ReserveStep: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -81,7 +81,7 @@ class DistributedScans:
 def _ask(scanner: Scanner, asking: _Asking, found: FoundRows, count: int) -> Scan:
     assert scanner.place is not None, "there is a next step"
     max_rows, limit = count - found.count, scanner.rows_wanted
-    max_cells = min(ASKED_CELLS, max_rows * scanner.spec.batch) if scanner.spec.batch else ASKED_CELLS
+    max_cells = min(REQUEST_CELLS, max_rows * scanner.spec.batch) if scanner.spec.batch else REQUEST_CELLS
     return Scan(
         scanner.table.decode(),
         asking.spec,

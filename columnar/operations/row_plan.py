@@ -58,7 +58,7 @@ class RowPlan:
         self.served = served
         self.work: Work = []
         self._access = access
-        self._asked = asked
+        self._requested = asked
         self._make = make
         self._at = 0  # in ``asked``
         self._by_row: dict[bytes, RowWrite | _Joined] = {}
@@ -69,7 +69,7 @@ class RowPlan:
     def step(self) -> bool:
         """Go on for STEP_S; True: all is planned.  CallerError, RegionTooBusy; RegionAway, and it can go on later."""
         ends = perf_counter() + STEP_S
-        asked, at = self._asked, self._at
+        asked, at = self._requested, self._at
         while at < len(asked):
             write = self._make(asked[at])
             at = self._at = at + 1
@@ -120,7 +120,7 @@ class RowPlan:
 
     def take_all_rows(self) -> list[tuple[ServedTable, RowWrite]]:
         """All rows, planned or not, in an order in which the steps of one row may be done.  They are all checked."""
-        assert self._at == len(self._asked), "no region is looked for before all is checked"
+        assert self._at == len(self._requested), "no region is looked for before all is checked"
         rows = [write for _, batch in self.work for write in batch]
         left = [*reversed(self._left), *(one for part in reversed(self._parts) for one in part.values())]
         rows += [one.mutation() if isinstance(one, _Joined) else one for one in left]

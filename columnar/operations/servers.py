@@ -6,19 +6,19 @@ from typing import TypeVar
 
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
-from columnar.operations.asked import AskedOperations
+from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.routing.owners import Owners
 
 R = TypeVar("R")
 
 
 class Servers:
-    def __init__(self, owners: Owners, asked: AskedOperations) -> None:
+    def __init__(self, owners: Owners, asked: OperationPeerHandlers) -> None:
         self.owners = owners
-        self._asked = asked
+        self._local_handlers = asked
 
     async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
         """This server's own part of a call is an ask, too.  Arguments and errors as of ``Owners.ask``."""
         if server == self.owners.here:
-            return await self._asked.ask(message)
+            return await self._local_handlers.ask(message)
         return await self.owners.ask(server, message, size_bytes)

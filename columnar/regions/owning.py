@@ -96,7 +96,7 @@ class Owning:
         self._logs = logs
         self._infos: dict[int, RegionInfo] = {}  # of every region that was told, by id
         self._ids: dict[str, int] = {}  # the same by encoded name
-        self._asked: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}  # by kind, region and epoch
+        self._pending_requests: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}  # by kind, region and epoch
         self._lacking = LackingLogs(here, logs)
         self._to_bring_in: OrderedDict[int, None] = OrderedDict()  # regions that lack logs, as they were told
         self._to_open: OrderedDict[int, None] = OrderedDict()  # and those that may be served, after them
@@ -140,7 +140,7 @@ class Owning:
             if isinstance(one, Refuse) and one.why is Why.OLD_LEADER:
                 raise NotServingRegion(self._refused(one))  # it is no news for a leader that has asked the same
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked.setdefault((kind, info.region_id, epoch), []).append(future)
+        self._pending_requests.setdefault((kind, info.region_id, epoch), []).append(future)
         self._carry_out(doing)
         return await future
 
@@ -178,12 +178,12 @@ class Owning:
                     self._fail(OpenRegion, one.region, one.epoch, NotServingRegion(self._refused(one)))
 
     def _answer(self, kind: type[Any], region: int, epoch: int, answer: Any) -> None:
-        for future in self._asked.pop((kind, region, epoch), ()):
+        for future in self._pending_requests.pop((kind, region, epoch), ()):
             if not future.done():
                 future.set_result(answer)
 
     def _fail(self, kind: type[Any], region: int, epoch: int, failure: ColumnarError) -> None:
-        for future in self._asked.pop((kind, region, epoch), ()):
+        for future in self._pending_requests.pop((kind, region, epoch), ()):
             if not future.done():
                 future.set_exception(failure)
 

@@ -138,7 +138,7 @@ class _AssignedRegion:
     first: int  # the epoch at which it began to be had; the owner's is above it after a renumbering in place
     stage: Stage
     is_behind: bool  # once LEFT, or while BRINGING: this server's log may hold writes that the store lacks
-    asked: tuple[int, ...] = ()  # epochs of the closes that are not answered
+    unanswered_closes: tuple[int, ...] = ()  # epochs of the closes that are not answered
     next: Owner | None = None  # to be opened when it has left
 
 
@@ -201,8 +201,8 @@ class AssignedRegions:
         if epoch < held.owner.epoch:
             # Renumbered in place since, perhaps: its writes may stand in the log alone.
             return (ReportClosed(region, epoch, is_behind=True),)
-        if epoch not in held.asked:
-            held.asked = (*held.asked, epoch)
+        if epoch not in held.unanswered_closes:
+            held.unanswered_closes = (*held.unanswered_closes, epoch)
         refused: tuple[AssignmentOutput, ...] = ()
         if held.next is not None and held.next.epoch <= epoch:
             refused = (Refuse(region, held.next.epoch, Why.GIVEN_UP),)
@@ -324,7 +324,7 @@ class AssignedRegions:
 
     def _opens_after(self, region: int, held: _AssignedRegion, owner: Owner) -> tuple[AssignmentOutput, ...]:
         """Told to open what is leaving."""
-        lowest = max(held.owner.epoch, *held.asked, 0)
+        lowest = max(held.owner.epoch, *held.unanswered_closes, 0)
         if owner.epoch <= lowest:
             return (Refuse(region, owner.epoch, Why.GIVEN_UP),)
         before, held.next = held.next, owner
@@ -343,13 +343,13 @@ class AssignedRegions:
         return (Leave(region, epoch),)
 
     def _left(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
-        asked, after = held.asked, held.next
+        asked, after = held.unanswered_closes, held.next
         if after is not None and held.is_behind and not self._names_here(after):
             # The master told it before it could hear that the store lacks what this server's log has.
             own = (Tenure(self._here, epoch) for epoch in range(held.first, held.owner.epoch + 1))
             after = replace(after, behind=(*after.behind, *own))
         self._hosting.apply_event(region, Event.GIVEN_UP)
-        held.stage, held.asked, held.next = Stage.LEFT, (), None
+        held.stage, held.unanswered_closes, held.next = Stage.LEFT, (), None
         last = max((held.owner.epoch, *asked))
         if last > held.owner.epoch:
             self._give_up_unseen(region, last)
@@ -364,5 +364,5 @@ class AssignedRegions:
             assert held.first <= held.owner.epoch == self._hosting.epoch_of(region), "T1"
             assert is_owned == (held.stage in (Stage.BRINGING, Stage.SERVING)), "T1"
             assert (state is State.CLOSED) == (held.stage is Stage.LEFT), "T2"
-            assert held.stage is Stage.LEAVING or not (held.asked or held.next), "T3"
-            assert held.next is None or held.next.epoch > max((held.owner.epoch, *held.asked)), "T1"
+            assert held.stage is Stage.LEAVING or not (held.unanswered_closes or held.next), "T3"
+            assert held.next is None or held.next.epoch > max((held.owner.epoch, *held.unanswered_closes)), "T1"

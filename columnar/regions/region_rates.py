@@ -23,7 +23,7 @@ class RateMeter:
         self._server = server
         self._now_s = now_s
         self._region_bytes = region_bytes
-        self._asked_s = now_s()
+        self._measured_s = now_s()
         self._counted: dict[int, _Counted] = {}  # by region id, at the last look
         self._faults: dict[int, str] = {}  # by region id, at the last look
         self._takes = 0
@@ -37,7 +37,7 @@ class RateMeter:
         which compactions and loads of files change.
         """
         now_s = self._now_s()
-        elapsed_s, self._asked_s = max(now_s - self._asked_s, 1e-3), now_s
+        elapsed_s, self._measured_s = max(now_s - self._measured_s, 1e-3), now_s
         before, self._counted = self._counted, {}
         found = []
         wanted = frozenset(owned)

@@ -75,7 +75,7 @@ class Answerer(Protocol):
 
     def called(self, link: PeerLink, frame: Frame) -> None: ...
 
-    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None: ...
+    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None: ...
 
 
 class _Queued:
@@ -327,7 +327,7 @@ class PeerLink:
             self.refuse(frame.number, fault)
             return
         try:
-            self._answerer.asked(self, frame.number, message)
+            self._answerer.handle_request(self, frame.number, message)
         except Exception as fault:  # noqa: BLE001 - as in ``_take``
             self._fault(frame.number, fault)
 

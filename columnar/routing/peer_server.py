@@ -211,7 +211,7 @@ class PeerServer:
         """The classes of messages that have an answer."""
         return frozenset(self._answers)
 
-    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         answer = self._answers.get(type(message))
         if answer is None:
             link.refuse(number, PeerFault(f"{type(message).__name__} is not answered here"))

@@ -84,14 +84,14 @@ class StoreNames:
         now, key = self._clock(), (store, kind, of)
         self._known = {one: held for one, held in self._known.items() if now - held[0] < REMEMBERED_S}
         if key not in self._known:
-            self._known[key] = now, self._asked(store, tls, kind, of)
+            self._known[key] = now, self._request_names(store, tls, kind, of)
         return self._known[key][1]
 
     def forget(self) -> None:
         """After a command that may have changed them."""
         self._known = {}
 
-    def _asked(self, store: str, tls: ClientTls | None, kind: str, of: str) -> list[str]:
+    def _request_names(self, store: str, tls: ClientTls | None, kind: str, of: str) -> list[str]:
         until = self._clock() + ANSWER_S
         try:
             host, port = address_of(store)

@@ -28,14 +28,14 @@ _TAKES_CALLS: Final = re.compile(rb"^Allow: *POST *\r$", re.MULTILINE | re.IGNOR
 def http_found(host: str, port: int, tls: ssl.SSLContext | None) -> str | None:
     """What is wrong with the address, or None.  OSError: nobody listens there, or wants a certificate."""
     try:
-        answer = _asked(_connected(host, port), host, tls, _CALL)
+        answer = _probe_port(_connected(host, port), host, tls, _CALL)
     except TimeoutError:
         answer = b""
     if answer is None or (answer and not answer.startswith(b"HTTP/")):
         return None
     try:
         request = f"GET /health HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n".encode()
-        page = _asked(_connected(host, port), host, tls, request) or b""
+        page = _probe_port(_connected(host, port), host, tls, request) or b""
     except OSError:
         return None
     if not page.startswith(b"HTTP/") or _TAKES_CALLS.search(page):
@@ -49,7 +49,7 @@ def _connected(host: str, port: int) -> socket.socket:
     return socket.create_connection((host, port), CONNECT_S)
 
 
-def _asked(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question: bytes) -> bytes | None:
+def _probe_port(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question: bytes) -> bytes | None:
     """The beginning of the answer; None: the connection ended.  TimeoutError: silence; SSLError: no, not for us.
 
     Whatever else is the matter the first call says.

@@ -59,7 +59,7 @@ class ThriftService:
             error = NotSent(error.text + self._other_door.hint(method))
         return self._to_wire(method, error)
 
-    def asked_again(
+    def retry_or_forward(
         self, handler: Handler, ctx: CallContext, request: Request, error: Exception
     ) -> Awaitable[Any] | HandedOn | None:
         if isinstance(error, RegionAway):

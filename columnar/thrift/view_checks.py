@@ -10,7 +10,7 @@ from columnar.flows.applier import Applier
 from columnar.model.view_check import CheckReport
 from columnar.model.view_definition import from_json
 from columnar.routing.owners import Owners
-from columnar.views.asked_checks import AskedChecks
+from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
 from columnar.views.here import ViewsHere
@@ -23,14 +23,14 @@ class ViewChecks:
     def __init__(
         self,
         here: ViewsHere,
-        asked: Callable[[], AskedChecks],
+        asked: Callable[[], ViewCheckPeerHandlers],
         applier: Applier,
         wait: Callable[[Any, str, str, int], Awaitable[bool]],
         owners: Callable[[], Owners | None],
     ) -> None:
         """``wait``: ``columnarViewWait``; ``owners``: None: this process has all regions."""
         self._here = here
-        self._asked = asked
+        self._peer_handlers = asked
         self._applier = applier
         self._wait = wait
         self._owners = owners
@@ -45,7 +45,7 @@ class ViewChecks:
             if ctx.has_gone():
                 raise ClientGone
 
-        owners = CheckOwners(self._asked(), self._applier, self._caught_up, self._owners())
+        owners = CheckOwners(self._peer_handlers(), self._applier, self._caught_up, self._owners())
         report = await ViewCheck(from_json(view.definition), view.name, owners, advance).run(repair=repair)
         return _to_wire(report)
 

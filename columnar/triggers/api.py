@@ -153,7 +153,7 @@ class FailedChanges(Exception):
         self.failed = dict(failed)
 
 
-class NotAsked(Mapping[bytes, bytes]):
+class UnrequestedCells(Mapping[bytes, bytes]):
     """Cells that the trigger is registered without; every look at them says so."""
 
     def __init__(self, problem: str) -> None:
@@ -172,11 +172,11 @@ class NotAsked(Mapping[bytes, bytes]):
         self._refuse()
 
 
-NO_ROW = NotAsked(
+NO_ROW = UnrequestedCells(
     "change.now is not read for this trigger: use change.after, register it with the row (@on(..., row=True)), or read "
     "it by a client"
 )
-NO_BEFORE = NotAsked("change.before is not kept for this trigger: @on(..., before=True)")
-NO_AFTER = NotAsked("change.after is kept for triggers of @on alone, which columnar trigger sync registers")
+NO_BEFORE = UnrequestedCells("change.before is not kept for this trigger: @on(..., before=True)")
+NO_AFTER = UnrequestedCells("change.after is kept for triggers of @on alone, which columnar trigger sync registers")
 # (change) or (change, client), of a batch (changes) or (changes, client); None, or an iterator of effects
 TriggerFunction = Callable[..., Any]

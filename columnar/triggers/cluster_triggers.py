@@ -21,17 +21,17 @@ from columnar.regions.change_record import ChangeRecord, pack
 from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
 from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
-from columnar.triggers.asked import AskedTriggers
+from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change
 
 
 class ClusterTriggers:
     def __init__(
-        self, asked: AskedTriggers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
+        self, asked: TriggerPeerHandlers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
     ) -> None:  # fmt: skip
         """``servers``: all that live, as far as is known here."""
-        self._asked = asked
+        self._local_handlers = asked
         self._owners = owners
         self._servers = servers
 
@@ -39,7 +39,7 @@ class ClusterTriggers:
         """Return one look for each trigger, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.here]
         (found, silent), here = await asyncio.gather(
-            gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S), self._asked.trigger_statuses(TriggerStatuses())
+            gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S), self._local_handlers.trigger_statuses(TriggerStatuses())
         )
         return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
 
@@ -47,7 +47,7 @@ class ClusterTriggers:
         """Return one look for each flow, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.here]
         (found, silent), here = await asyncio.gather(
-            gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S), self._asked.flow_statuses(FlowStatuses())
+            gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S), self._local_handlers.flow_statuses(FlowStatuses())
         )
         looks = flow_status.merged([*here, *(look for looks in found.values() for look in looks)])
         return looks, [str(one) for one in silent]
@@ -93,7 +93,7 @@ class ClusterTriggers:
     async def _ask(self, server: Incarnation, ask: WaitForDelivery) -> Waited:
         try:
             if server == self._owners.here:
-                return await self._asked.wait(ask)
+                return await self._local_handlers.wait(ask)
             return await self._owners.ask(server, ask)
         except (*NOTHING_DONE, LinkBroke):
             return Waited(is_delivered=False, is_elsewhere=True)
@@ -110,7 +110,7 @@ class ClusterTriggers:
             (server,) = by_owner(self._owners, table, [(0, row)], search.tries)
             try:
                 if server == self._owners.here:
-                    is_done = await self._asked.log_again(message)
+                    is_done = await self._local_handlers.log_again(message)
                 else:
                     is_done = await self._owners.ask(server, message)
             except NOTHING_DONE:

@@ -65,7 +65,7 @@ class _Pending:
 class Run:
     def __init__(self, asked: Registration, function: Function, looked: Mapping[bytes, Mapping[bytes, Row]]) -> None:
         """``looked``: tables that the function looks at, which stay as they are: rows by their keys."""
-        self.asked = asked
+        self.registration = asked
         self.scope = asked.scope()
         self.unstamped = ""  # a write through the client that bears no timestamp
         self.tallies = False  # the function tallies: its totals are of its changes, not of its rows
@@ -110,7 +110,7 @@ class Run:
 
     def recomputed(self) -> Shown:
         """Derive the tables from the source as it is now."""
-        fresh = Run(self.asked, self._function, self._looked)
+        fresh = Run(self.registration, self._function, self._looked)
         fresh.source = self.source
         for row in self.source.rows(self._table):
             if fresh._image(row):
@@ -124,7 +124,7 @@ class Run:
 
     @property
     def _table(self) -> bytes:
-        return self.asked.table.encode()
+        return self.registration.table.encode()
 
     def _image(self, row: bytes) -> Row:
         held = self.source.row(self._table, row)
@@ -138,7 +138,7 @@ class Run:
             self.source.apply(Write(self._table, row, at, cells=dict(event.cells)))
             steps = tuple(ChangedCell("put", column, at, value) for column, value in event.cells)
         else:
-            families = sorted(family.encode("latin-1") for family in self.asked.families)
+            families = sorted(family.encode("latin-1") for family in self.registration.families)
             named = event.columns or tuple(families)
             self.source.apply(Write(self._table, row, at, columns=event.columns or None))
             steps = tuple(ChangedCell("delete" if b":" in one else "delete family", one, at) for one in named)
@@ -167,7 +167,7 @@ class Run:
         rows = [row, *(other for other in sorted(self._pending) if other != row)]
         taken: list[_Pending] = []
         for one in rows:
-            taken += list(self._pending[one])[: self.asked.batch - len(taken)]
+            taken += list(self._pending[one])[: self.registration.batch - len(taken)]
         changes = []
         for pending in taken:
             change = self._as_delivered(pending)
@@ -190,7 +190,7 @@ class Run:
     def _deliver(self, row: bytes, cut: int | None) -> None:
         if not self._pending[row]:
             return
-        if self.asked.batch:
+        if self.registration.batch:
             self._deliver_batch(row, cut)
             return
         pending = self._pending[row][0]
@@ -222,8 +222,8 @@ class Run:
             change,
             attempt=pending.attempt,
             progress=pending.progress,
-            before=change.before if self.asked.before else NO_BEFORE,
-            now=self.source.row(self._table, change.row) if self.asked.row else NO_ROW,
+            before=change.before if self.registration.before else NO_BEFORE,
+            now=self.source.row(self._table, change.row) if self.registration.row else NO_ROW,
             looked=looked,
         )
 
@@ -234,7 +234,7 @@ class Call:
     def __init__(self, run: Run, change: Change, cut: int | None, part: int) -> None:
         self._run, self._change, self._left = run, change, cut
         self.progress, self.part = change.progress, part
-        self._giver = Giver(run.asked.name)
+        self._giver = Giver(run.registration.name)
         self.stamped: list[Write] = []  # by effects, which the store may write again
         self.lost: list[Write] = []  # those after the death
 
@@ -244,7 +244,7 @@ class Call:
         try:
             with ending_copies():
                 found = function(self._change, client) if wants_client else function(self._change)
-                for effect in buffer_contributions(yielded(found, self._change, self._run.asked, is_batch=False), self.part):
+                for effect in buffer_contributions(yielded(found, self._change, self._run.registration, is_batch=False), self.part):
                     if effect is not BUFFERED:
                         self._take(effect)
         except Later as later:
@@ -265,7 +265,7 @@ class Call:
         if effect[0] in (CONTRIBUTE, TALLY):
             self._run.tallies |= effect[0] == TALLY
             ChangeContributions(self._giver, change.row, _sequence_of(change)).add(list(effect), [])
-        for write in _writes_of(effect, change, self._run.asked.name):
+        for write in _writes_of(effect, change, self._run.registration.name):
             self.stamped.append(write)
             self._write(write)
 
@@ -306,7 +306,7 @@ class BatchCall(Call):
                 found = function(self._changes, client) if wants_client else function(self._changes)
                 for pair in buffer_contribution_pairs(pairs_of(found, self._changes), self._changes):
                     if pair is not BUFFERED and type(pair) is tuple:
-                        _check_written(pair[1], pair[0], self._run.asked)
+                        _check_written(pair[1], pair[0], self._run.registration)
                         self._take_of(pair[1], pair[0])
         except Later as later:
             check_put_off(later)

@@ -20,7 +20,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
 from columnar.routing.view_check_requests import EntriesSnapshot, EntriesSnapshots
-from columnar.views.asked_checks import AskedChecks
+from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 
 TRIES_HERE: Final = 100  # in one process: of a region that is split or merged whenever it is looked at
 
@@ -30,7 +30,7 @@ R = TypeVar("R")
 class CheckOwners:
     def __init__(
         self,
-        here: AskedChecks,
+        here: ViewCheckPeerHandlers,
         applier: Applier,
         wait: Callable[[str], Awaitable[bool]],
         others: Owners | None = None,
@@ -43,16 +43,16 @@ class CheckOwners:
 
     async def ask(self, table: str, row: bytes, message: Message[R]) -> R:
         """The answer of the owner of the row's region."""
-        answers: list[R] = await self._asked(table, [row], lambda _: message, _one)
+        answers: list[R] = await self._request_owners(table, [row], lambda _: message, _one)
         return answers[0]
 
     async def request_snapshots(
         self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[EntriesSnapshots]]
     ) -> list[EntriesSnapshot]:
         """A look for each row; ``of`` makes the ask for those with some numbers, which one server has."""
-        return await self._asked(table, rows, of, _each)
+        return await self._request_owners(table, rows, of, _each)
 
-    async def _asked(
+    async def _request_owners(
         self,
         table: str,
         rows: Sequence[bytes],

@@ -81,7 +81,7 @@ class Shown:
     page: int = 1
 
     @classmethod
-    def asked(cls, request: Request) -> Shown:
+    def from_request(cls, request: Request) -> Shown:
         text = request.args.get("page", "")
         page = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
         return cls(request.args.get("table", ""), max(1, page))
@@ -181,7 +181,7 @@ class StatusPages(Pages):
 
     def _index(self, request: Request) -> Response:
         """Its size is bounded, however many tables and regions there are."""
-        status, asked = self._status(), Shown.asked(request)
+        status, asked = self._status(), Shown.from_request(request)
         lines = [line for line in status.tables if not asked.table or line.name == asked.table]
         if asked.table and not lines:
             return Response("There is no such table.\n", 404, mimetype="text/plain")

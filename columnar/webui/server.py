@@ -169,7 +169,7 @@ class WebServer:
         from columnar.webui.strict_requests import StrictChannel
 
         server = self._waitress = waitress.create_server(
-            self._site.pages(self._asked, self._visitors),
+            self._site.pages(self._run_on_loop, self._visitors),
             sockets=[self._socket],
             threads=THREADS,
             connection_limit=CONNECTIONS,
@@ -183,7 +183,7 @@ class WebServer:
         if not self._stopping.is_set():
             server.run()
 
-    def _asked(self, question: Callable[[], T]) -> T:
+    def _run_on_loop(self, question: Callable[[], T]) -> T:
         answer: Future[T] = Future()
 
         def on_the_loop() -> None:

@@ -335,7 +335,7 @@ class Connection:
                     return self._pending(message, result, started, None)
             reply = method.reply(self._stream.protocol, message.seqid, result)
         except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
-            return self._asked_again(message, error, started)
+            return self._retry_or_forward(message, error, started)
         return self._done(message, reply, None, started, result)
 
     def _pending(self, request: Request, waiting: Any, started: float, later: Later | None) -> float | None:
@@ -357,11 +357,11 @@ class Connection:
             future.add_done_callback(Waiting(self, request, started, later).resume)
         return None
 
-    def _asked_again(self, request: Request, error: Exception, started: float) -> float | None:
+    def _retry_or_forward(self, request: Request, error: Exception, started: float) -> float | None:
         """Retry a call that did nothing yet, or hand it on to its owner; answer with ``error`` where neither helps."""
         method, server = request.method, self._server
         assert method is not None, "it was begun"
-        again = server.service.asked_again(server.handlers[method.name], self._ctx, request, error)
+        again = server.service.retry_or_forward(server.handlers[method.name], self._ctx, request, error)
         if again is None:
             return self._failed(request, error, started)
         if isinstance(again, HandedOn):
@@ -401,7 +401,7 @@ class Connection:
             return self._failed(request, stopped, started)
         except Exception as error:  # noqa: BLE001 - as in _answer
             if later is None and request.buffer and not self._has_gone and not isinstance(error, RegionAway):
-                return self._asked_again(request, error, started)  # RegionAway has been waited for
+                return self._retry_or_forward(request, error, started)  # RegionAway has been waited for
             return self._failed(request, error, started)
         return self._done(request, reply, None, started, result)
 

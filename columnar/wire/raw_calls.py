@@ -126,7 +126,7 @@ class RawCalls:
             caller.not_here(error, message)
             return
         except RegionAway as error:
-            again = server.service.asked_again(handler, ctx, message, error)
+            again = server.service.retry_or_forward(handler, ctx, message, error)
             assert not isinstance(again, HandedOn), "it is waited for here"
             if again is not None:
                 self._wait(_Pending(self, ctx, message, caller), again, None)

@@ -93,7 +93,7 @@ class WireServer:
         self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
         self.turns = Turns()
         self.answered = 0  # requests, refusals too; those of background work are not among them
-        self.large_calls = LargeCalls(lambda: self.answered, self._lightly_asked)
+        self.large_calls = LargeCalls(lambda: self.answered, self._has_light_requests)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
         self.ahead: Ahead | None = None  # None: there are no other servers; set once, before the first call
@@ -149,7 +149,7 @@ class WireServer:
         assert self._port, "not started"
         return self._port
 
-    def _lightly_asked(self) -> bool:
+    def _has_light_requests(self) -> bool:
         now = perf_counter()
         return any(one.serving_bytes and one.large.is_light(one.serving_bytes, now) for one in self._connections)
 

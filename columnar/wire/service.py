@@ -128,7 +128,7 @@ class Service(Protocol):
         the wire's own refusals (RequestTooBig, CallQueueTooBig), with methods that have not been called.
         """
 
-    def asked_again(
+    def retry_or_forward(
         self, handler: Handler, ctx: CallContext, request: Request, error: Exception
     ) -> Awaitable[Any] | HandedOn | None:
         """Retry a call whose region is unavailable for a moment, or hand it on to its owner; its result, later.

@@ -10,7 +10,7 @@ import pytest
 from columnar.client import Connection, Source, View
 from columnar.client.errors import IOError as Refused
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
-from columnar.views import asked_checks
+from columnar.views import view_check_peer_handlers
 from tests.support.serving import Serving
 from tests.support.shell import Shell
 
@@ -71,7 +71,7 @@ def test_damage_is_said_and_repaired(serving: Serving) -> None:
 
 
 def test_a_check_goes_in_parts(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked_checks, "SLICE_S", 0.0)
+    monkeypatch.setattr(view_check_peer_handlers, "SLICE_S", 0.0)
     damage(serving, b"b", Delete(b"m", b"p05"), Delete(b"m", b"p29"))
     connection = serving.connect()
     assert counts(connection) == (3, 0)

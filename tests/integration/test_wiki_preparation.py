@@ -86,7 +86,7 @@ def test_a_trigger_without_a_batch_gets_one_where_it_is_and_what_waited_is_deliv
     with wiki_in(tmp_path) as (wiki, running):
         assert wiki.prepare() == []
         held = status_of(wiki)
-        assert (held.registration, held.state) == (triggers.REGISTRATIONS[0].asked, "paused")
+        assert (held.registration, held.state) == (triggers.REGISTRATIONS[0].store_registration, "paused")
         assert held.lag_changes >= 3
         wiki.store.run(lambda c: c.triggers.resume(NAME))
         assert wiki.settle("", 30)

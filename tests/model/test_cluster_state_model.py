@@ -98,7 +98,7 @@ def calm_down(cluster: PlannedCluster) -> None:
         come_back(cluster, name)
         cluster.ask(UndrainServer(name))
     cluster.run(cluster.now_ms + 60_000)
-    asked = cluster.state.desired.asked.values()
+    asked = cluster.state.desired.requests.values()
     assert not any(isinstance(one, AssignRegion | UnassignRegion) for one in asked), "it is never answered"
     for region in sorted(cluster.infos):
         cluster.ask(AssignRegion(region))
@@ -119,5 +119,5 @@ def test_whatever_happens_nothing_acknowledged_is_lost(number: int) -> None:
         assert place.owner is not None
         assert served[region] == place.owner.epoch
     assert all(one.state is ServerState.UP for one in cluster.state.current.servers.values())
-    assert not cluster.state.desired.asked, "every request was answered"
+    assert not cluster.state.desired.requests, "every request was answered"
     assert len(cluster.data.logs) <= 2 * len(cluster.servers), "logs that nobody needs are removed"

@@ -20,7 +20,7 @@ from columnar.model.contribution import Member, pack, unpack
 from columnar.model.mutation import Delete, Operation, Put
 from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import LEFT, Source, View
-from columnar.views import asked_checks, checking, digests, walks
+from columnar.views import view_check_peer_handlers, checking, digests, walks
 from tests.support.checked_house import CheckedHouse
 from tests.support.seeds import seed
 
@@ -229,13 +229,13 @@ def test_damage_is_found_and_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 BOUNDS: Final = (
-    (asked_checks, "SLICE_S"), (checking, "BUCKETS"), (checking, "FEW"), (digests, "BUCKETS"), (walks, "CURSOR_ROWS"),
+    (view_check_peer_handlers, "SLICE_S"), (checking, "BUCKETS"), (checking, "FEW"), (digests, "BUCKETS"), (walks, "CURSOR_ROWS"),
     (walks, "LISTED"), (walks, "STRIDE"), (walks, "PART_BUCKETS"),
 )  # fmt: skip
 
 
 def small_steps() -> None:
-    asked_checks.SLICE_S = 0.0  # type: ignore[misc]
+    view_check_peer_handlers.SLICE_S = 0.0  # type: ignore[misc]
     walks.CURSOR_ROWS = 3  # type: ignore[misc]
     walks.LISTED = 5  # type: ignore[misc]
     walks.STRIDE = 1  # type: ignore[misc]

@@ -304,7 +304,7 @@ class World:
         found += [client.process for client in self.clients if not client.is_idle]
         found += [one.process for one in self.servers.values() if one.process.is_stopped]
         # A move to any server waits for one that may take regions, which may be minutes.
-        asked = master.state.desired.asked.values()
+        asked = master.state.desired.requests.values()
         found += [one for one in asked if not (isinstance(one, MoveRegion) and one.server is None)]
         return found
 

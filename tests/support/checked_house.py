@@ -29,7 +29,7 @@ from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.layout import split_cell_key
 from columnar.storage.memory import MemoryEngine
-from columnar.views.asked_checks import AskedChecks
+from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
 from columnar.views.contributions import Rules, Share, difference, rules_of
@@ -57,7 +57,7 @@ class CheckedHouse:
             self.server.set_policy(table.name, LogPolicy(names, frozenset()))
         operations = TableOperations(self.server, ScannerTable(lambda: 0.0))
         governor = Governor()
-        self.asked = AskedChecks(operations.access, self.server, governor, lambda _name: to_json(view))
+        self.asked = ViewCheckPeerHandlers(operations.access, self.server, governor, lambda _name: to_json(view))
         self.applier = Applier(operations.access, operations.writes, governor, Background())
         self.pending: deque[Change] = deque()
         self.owners = CheckOwners(self.asked, self.applier, self.caught_up)

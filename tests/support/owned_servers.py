@@ -23,7 +23,7 @@ from columnar.model.region_messages import Message, RegionChange
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Table
 from columnar.operations.distributed_calls import connect
-from columnar.operations.asked import AskedOperations
+from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.operations.retries import retried
 from columnar.operations.row_deletes import delete_rows
 from columnar.operations.scanner_table import ScannerTable
@@ -90,7 +90,7 @@ class OwnedServer:
         )
         scanners = ScannerTable(lambda: 0.0, slot=slot_of_server(self.here))
         self.operations = TableOperations(self.server, scanners, lambda: 0.0)
-        self.asked = AskedOperations(self.server, lambda: 0.0)
+        self.asked = OperationPeerHandlers(self.server, lambda: 0.0)
         self.owners = RoutedOwners(self.here, self.routes, self)
         connect(self.operations, self.asked, self.owners)
         self.services = Services(self.operations)

@@ -80,7 +80,7 @@ class ToyService:
 
     slow_after_s = 3_600.0
 
-    def asked_again(self, *_call: Any) -> Any:
+    def retry_or_forward(self, *_call: Any) -> Any:
         return None
 
     def may_be_handed_on(self, _method: str) -> bool:

@@ -43,7 +43,7 @@ LAYERS: dict[str, float] = {
     "columnar.at_master": 7,
     "columnar.server_answers": 7,
     "columnar.server_measures": 7,
-    "columnar.servers_asked": 7,
+    "columnar.cluster_status_gatherer": 7,
     "columnar.regionserver": 7,
     "columnar.regionserver_process": 7,
     "columnar.doors": 7,

@@ -334,7 +334,7 @@ def test_a_stop_does_not_wait_for_a_disk_that_refuses(is_known: bool) -> None:
     async def scenario() -> None:
         house, _, _ = await two_servers()
         house.is_failing = True
-        house.host.event(house.host.state.asked(1, do.DrainServer("s2"), house.host.now_ms()))
+        house.host.event(house.host.state.add_request(1, do.DrainServer("s2"), house.host.now_ms()))
         if is_known:
             await house.rest()
         assert house.is_sound.is_set() != is_known

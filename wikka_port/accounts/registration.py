@@ -38,7 +38,7 @@ TAKEN: Final = N_("Somebody has this name already, or one that looks like it. Pl
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RegistrationForm:
     """A form of registration."""
 
     name: str
@@ -66,7 +66,7 @@ class Registration:
 
     # --- beginning ---------------------------------------------------------------------------------
 
-    def refusal(self, asked: Asked) -> str | None:
+    def refusal(self, asked: RegistrationForm) -> str | None:
         """Why nobody can register so, before anything was typed; None: it is possible."""
         if asked.administrator:
             return None if self.links.find_link(asked.administrator, "administrator") else _(OUTDATED)
@@ -75,7 +75,7 @@ class Registration:
         closed = CLOSED.get(self.policy)
         return None if closed is None else _(closed)
 
-    def register(self, asked: Asked, client: Client) -> Account:
+    def register(self, asked: RegistrationForm, client: Client) -> Account:
         """The new account; its status says what comes next.  Raises Unsuitable, NameTaken, Refused, StoreAway."""
         name = checked_name(asked.name, self.names)
         email = checked_address(asked.email) if self.is_address_required else ""
@@ -93,18 +93,18 @@ class Registration:
             account = self.directory.make(name, status=status, password=hashed, email=email, admin=admin)
         except AddressTaken:
             account = self._make_unconfirmable(name, hashed, email)
-        self.audit.note("register", user=name, network=client.network, note=asked_by(asked))
+        self.audit.note("register", user=name, network=client.network, note=describe_origin(asked))
         if status == "signed-up":
             self._ask_to_confirm(account, email, after)
         return account
 
-    def _statuses(self, asked: Asked) -> tuple[Status, Status]:
+    def _statuses(self, asked: RegistrationForm) -> tuple[Status, Status]:
         """The status of a new account, and the one that it has once its address is confirmed."""
         waits = self.policy == "approval" and not asked.invitation
         after: Status = "active" if asked.administrator or not waits else "pending"
         return ("signed-up" if self.is_address_required and not asked.administrator else after), after
 
-    def _spend(self, asked: Asked) -> None:
+    def _spend(self, asked: RegistrationForm) -> None:
         token = asked.administrator or asked.invitation
         if self.links.spend(token, "administrator" if asked.administrator else "invitation") is None:
             raise Refused(_(OUTDATED))
@@ -222,7 +222,7 @@ class Registration:
         self.audit.note("administrator", user=account.name, by="a link", network=client.network)
 
 
-def asked_by(asked: Asked) -> str:
+def describe_origin(asked: RegistrationForm) -> str:
     if asked.administrator:
         return "by the administrator's link"
     return "by invitation" if asked.invitation else ""

@@ -21,7 +21,7 @@ from wikka_port.accounts.tables import SESSION, USERS
 from wikka_port.visitors import Visitor
 
 SESSIONS_MAX: Final = 50  # of an account; the one that was idle longest gives way to a new one
-_ASKED: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
+_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Sessions:
         ticket = ticket_of(cookie)
         if ticket is None:
             return None
-        cells = self._rows.row(USERS, ticket.row, (*_ASKED, ticket.column))
+        cells = self._rows.row(USERS, ticket.row, (*_ACCOUNT_COLUMNS, ticket.column))
         session = unpack(cells.get(ticket.column, b""))
         account = account_of(ticket.row, cells)
         now = self._clock()

@@ -18,16 +18,16 @@ class ActionCall:
     arguments: Mapping[str, str]  # as typed: never safe to show unescaped
     render: Callable[[Page, str], str]  # a text of that page as HTML, within this one
     within: tuple[str, ...] = ()  # pages that include the page it stands on, outermost first
-    asked: Mapping[str, str] | None = None  # parameters of the page's address, as typed; None: it takes none here
+    query_parameters: Mapping[str, str] | None = None  # parameters of the page's address, as typed; None: it takes none here
 
     @property
     def shown_page(self) -> str:
         """The page that is read: the outermost of those that include this one."""
         return self.within[0] if self.within else self.page
 
-    def asked_number(self, key: str, least: int, most: int) -> int | None:
+    def query_number(self, key: str, least: int, most: int) -> int | None:
         """A parameter of the address; None where it is absent or nonsense, for readers did not write the page."""
-        text = (self.asked or {}).get(key, "")
+        text = (self.query_parameters or {}).get(key, "")
         given = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else least - 1
         return given if least <= given <= most else None
 

@@ -22,7 +22,7 @@ def run(call: ActionCall) -> str:
     if letters:
         return _letters(call, "" if letters == "1" else normalise(letters))
     rows = call.number("limit", 200, 500)
-    prefix = call.arguments.get("letter", "").strip() or (call.asked or {}).get("letter", "")[:LETTER_CHARS]
+    prefix = call.arguments.get("letter", "").strip() or (call.query_parameters or {}).get("letter", "")[:LETTER_CHARS]
     names, more = page_of(call.site.wiki.names(prefix=prefix, limit=rows + 1), rows)
     onward = site_path("pageindex", letter=prefix) if more else ""
     return call.site.fragment("letters.html", letters=by_letter(names), onward=onward)

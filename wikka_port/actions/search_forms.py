@@ -16,9 +16,9 @@ def search(call: ActionCall) -> str:
 
 
 def expanded(call: ActionCall) -> str:
-    if call.asked is None:
+    if call.query_parameters is None:
         return search(call)
-    given = call.asked.get("phrase", "") or call.arguments.get("phrase", "")
+    given = call.query_parameters.get("phrase", "") or call.arguments.get("phrase", "")
     phrase = " ".join(given.split())[: QUERY_CHARS + 1]
     form = _form(call, phrase[:QUERY_CHARS], here=page_path(call.shown_page))
     if not phrase:

@@ -7,7 +7,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.directory import NameTaken
 from wikka_port.accounts.entering import Entered, client_of
 from wikka_port.accounts.records import Account
-from wikka_port.accounts.registration import TAKEN, Asked
+from wikka_port.accounts.registration import TAKEN, RegistrationForm
 from wikka_port.accounts.session_store import visitor_of
 from wikka_port.accounts.sessions import ticket_of
 from wikka_port.accounts.signing_in import Refused
@@ -20,7 +20,7 @@ from wikka_port.urls import site_path
 
 def handle(site: Site, request: Request, name: str) -> Response:
     """``?invitation=TOKEN`` and ``?administrator=TOKEN`` are links that were given to somebody."""
-    asked = _asked(request)
+    asked = _read_form(request)
     if site.visitor.name and asked.administrator:
         return _become_administrator(site, request, asked.administrator)
     if request.method == "POST" and not is_genuine(site, request):
@@ -39,9 +39,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
     return _form(site, request, asked, status=403, closed=refusal) if refusal else _form(site, request, asked)
 
 
-def _asked(request: Request) -> Asked:
+def _read_form(request: Request) -> RegistrationForm:
     given = request.values
-    return Asked(
+    return RegistrationForm(
         name=given.get("user", ""),
         password=request.form.get("password", ""),
         email=given.get("email", ""),
@@ -50,7 +50,7 @@ def _asked(request: Request) -> Asked:
     )
 
 
-def _registered(site: Site, request: Request, asked: Asked) -> Response:
+def _registered(site: Site, request: Request, asked: RegistrationForm) -> Response:
     account = site.accounts.registration.register(asked, client_of(request))
     if account.status != "active":
         return site.html("registered.html", account=account, email=asked.email)
@@ -85,7 +85,7 @@ def _become_administrator(site: Site, request: Request, token: str) -> Response:
 
 
 def _form(
-    site: Site, request: Request, asked: Asked, *, status: int = 200, problem: str = "", closed: str = ""
+    site: Site, request: Request, asked: RegistrationForm, *, status: int = 200, problem: str = "", closed: str = ""
 ) -> Response:
     return form_page(
         site,

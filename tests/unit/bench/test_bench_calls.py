@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import Asked, BadReply, Numbered, Success
+from columnar.bench.calls import CallSpec, BadReply, Numbered, Success
 from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import BINARY, COMPACT, WIRES, Wire
 from columnar.bench.sessions import Repeating, Session
@@ -69,7 +69,7 @@ def test_an_answer_without_the_cell_is_a_failure(answer: list[tuple[bytes, int]]
     (session,) = sessions("get-cell", 1, wire)
     session.first()
     if answer == [(b"", 5)]:
-        one = Asked("get", (), calls.list_of(1), reply_bytes=100).packed(wire)
+        one = CallSpec("get", (), calls.list_of(1), reply_bytes=100).packed(wire)
         with pytest.raises(BadReply):
             Repeating([one], 0).answered(reply("get", answer, wire))
     else:

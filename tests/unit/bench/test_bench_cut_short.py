@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from columnar.bench.address import Endpoint, EndpointFailed
-from columnar.bench.calls import VOID_SUCCESS, Asked
+from columnar.bench.calls import VOID_SUCCESS, CallSpec
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import Outcome, drive
 from columnar.bench.measuring import Generators, Line, Plan, measure
@@ -47,7 +47,7 @@ def test_an_endpoint_that_closes_is_named() -> None:
         port = server.getsockname()[1]
         closing = threading.Thread(target=lambda: [server.accept()[0].close() for _ in ("asked", "asked with TLS")])
         closing.start()
-        ring = [Asked("enableTable", (b"t",), VOID_SUCCESS).packed()]
+        ring = [CallSpec("enableTable", (b"t",), VOID_SUCCESS).packed()]
         with pytest.raises(EndpointFailed, match=f"127.0.0.1:{port}: "):
             drive(Endpoint("127.0.0.1", port), [Repeating(ring, 0)], 0.05, 0.05)
         closing.join()
@@ -55,7 +55,7 @@ def test_an_endpoint_that_closes_is_named() -> None:
 
 def test_a_unit_of_several_calls_that_takes_longer_than_the_time_is_waited_for() -> None:
     """Else a short run of scans on a busy machine measures nothing."""
-    opening, reading = (Asked("enableTable", (b"t",), VOID_SUCCESS, units).packed() for units in (0, 1))
+    opening, reading = (CallSpec("enableTable", (b"t",), VOID_SUCCESS, units).packed() for units in (0, 1))
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

@@ -73,7 +73,7 @@ def test_a_source_that_is_behind_is_on_disk_before_the_next_owner_is_told() -> N
     owner = state.current.places[2].owner
     assert owner is not None
     target = S2 if owner.server == S1 else S1
-    (write,) = of(Write, state.asked(1, MoveRegion(2, target.name), 2_000))
+    (write,) = of(Write, state.add_request(1, MoveRegion(2, target.name), 2_000))
     (tell,) = of(NotifyServer, state.written(write.number, 2_010))
     assert tell == NotifyServer(owner.server, Close(2, owner.epoch, "asked for"))
     outputs = state.closed(owner.server, 2, owner.epoch, 2_020, is_behind=True)
@@ -96,7 +96,7 @@ def test_a_seal_that_was_not_written_is_written_again() -> None:
 
 def test_a_wish_that_was_not_written_is_taken_back() -> None:
     state = opened(begun(S1, S2))
-    (write,) = of(Write, state.asked(1, DrainServer("s2"), 2_000))
+    (write,) = of(Write, state.add_request(1, DrainServer("s2"), 2_000))
     assert write.wishes == Wishes(frozenset({"s2"}))
     assert of(Answer, state.not_written(write.number, 2_010)) == [Answer(1, REFUSED)]
     assert state.desired.wishes == Wishes()
@@ -124,7 +124,7 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
     for later_ms in (100, RETRY_PAUSES_MS[0] - 1):
         assert not of(Write, state.tick(now_ms + later_ms)), "a pause, or a person who assigns it, comes first"
     now_ms += RETRY_PAUSES_MS[0] - 1
-    (write,) = of(Write, state.asked(1, AssignRegion(2), now_ms))
+    (write,) = of(Write, state.add_request(1, AssignRegion(2), now_ms))
     (tell,) = of(NotifyServer, state.written(write.number, now_ms))
     assert tell.ask.is_doubted
     assert of(Answer, state.opened(tell.server, 2, tell.ask.owner.epoch, now_ms)) == [Answer(1, None)]
@@ -194,7 +194,7 @@ def test_a_region_that_a_report_overtakes_is_given_up_all_the_same() -> None:
 def test_a_report_that_comes_amid_a_split_is_taken_when_it_comes_again() -> None:
     state = opened(begun(S1, S2))
     owner, _ = owner_and_other(state)
-    state.asked(1, SplitRegion(2, b"m"), 2_000)
+    state.add_request(1, SplitRegion(2, b"m"), 2_000)
     assert state.current.places[2].phase is Phase.CHANGING
     assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_010)), "the split goes on"
     state.change_failed([2], "no file", 2_020)
@@ -257,7 +257,7 @@ def answers(outputs: list[Output]) -> list[str]:
 
 
 def moved_anywhere(state: ClusterState, now_ms: int = 2_000) -> list[str]:
-    return answers(state.asked(7, MoveRegion(2, None), now_ms))
+    return answers(state.add_request(7, MoveRegion(2, None), now_ms))
 
 
 def test_a_move_to_any_server_says_at_once_why_there_is_none() -> None:
@@ -269,7 +269,7 @@ def test_a_move_to_any_server_says_at_once_why_there_is_none() -> None:
     assert said.startswith(f"no other server may take the region now: {other.name} is to be left alone for 60 s more")
     assert not moved_anywhere(state, 2_000 + BENCHED_MS[0]), "it moves"
     state = opened(begun(S1, S2))
-    (write,) = of(Write, state.asked(1, DrainServer(owner_and_other(state)[1].name), 1_500))
+    (write,) = of(Write, state.add_request(1, DrainServer(owner_and_other(state)[1].name), 1_500))
     state.written(write.number, 1_600)
     (said,) = moved_anywhere(state)
     assert "is drained ('columnar undrain s" in said
@@ -292,11 +292,11 @@ def test_a_region_that_could_not_be_opened_is_not_split_nor_moved() -> None:
     state = opened(begun(S1, S2))
     owner, _ = owner_and_other(state)
     state.pause_table_transitions("t", 1_900)
-    assert not answers(state.asked(6, SplitRegion(2), 1_950))
+    assert not answers(state.add_request(6, SplitRegion(2), 1_950))
     state.unopened(owner.server, 2, owner.epoch, "a block is damaged", True, 2_000)
     (said,) = answers(state.closed(owner.server, 2, owner.epoch, 2_010))
     assert said == f"region {INFO.encoded} is not open; 'columnar assign {INFO.encoded}' opens it"
-    assert answers(state.asked(8, SplitRegion(2), 2_020)) == [said]
+    assert answers(state.add_request(8, SplitRegion(2), 2_020)) == [said]
     assert moved_anywhere(state) == [said]
 
 
@@ -306,7 +306,7 @@ REFUSED = "the catalogue refused the write"
 def unassigned(state: ClusterState) -> ClusterState:
     """The region is closed for people, and that is on disk."""
     owner, _ = owner_and_other(state)
-    (write,) = of(Write, state.asked(90, UnassignRegion(2), 1_300))
+    (write,) = of(Write, state.add_request(90, UnassignRegion(2), 1_300))
     outputs = state.closed(owner.server, 2, owner.epoch, 1_310) + state.written(write.number, 1_320)
     assert answers(outputs) == ["done"]
     assert state.current.places[2].phase is Phase.OFFLINE
@@ -315,13 +315,13 @@ def unassigned(state: ClusterState) -> ClusterState:
 
 def test_an_assign_whose_write_fails_is_answered_and_the_region_stays_closed() -> None:
     state = unassigned(opened(begun(S1, S2)))
-    (write,) = of(Write, state.asked(1, AssignRegion(2), 2_000))
+    (write,) = of(Write, state.add_request(1, AssignRegion(2), 2_000))
     assert write.owners, "the wish and the next owner in one"
     assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
-    assert (state.current.places[2].phase, state.desired.asked) == (Phase.OFFLINE, {})
+    assert (state.current.places[2].phase, state.desired.requests) == (Phase.OFFLINE, {})
     assert state.desired.wishes.unassigned == {2}
     state.check()
-    (write,) = of(Write, state.asked(2, AssignRegion(2), 4_000))
+    (write,) = of(Write, state.add_request(2, AssignRegion(2), 4_000))
     (tell,) = of(NotifyServer, state.written(write.number, 4_010))
     assert answers(state.opened(tell.server, 2, tell.ask.owner.epoch, 4_020)) == ["done"]
 
@@ -330,7 +330,7 @@ def test_an_assign_that_waits_for_a_server_closes_the_region_again_when_its_wish
     state = unassigned(opened(begun(S1, S2)))
     for server in (S1, S2):
         state.fenced(server, (), (), 1_900)
-    (write,) = of(Write, state.asked(1, AssignRegion(2), 2_000))
+    (write,) = of(Write, state.add_request(1, AssignRegion(2), 2_000))
     assert state.current.places[2].phase is Phase.HOMELESS
     assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
     state.joined(S3, 4_000)
@@ -342,7 +342,7 @@ def test_an_assign_that_waits_for_a_server_closes_the_region_again_when_its_wish
 def test_an_unassign_is_answered_when_it_will_hold_over_a_restart() -> None:
     state = opened(begun(S1, S2))
     owner, _ = owner_and_other(state)
-    (write,) = of(Write, state.asked(1, UnassignRegion(2), 2_000))
+    (write,) = of(Write, state.add_request(1, UnassignRegion(2), 2_000))
     assert answers(state.closed(owner.server, 2, owner.epoch, 2_010)) == [], "its wish is not on disk"
     assert answers(state.written(write.number, 2_020)) == ["done"]
 
@@ -352,8 +352,8 @@ def test_an_unassign_that_follows_an_assign_waits_for_the_writes_of_both() -> No
     state = unassigned(opened(begun(S1, S2)))
     for server in (S1, S2):
         state.fenced(server, (), (), 1_900)
-    (first,) = of(Write, state.asked(1, AssignRegion(2), 2_000))
-    outputs = state.asked(2, UnassignRegion(2), 2_001)
+    (first,) = of(Write, state.add_request(1, AssignRegion(2), 2_000))
+    outputs = state.add_request(2, UnassignRegion(2), 2_001)
     (second,) = of(Write, outputs)
     assert answers(outputs) == [INSTEAD]
     assert answers(state.written(first.number, 2_010)) == []
@@ -366,7 +366,7 @@ def test_an_unassign_that_follows_an_assign_waits_for_the_writes_of_both() -> No
 def test_a_region_whose_unassigning_was_not_written_is_opened_again_once(is_closed_first: bool) -> None:
     state = opened(begun(S1, S2))
     owner, _ = owner_and_other(state)
-    (write,) = of(Write, state.asked(1, UnassignRegion(2), 2_000))
+    (write,) = of(Write, state.add_request(1, UnassignRegion(2), 2_000))
     if is_closed_first:
         state.closed(owner.server, 2, owner.epoch, 2_005)
     assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
@@ -382,10 +382,10 @@ def test_a_region_whose_unassigning_was_not_written_is_opened_again_once(is_clos
 
 def test_a_wish_that_waits_behind_one_that_is_not_written_is_refused_with_it() -> None:
     state = opened(begun(S1, S2))
-    (first,) = of(Write, state.asked(1, MoveRegion(2, owner_and_other(state)[1].name), 2_000))
-    (second,) = of(Write, state.asked(2, DrainServer("s1"), 2_005))
+    (first,) = of(Write, state.add_request(1, MoveRegion(2, owner_and_other(state)[1].name), 2_000))
+    (second,) = of(Write, state.add_request(2, DrainServer("s1"), 2_005))
     state.not_written(first.number, 2_010)
-    assert not of(Write, state.asked(3, DrainServer("s2"), 2_015)), "nothing is written for a second"
+    assert not of(Write, state.add_request(3, DrainServer("s2"), 2_015)), "nothing is written for a second"
     assert of(Answer, state.not_written(second.number, 2_020)) == [Answer(2, REFUSED), Answer(3, REFUSED)]
     assert state.desired.wishes == Wishes()
 
@@ -406,19 +406,19 @@ def waiting(wishes: Wishes) -> ClusterState:
 def test_of_a_merge_and_a_move_of_its_right_region_the_newer_one_counts() -> None:
     """The merge brings that region to its neighbour's server: both would move it to and fro for ever."""
     state = waiting(Wishes())
-    assert of(Answer, state.asked(1, MergeRegions(2, 3), 10)) == []
-    assert of(Answer, state.asked(2, MoveRegion(3, "s2"), 20)) == [Answer(1, INSTEAD)]
-    assert of(Answer, state.asked(3, MergeRegions(2, 3), 30)) == [Answer(2, INSTEAD)]
-    assert of(Answer, state.asked(4, MoveRegion(2, "s2"), 40)) == [], "the right one follows"
+    assert of(Answer, state.add_request(1, MergeRegions(2, 3), 10)) == []
+    assert of(Answer, state.add_request(2, MoveRegion(3, "s2"), 20)) == [Answer(1, INSTEAD)]
+    assert of(Answer, state.add_request(3, MergeRegions(2, 3), 30)) == [Answer(2, INSTEAD)]
+    assert of(Answer, state.add_request(4, MoveRegion(2, "s2"), 40)) == [], "the right one follows"
     state.current.set_phase(state.current.places[3], Phase.CHANGING, 50)
-    assert of(Answer, state.asked(5, MoveRegion(3, "s2"), 60)) == [], "it has begun"
+    assert of(Answer, state.add_request(5, MoveRegion(3, "s2"), 60)) == [], "it has begun"
 
 
 def test_a_region_that_is_closed_for_people_is_neither_split_nor_merged() -> None:
     state = waiting(Wishes(unassigned=frozenset({3})))
     closed = f"region {RIGHT.encoded} is not open; 'columnar assign {RIGHT.encoded}' opens it"
-    assert of(Answer, state.asked(1, MergeRegions(2, 3), 10)) == [Answer(1, closed)]
-    assert of(Answer, state.asked(2, SplitRegion(3, b"x"), 20)) == [Answer(2, closed)]
-    assert of(Answer, state.asked(3, SplitRegion(2, b"c"), 30)) == []
+    assert of(Answer, state.add_request(1, MergeRegions(2, 3), 10)) == [Answer(1, closed)]
+    assert of(Answer, state.add_request(2, SplitRegion(3, b"x"), 20)) == [Answer(2, closed)]
+    assert of(Answer, state.add_request(3, SplitRegion(2, b"c"), 30)) == []
     refused = Answer(3, closed.replace(RIGHT.encoded, LEFT.encoded))
-    assert of(Answer, state.asked(4, UnassignRegion(2), 40)) == [refused]
+    assert of(Answer, state.add_request(4, UnassignRegion(2), 40)) == [refused]

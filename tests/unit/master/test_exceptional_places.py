@@ -42,7 +42,7 @@ def test_a_server_without_a_slot_keeps_no_other_from_its_own(at: int) -> None:
     homes = [(f"s{n + 1}", stage.region(f"s{n + 5}", ideal=f"s{n + 1}").info.region_id) for n in range(4)]
     odd, _ = homes.pop(at)
     asked = [stage.region(odd).info.region_id for _ in range(2)]
-    stage.desired.asked = {one: MoveRegion(one, "s9") for one in asked}
+    stage.desired.requests = {one: MoveRegion(one, "s9") for one in asked}
     assert given(stage.made()) == dict.fromkeys(asked, "s9") | {one: home for home, one in homes}
 
 
@@ -58,7 +58,7 @@ def test_a_drained_server_that_gives_nothing_keeps_no_other_from_being_emptied(a
     if why == "down":
         stage.current.servers[odd].state = ServerState.DOWN
     elif why == "no slot":
-        stage.desired.asked = {1: MoveRegion(stage.region(odd).info.region_id, "s5")}
+        stage.desired.requests = {1: MoveRegion(stage.region(odd).info.region_id, "s5")}
     assert regions.keys() - {odd} == set(drained) - {odd}
     made = given(stage.made())
     assert {region for one, region in regions.items() if one != odd} <= made.keys()

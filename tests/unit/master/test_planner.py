@@ -161,14 +161,14 @@ def test_a_server_that_died_three_times_in_five_minutes_gets_nothing_for_a_while
 def test_requests_of_people_become_instructions() -> None:
     stage = Stage()
     moved, closed, split, left, right = (stage.region("s1") for _ in range(5))
-    stage.desired.asked = {
+    stage.desired.requests = {
         1: MoveRegion(moved.info.region_id, "s2"),
         2: UnassignRegion(closed.info.region_id),
         3: SplitRegion(split.info.region_id, b"m"),
         4: MergeRegions(left.info.region_id, right.info.region_id),
     }
     assert stage.made() == (
-        Give(moved.info.region_id, "s2", "asked for", Reason.ASKED),
+        Give(moved.info.region_id, "s2", "asked for", Reason.REQUESTED),
         Close(closed.info.region_id, 1, "asked for"),
         Split(split.info.region_id, b"m", "asked for"),
         Merge((left.info.region_id, right.info.region_id), "asked for"),
@@ -178,15 +178,15 @@ def test_requests_of_people_become_instructions() -> None:
 def test_regions_of_two_servers_are_brought_together_before_they_merge() -> None:
     stage = Stage()
     left, right = stage.region("s1"), stage.region("s2")
-    stage.desired.asked[1] = MergeRegions(left.info.region_id, right.info.region_id)
+    stage.desired.requests[1] = MergeRegions(left.info.region_id, right.info.region_id)
     assert given(stage.made()) == {right.info.region_id: "s1"}
 
 
 def test_moves_are_throttled() -> None:
     stage = Stage(10)
     for n in range(40):
-        stage.desired.asked[n] = MoveRegion(stage.region("s1").info.region_id, "s2")
-        stage.desired.asked[40 + n] = MoveRegion(stage.region(f"s{3 + n % 4}").info.region_id, f"s{7 + n % 4}")
+        stage.desired.requests[n] = MoveRegion(stage.region("s1").info.region_id, "s2")
+        stage.desired.requests[40 + n] = MoveRegion(stage.region(f"s{3 + n % 4}").info.region_id, f"s{7 + n % 4}")
     made = [(stage.current.places[region].server, server) for region, server in given(stage.made()).items()]
     assert len(made) == 8
     for n in range(1, 11):
@@ -258,7 +258,7 @@ def test_no_transition_begins_in_a_table_that_is_copied() -> None:
     stage = Stage(2)
     place = stage.region("s1")
     stage.current.paused_tables.add("t")
-    stage.desired.asked = {1: MoveRegion(place.info.region_id, "s2"), 2: SplitRegion(place.info.region_id)}
+    stage.desired.requests = {1: MoveRegion(place.info.region_id, "s2"), 2: SplitRegion(place.info.region_id)}
     assert stage.made() == ()
 
 

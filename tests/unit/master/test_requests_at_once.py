@@ -59,8 +59,8 @@ def test_of_two_changes_of_a_region_one_is_done_and_the_other_hears_that_it_is_g
     one: SplitRegion | MergeRegions, other: SplitRegion | MergeRegions
 ) -> None:
     state = opened()
-    (change,) = of(Split, outputs := state.asked(1, one, 2_000)) + of(Merge, outputs)
-    second = state.asked(2, other, 2_001)
+    (change,) = of(Split, outputs := state.add_request(1, one, 2_000)) + of(Merge, outputs)
+    second = state.add_request(2, other, 2_001)
     assert of(Answer, second) == [], "it waits, as in one process"
     answers = of(Answer, state.changed(regions_changed(change), successors(change), 2_010))
     if _shares(one, other):
@@ -76,8 +76,8 @@ def _shares(one: SplitRegion | MergeRegions, other: SplitRegion | MergeRegions) 
 @pytest.mark.parametrize("request_", [SplitRegion(2, b"b"), MergeRegions(2, 3)])
 def test_after_a_failure_the_other_request_has_a_try_of_its_own(request_: SplitRegion | MergeRegions) -> None:
     state = opened()
-    (change,) = of(Split, outputs := state.asked(1, request_, 2_000)) + of(Merge, outputs)
-    state.asked(2, request_, 2_001)
+    (change,) = of(Split, outputs := state.add_request(1, request_, 2_000)) + of(Merge, outputs)
+    state.add_request(2, request_, 2_001)
     outputs = state.change_failed(regions_changed(change), "the disk is full", 2_010)
     assert of(Answer, outputs) == [Answer(1, "the disk is full")]
     assert of(type(change), outputs) == [change], "the second is begun"
@@ -88,6 +88,6 @@ def test_after_a_failure_the_other_request_has_a_try_of_its_own(request_: SplitR
 def test_a_change_that_nobody_asked_for_is_no_success_of_a_request() -> None:
     state = opened()
     state._carry_out(Split(2, None, "it is large"), 2_000)
-    state.asked(1, SplitRegion(2, b"b"), 2_001)
+    state.add_request(1, SplitRegion(2, b"b"), 2_001)
     answers = of(Answer, state.changed([2], successors(Split(2, None, "it is large")), 2_010))
     assert answers == [Answer(1, GONE)]

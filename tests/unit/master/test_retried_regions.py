@@ -119,7 +119,7 @@ def test_a_region_that_opens_again_has_all_others_tried_at_once() -> None:
     cluster.run(200_000)
     assert cluster.phases() == {Phase.FAILED_OPEN}
     cluster.failing.clear()
-    cluster.do(cluster.state.asked(1, AssignRegion(2), cluster.now_ms))
+    cluster.do(cluster.state.add_request(1, AssignRegion(2), cluster.now_ms))
     cluster.run(cluster.now_ms + 6_000)
     assert cluster.phases() == {Phase.OPEN}
 
@@ -139,7 +139,7 @@ def test_damaged_data_waits_for_a_person() -> None:
     cluster.run(3_600_000)
     assert cluster.tries == {}, "each server would find the same"
     cluster.failing.clear()
-    cluster.do(cluster.state.asked(1, AssignRegion(2), cluster.now_ms))
+    cluster.do(cluster.state.add_request(1, AssignRegion(2), cluster.now_ms))
     assert cluster.phases() == {Phase.OPEN}
 
 
@@ -147,7 +147,7 @@ def test_a_region_that_a_person_unassigned_meanwhile_stays_closed() -> None:
     cluster = failing()
     cluster.run(60_000)
     cluster.failing.clear()
-    cluster.do(cluster.state.asked(1, UnassignRegion(2), cluster.now_ms))
+    cluster.do(cluster.state.add_request(1, UnassignRegion(2), cluster.now_ms))
     cluster.run(600_000)
     assert cluster.phases() == {Phase.OFFLINE}
 
@@ -161,7 +161,7 @@ def test_a_server_that_does_not_close_a_region_is_ended(why: str) -> None:
     cluster.hanging = {2}
     if why == "a person moves it":
         target = next(name for name in NAMES if name != owner.server.name)
-        cluster.do(cluster.state.asked(1, MoveRegion(2, target), cluster.now_ms))
+        cluster.do(cluster.state.add_request(1, MoveRegion(2, target), cluster.now_ms))
     else:
         cluster.do(cluster.state.unopened(owner.server, 2, owner.epoch, FULL, False, cluster.now_ms))
     cluster.run(CLOSING_MS - 2_000)

@@ -35,7 +35,7 @@ def test_moves_are_counted_by_their_reason_when_they_are_done() -> None:
     assert counted(cluster) == {}
     cluster.cluster.run(cluster.now_ms() + 1_000)
     assert server_of(cluster, 2).name != source
-    assert counted(cluster) == {Reason.ASKED: (1, 1)}
+    assert counted(cluster) == {Reason.REQUESTED: (1, 1)}
     cluster.cluster.ask(DrainServer(server_of(cluster, 2).name))
     cluster.cluster.run(cluster.now_ms() + 2_000)
     assert counted(cluster)[Reason.DRAIN] == (3, 3)

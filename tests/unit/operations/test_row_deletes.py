@@ -12,7 +12,7 @@ from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import row_deletes
 from columnar.operations.access import TableAccess
-from columnar.operations.asked import AskedOperations
+from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.hosting_state import Event
@@ -157,7 +157,7 @@ def test_a_log_that_stays_full_ends_a_call_as_it_refuses_a_put(monkeypatch: pyte
         house.clock.now_ms += 1
         region = house.region()
         region.refuses_writes, region.log_obstacle = True, "trigger t is paused"
-        access, asked = house.operations.access, AskedOperations(house.server)
+        access, asked = house.operations.access, OperationPeerHandlers(house.server)
         for call in (delete_rows(access, b"t", b"", b""), asked.ask(DeleteRows("t", b"", b""))):
             with pytest.raises(RegionTooBusy, match="is full: trigger t is paused"):
                 await asyncio.wait_for(call, 5)

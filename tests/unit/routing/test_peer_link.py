@@ -82,7 +82,7 @@ class Answering:
         else:
             link.answer(frame.number, frame.buffer[frame.message_start : frame.end][::-1])
 
-    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         self.asks.append(message)
         self._used.set()
         if self.failure is not None:

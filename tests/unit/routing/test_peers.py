@@ -36,7 +36,7 @@ class Answering:
     def called(self, link: PeerLink, frame: Frame) -> None:
         raise IllegalArgument("nobody calls here")
 
-    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         self.asks.append(message)
         self.came.set()
         if not self.is_silent:

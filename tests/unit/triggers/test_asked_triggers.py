@@ -6,7 +6,7 @@ import asyncio
 
 from columnar.flows.delivery_state import unpack_cursor
 from columnar.routing.peer_requests import TriggerStatuses, Waited, WaitForDelivery
-from columnar.triggers.asked import AskedTriggers
+from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 
@@ -16,7 +16,7 @@ class Asked:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.changing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.triggers = AskedTriggers(bench.keeper, bench.server, lambda: self.changing)
+        self.triggers = TriggerPeerHandlers(bench.keeper, bench.server, lambda: self.changing)
 
     def waiting(self, timeout_ms: int = 10_000, *, saved: bool = False) -> asyncio.Future[Waited]:
         regions = tuple(self.bench.table.regions)

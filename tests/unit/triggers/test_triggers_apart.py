@@ -18,7 +18,7 @@ from columnar.routing.peer_requests import LogAgain, TriggerStatuses, Waited, Wa
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.triggers import cluster_triggers
 from columnar.triggers.cluster_triggers import ClusterTriggers
-from columnar.triggers.asked import AskedTriggers
+from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 HERE, OTHER, THIRD = Incarnation("s1", 1), Incarnation("s2", 1), Incarnation("s3", 1)
 LOW, HIGH = RegionInfo("t", 5, b"", b"m"), RegionInfo("t", 6, b"m", b"")
@@ -49,7 +49,7 @@ class Gateway:
         self.hung: set[Incarnation] = set()
         self.asked: list[tuple[Incarnation, Any]] = []
         self.changing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.apart = ClusterTriggers(cast(AskedTriggers, self), cast(Any, self), lambda: [HERE, OTHER, THIRD])
+        self.apart = ClusterTriggers(cast(TriggerPeerHandlers, self), cast(Any, self), lambda: [HERE, OTHER, THIRD])
 
     def routes_of(self, _table: str) -> Sequence[Route]:
         return self.routes

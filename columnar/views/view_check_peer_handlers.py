@@ -62,7 +62,7 @@ NOBODY: Final = "check"  # the follower for which a row is numbered again: there
 R = TypeVar("R")
 
 
-class AskedChecks:
+class ViewCheckPeerHandlers:
     """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
 
     def __init__(

@@ -23,7 +23,7 @@ from columnar.triggers.trigger_manager import TriggerManager
 _ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)
 
 
-class AskedTriggers:
+class TriggerPeerHandlers:
     """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
 
     def __init__(

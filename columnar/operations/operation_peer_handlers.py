@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from columnar.errors import RegionElsewhere
-from columnar.limits import ASKED_BYTES, STEP_BYTES
+from columnar.limits import PEER_REPLY_BYTES, STEP_BYTES
 from columnar.model.filters import Filter
 from columnar.model.region_messages import Message
 from columnar.operations.access import TableAccess
@@ -42,13 +42,13 @@ from columnar.wire.codec_replies import map_rows
 R = TypeVar("R")
 
 
-class AskedOperations:
+class OperationPeerHandlers:
     """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
 
     def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
         """``now_s``: of the quotas."""
         self._access = TableAccess(server, now_s)
-        self._access.gathering = Gathering(ASKED_BYTES, STEP_BYTES)
+        self._access.gathering = Gathering(PEER_REPLY_BYTES, STEP_BYTES)
         self._access.gathering.turns = server.gathering.turns
         self._reads = RowReads(self._access)
         self._writes = RowWrites(self._access)

@@ -46,7 +46,7 @@ class TimedPlanner:
             self.times.observe(perf_counter() - begun)
 
 
-class ServersAsked:
+class ClusterStatusGatherer:
     """``webui.cluster_pages.Servers``, over the loop of the master."""
 
     def __init__(self, ask: Ask, host: ClusterHost, servers: Servers) -> None:
