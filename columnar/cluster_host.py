@@ -54,7 +54,7 @@ R = TypeVar("R")
 
 
 class Servers(Protocol):
-    async def ask(self, server: Incarnation, message: Message[R]) -> R:
+    async def request_server(self, server: Incarnation, message: Message[R]) -> R:
         """Messages that are asked at once leave in that order.  Errors as of ``PeerLink.ask``."""
 
     async def fence(self, server: Incarnation) -> None:
@@ -176,7 +176,7 @@ class ClusterHost:
 
     async def _sent(self, server: Incarnation, message: Message[None]) -> None:
         try:
-            await self._servers.ask(server, message)
+            await self._servers.request_server(server, message)
         except (NotSent, LinkBroke):
             return  # its end is reported by itself
 
@@ -231,13 +231,13 @@ class ClusterHost:
         first = self.initial_message_for(server)  # in the same step: what begins later is asked of all that are greeted
         try:
             if first is not None:
-                await self._servers.ask(server, first)
+                await self._servers.request_server(server, first)
             for table in sorted(self._catalogue.tables):
                 publish = self.published(table)
                 if publish is not None:
-                    await self._servers.ask(server, publish)
-            await self._servers.ask(server, PublishTriggers(self._catalogue.triggers))
-            await self._servers.ask(server, PublishViews(self._catalogue.views))
+                    await self._servers.request_server(server, publish)
+            await self._servers.request_server(server, PublishTriggers(self._catalogue.triggers))
+            await self._servers.request_server(server, PublishViews(self._catalogue.views))
             await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # its end is reported by itself
@@ -304,14 +304,14 @@ class ClusterHost:
 
     async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
         try:
-            held: RoutesVersion = await self._servers.ask(server, change)
+            held: RoutesVersion = await self._servers.request_server(server, change)
             if held.number < change.number:
                 await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # its end is reported by itself
 
     async def _replace_routes(self, server: Incarnation) -> None:
-        await self._servers.ask(server, self.publishing.everything())
+        await self._servers.request_server(server, self.publishing.everything())
 
     # --- regions of tables ---------------------------------------------------------------------------
 
@@ -390,25 +390,25 @@ class ClusterHost:
     # --- telling -------------------------------------------------------------------------------------
 
     def _notify_server(self, tell: do.NotifyServer) -> None:
-        self.spawn(self._request_transition(tell.server, tell.ask))
+        self.spawn(self._request_transition(tell.server, tell.request))
 
-    async def _request_transition(self, server: Incarnation, ask: do.Ask) -> None:
+    async def _request_transition(self, server: Incarnation, ask: do.OwnerRequest) -> None:
         place = self.state.current.places.get(ask.region)
         if place is None:
             return  # dropped meanwhile
         epoch = ask.epoch if isinstance(ask, do.Close) else ask.owner.epoch
         try:
             if isinstance(ask, do.Close):
-                given_up = await self._servers.ask(server, told.CloseRegion(place.info, ask.epoch))
+                given_up = await self._servers.request_server(server, told.CloseRegion(place.info, ask.epoch))
             else:
                 sealed = self._sealed(ask.owner, server)
                 for one in self._unsealed(ask.owner, server):
                     is_over = self.state.ledger.is_fenced(one)
                     sealed += ((one, await self._pasts.extents(one, is_over=is_over)),)
                 if isinstance(ask, do.Open):
-                    await self._servers.ask(server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted))
+                    await self._servers.request_server(server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted))
                 else:
-                    await self._servers.ask(server, told.RenumberRegion(place.info, ask.owner, sealed))
+                    await self._servers.request_server(server, told.RenumberRegion(place.info, ask.owner, sealed))
         except (NotSent, LinkBroke):
             return  # its end is reported by itself
         except Exception as error:  # noqa: BLE001 - whatever it is, the server has refused the region at that epoch
@@ -421,7 +421,7 @@ class ClusterHost:
         else:
             self.event(self.state.opened(server, ask.region, epoch, self.now_ms()))
 
-    def _refused(self, server: Incarnation, ask: do.Ask, epoch: int, error: Exception) -> None:
+    def _refused(self, server: Incarnation, ask: do.OwnerRequest, epoch: int, error: Exception) -> None:
         place = self.state.current.places.get(ask.region)
         if not isinstance(ask, do.Close) and (place is None or place.owner != ask.owner):
             return  # the region has another owner by now
@@ -480,7 +480,7 @@ class ClusterHost:
 
     async def _rates(self, server: Incarnation) -> None:
         try:
-            rates = await self._servers.ask(server, told.Rates())
+            rates = await self._servers.request_server(server, told.Rates())
         except (NotSent, LinkBroke):
             return  # its end is reported by itself
         finally:

@@ -69,7 +69,7 @@ class ClusterOwners:
         host.published = self.publish_of
         host.initial_message_for = self._first_of
 
-    async def ask(self, message: Message[R]) -> R:
+    async def request_peer(self, message: Message[R]) -> R:
         answer: R = await self._answers.get(type(message), self._of_all)(message)
         return answer
 
@@ -112,7 +112,7 @@ class ClusterOwners:
     async def _of_one(self, server: Incarnation, message: Message[R]) -> R:
         """NotSent, LinkBroke when it is fenced."""
         try:
-            return await self._servers.ask(server, message)
+            return await self._servers.request_server(server, message)
         except (NotSent, LinkBroke):
             await self._servers.gone(server)
             raise

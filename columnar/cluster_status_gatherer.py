@@ -24,7 +24,7 @@ from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.routing.peer_requests import FlowStatuses, TriggerStatuses
 from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
-from columnar.webui.server import Ask
+from columnar.webui.server import LoopRunner
 from columnar.webui.status import NotAnswering
 
 T = TypeVar("T")
@@ -49,9 +49,9 @@ class TimedPlanner:
 class ClusterStatusGatherer:
     """``webui.cluster_pages.Servers``, over the loop of the master."""
 
-    def __init__(self, ask: Ask, host: ClusterHost, servers: Servers) -> None:
+    def __init__(self, ask: LoopRunner, host: ClusterHost, servers: Servers) -> None:
         """``ask``: of the web thread, in which public methods are called."""
-        self._ask = ask
+        self._run_on_loop = ask
         self._host = host
         self._servers = servers
 
@@ -68,7 +68,7 @@ class ClusterStatusGatherer:
         return self._awaited(self._flows())
 
     def _awaited(self, question: Coroutine[Any, Any, T]) -> T:
-        answer = asyncio.run_coroutine_threadsafe(question, self._ask(asyncio.get_running_loop))
+        answer = asyncio.run_coroutine_threadsafe(question, self._run_on_loop(asyncio.get_running_loop))
         try:
             return answer.result(AWAITED_S)
         except TimeoutError:

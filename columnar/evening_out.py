@@ -28,17 +28,17 @@ TICK_S: Final = 1.0
 RETRY_S: Final = 10.0
 WITHIN_S: Final = 2.0  # in which a connection that works is between two requests at some time
 
-Ask = Callable[[Incarnation, ReturnConnections], Awaitable[int]]
+RequestServer = Callable[[Incarnation, ReturnConnections], Awaitable[int]]
 
 
 class EveningOut:
     def __init__(
-        self, connections: OpenConnections[Incarnation], taking: Callable[[], Iterable[Incarnation]], ask: Ask
+        self, connections: OpenConnections[Incarnation], taking: Callable[[], Iterable[Incarnation]], ask: RequestServer
     ) -> None:
         """``taking``: the servers that take connections now; ``ask``: ``ServerProcesses.ask``."""
         self._open = connections
         self._taking = taking
-        self._ask = ask
+        self._request_server = ask
         self._asking: asyncio.Task[None] | None = None
         self._not_before_s = 0.0
         self._is_closed = False
@@ -56,7 +56,7 @@ class EveningOut:
     async def _even_out(self, server: Incarnation, surplus: int) -> None:
         pause_s = RETRY_S
         try:
-            given = await self._ask(server, ReturnConnections(surplus, round(WITHIN_S * 1000)))
+            given = await self._request_server(server, ReturnConnections(surplus, round(WITHIN_S * 1000)))
             _log.info("server %s gives back %d of %d connections that it has over its share", server, given, surplus)
             if given == surplus:
                 pause_s = TICK_S

@@ -105,11 +105,11 @@ class Leading:
             self.views.catalogue_repaired,
         ]
 
-    async def ask(self, message: Message[Any]) -> Any:
+    async def request_peer(self, message: Message[Any]) -> Any:
         """Answer what owners of regions ask of their master: as a ``Peer``."""
         if isinstance(message, Shown):
-            return await self.views.ask(message)
-        return await self.region_changes.ask(message)
+            return await self.views.answer_owner(message)
+        return await self.region_changes.answer_owner(message)
 
     async def prepare(self) -> None:
         """Folders and catalogue become those of this version: before ``start``, while nobody serves a region."""

@@ -45,8 +45,8 @@ class MasterAnswers:
         """Before any server has a link.  ``services``: THRIFT1 and, where it is served, THRIFT2."""
         self._calls = PeerServer(services, _no_row, itertools.count(1))
         self._answers = {
-            Commit: lambda _server, asked: master.ask(asked),
-            Shown: lambda _server, asked: master.ask(asked),
+            Commit: lambda _server, asked: master.request_peer(asked),
+            Shown: lambda _server, asked: master.request_peer(asked),
             Listening: listening,
             CannotOpen: cannot_open,
         }

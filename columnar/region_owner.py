@@ -64,7 +64,7 @@ class RegionOwner:
             messages.Loads: self._loads,
         }
 
-    async def ask(self, message: Message[R]) -> R:
+    async def request_peer(self, message: Message[R]) -> R:
         answer: R = await self.answers[type(message)](message)
         return answer
 
@@ -74,7 +74,7 @@ class RegionOwner:
 
     async def _commit(self, change: messages.RegionChange) -> None:
         assert self._master is not None, "whoever tells of a change answers for it"
-        await self._master.ask(messages.Commit(change))
+        await self._master.request_peer(messages.Commit(change))
 
     # --- tables ------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class RegionOwner:
         deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
         while feeder.calls_in_flight() or not self.views.has_quiesced():
             if asyncio.get_running_loop().time() > deadline_s:
-                await self.ask(messages.ReleaseDeliveries())
+                await self.request_peer(messages.ReleaseDeliveries())
                 raise RetryLater(f"triggers or views are still at work after {CALLS_TIMEOUT_S:.0f} s; try again")
             await asyncio.sleep(CALLS_POLL_S)
 
@@ -132,4 +132,4 @@ class RegionOwner:
 
 async def _say(master: Peer, message: Message[None]) -> None:
     with suppress(NotSent, LinkBroke):  # the server ends with its link to the master
-        await master.ask(message)
+        await master.request_peer(message)

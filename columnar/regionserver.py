@@ -85,8 +85,8 @@ class MasterLink:
     def __init__(self, link: PeerLink) -> None:
         self._link = link
 
-    async def ask(self, message: Message[R]) -> R:
-        return await self._link.ask(message)
+    async def request_peer(self, message: Message[R]) -> R:
+        return await self._link.send_request(message)
 
 
 def own_ports(config: StandaloneConfig) -> StandaloneConfig:
@@ -151,7 +151,7 @@ class ClusterServer:
             way_out = WayOut(self.forwarding, self.serving.server, service, self._server_of_scanner)
             made.way_out = self.ways_out[service] = way_out
             doors.wires[service].ahead = way_out.ahead
-        self._ask_the_others()
+        self._connect_peer_operations()
         path = self._path_of(self.here)
         self._listening = ListeningPath(path, lambda: self.peers.listen(path))
         try:
@@ -160,7 +160,7 @@ class ClusterServer:
         except OSError as error:
             raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
 
-    def _ask_the_others(self) -> None:
+    def _connect_peer_operations(self) -> None:
         """Calls on several rows ask the owners of those that are elsewhere, and this server answers such asks."""
         self.owners = RoutedOwners(self.here, self.routes, self.peers)
         asked, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
@@ -168,11 +168,11 @@ class ClusterServer:
             self.peer_server.register(kind, answer)
         connect(operations, asked, self.owners)
         self.serving.trigger_manager.system.access.others = operations.access.others
-        self._ask_about_triggers()
+        self._connect_peer_triggers()
         self.peer_server.register(OwnFigures, self._own_figures)
         self.doors.extension.others, self.doors.extension.remarks = self._figures_of_others, self._remarks
 
-    def _ask_about_triggers(self) -> None:
+    def _connect_peer_triggers(self) -> None:
         keeper = self.serving.trigger_manager
         self.trigger_peer_handlers = TriggerPeerHandlers(keeper, self.serving.server, self.owners.change, self.serving.wait)
         for kind, answer in self.trigger_peer_handlers.answers.items():
@@ -292,7 +292,7 @@ class ClusterServer:
 
     async def _reported(self, message: Message[None]) -> None:
         try:
-            await self.link.ask(message)
+            await self.link.send_request(message)
         except (NotSent, LinkBroke):
             pass  # the process ends
         except Exception as error:  # noqa: BLE001 - a master that cannot use a report has said why in its log

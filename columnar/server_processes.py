@@ -266,12 +266,12 @@ class ServerProcesses:
         found = self.living.get(server)
         return found is not None and found.link is not None
 
-    async def ask(self, server: Incarnation, message: Message[R]) -> R:
+    async def request_server(self, server: Incarnation, message: Message[R]) -> R:
         """Messages that are asked at once leave in that order.  Errors as of ``PeerLink.ask``."""
         found = self.living.get(server)
         if found is None or found.link is None:
             raise NotSent
-        return await found.link.ask(message)
+        return await found.link.send_request(message)
 
     def has_worked(self, server: Incarnation) -> bool:
         """As ``Child.has_worked``."""
@@ -313,7 +313,7 @@ class ServerProcesses:
         server.is_stopping = True
         name = server.incarnation.name
         if await self._handed_over(server, within_s):
-            server.child.ask_to_stop()
+            server.child.request_stop()
             await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=self.stop_s(name))
         await self.fence(server.incarnation)
 
@@ -321,7 +321,7 @@ class ServerProcesses:
         """False: it does not answer, and is beyond stopping."""
         try:
             async with asyncio.timeout(within_s + ANSWER_S):
-                told = await self.ask(server.incarnation, HandOver(round(within_s * 1000)))
+                told = await self.request_server(server.incarnation, HandOver(round(within_s * 1000)))
         except (NotSent, LinkBroke):
             return True  # it has no link as yet, or ends
         except TimeoutError:
@@ -352,7 +352,7 @@ class ServerProcesses:
         """Every server stops in order, side by side; one that lives after the longest ``stop_s`` is killed."""
         self.begin_stop()
         for server in self.living.values():
-            server.child.ask_to_stop()
+            server.child.request_stop()
         ends = [asyncio.ensure_future(self.gone(server)) for server in self.living]
         if ends:
             await asyncio.wait(ends, timeout=max(self.stop_s(server.name) for server in self.living))

@@ -58,7 +58,7 @@ from columnar.supervised_servers import ControlDoor, SupervisedServers
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.cluster_status import ClusterStatus
-from columnar.webui.server import Ask, WebServer, bind, served_at
+from columnar.webui.server import LoopRunner, WebServer, bind, served_at
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Supervisor:
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
-        self.evening_out = EveningOut(self.handing_on.open, self._taking, self.processes.ask)
+        self.evening_out = EveningOut(self.handing_on.open, self._taking, self.processes.request_server)
         self.leading.follow_catalogue(
             lambda failure: host.event(state.unsound(failure, host.now_ms())),
             lambda: host.event(state.sound(host.now_ms())),
@@ -427,7 +427,7 @@ class _Site:
     def sample(self, now_s: float) -> None:
         pass
 
-    def pages(self, ask: Ask, visitors: Visitors) -> Any:
+    def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
         from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
 
         supervisor = self._supervisor

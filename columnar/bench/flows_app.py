@@ -188,7 +188,7 @@ class Application:
         self._missing_parts[line] = 1
         if self._link is not None:
             self._missing_parts[line] = 2
-            self._link.ask(push(tweet), partial(self._pushed, line))
+            self._link.enqueue_command(push(tweet), partial(self._pushed, line))
         self._crew.begin(line, job, tweet)
 
     def _tweet(self, job: int) -> Tweet:

@@ -120,7 +120,7 @@ class QueueLink:
         self.sent_bytes = self.received_bytes = 0
         self.breaks = 0
 
-    def ask(self, words: bytes, heard: Callable[[Any], None]) -> None:
+    def enqueue_command(self, words: bytes, heard: Callable[[Any], None]) -> None:
         """``flush`` sends it."""
         self._unanswered.append((words, heard))
         self._unsent += words

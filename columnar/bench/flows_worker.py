@@ -61,7 +61,7 @@ class QueueWorker:
             self._is_taking = True
             count = len(self._free)
             words = ("XREADGROUP", "GROUP", GROUP, self._consumer, "COUNT", count, "BLOCK", BLOCK_MS)
-            self._taking.ask(command(*words, "STREAMS", STREAM, ">"), self._taken)
+            self._taking.enqueue_command(command(*words, "STREAMS", STREAM, ">"), self._taken)
 
     def _taken(self, reply: Any) -> None:
         self._is_taking = False
@@ -72,7 +72,7 @@ class QueueWorker:
             self._is_claiming = True
             self._claim_ns = now_ns + OFFERED_MS * 1_000_000
             words = ("XAUTOCLAIM", STREAM, GROUP, self._consumer, OFFERED_MS, "0-0", "COUNT", CLAIMED)
-            self._saying.ask(command(*words), self._claimed)
+            self._saying.enqueue_command(command(*words), self._claimed)
 
     def _claimed(self, reply: Any) -> None:
         self._is_claiming = False
@@ -97,8 +97,8 @@ class QueueWorker:
 
     def _done(self, line: Line) -> None:
         entry = self._entry_of.pop(line)
-        self._saying.ask(command("XACK", STREAM, GROUP, entry), partial(self._acknowledged, entry))
-        self._saying.ask(command("XDEL", STREAM, entry), _nothing)
+        self._saying.enqueue_command(command("XACK", STREAM, GROUP, entry), partial(self._acknowledged, entry))
+        self._saying.enqueue_command(command("XDEL", STREAM, entry), _nothing)
         self._free.append(line)
         self._begin()
 

@@ -44,7 +44,7 @@ class Line:
             raise EndpointFailed("the endpoint closed the connection")
         return bytes(parts)
 
-    def ask(self, frame: bytes) -> bytes:
+    def round_trip(self, frame: bytes) -> bytes:
         self.send(frame)
         return self.reply()
 
@@ -63,15 +63,15 @@ class Line:
     def scan_s(self, opened: bytes, rows: int, rows_a_call: int) -> float:
         """Open a scanner, read ``rows`` rows and, where fewer than asked for came, to the end; close it."""
         started, found = time.perf_counter(), 0
-        scanner = calls.number_at(self.ask(opened), _OPENED)
+        scanner = calls.number_at(self.round_trip(opened), _OPENED)
         more = calls.call("scannerGetList", scanner, rows_a_call)
         while found < rows:
-            reply = self.ask(more)
+            reply = self.round_trip(more)
             count = calls.number_at(reply, _LISTED)
             found += count
             if not count:
                 raise EndpointFailed(f"a scan found {found:,} rows where there are {rows:,}")
-        self.ask(calls.call("scannerClose", scanner))
+        self.round_trip(calls.call("scannerClose", scanner))
         return time.perf_counter() - started
 
 

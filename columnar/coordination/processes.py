@@ -74,7 +74,7 @@ class Child:
         if not self.is_over:
             self._process.send_signal(number)
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self.signal(signal.SIGTERM)
 
     async def fence(self) -> int:

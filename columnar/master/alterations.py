@@ -60,7 +60,7 @@ class Alterations:
             async with self._changes.losing(after.name) if change.drop else nullcontext():
                 entry = await self._catalogue.alter(after)
             await self._changes.publish(entry)
-            await self._owner.ask(messages.FollowSchema(after.name))
+            await self._owner.request_peer(messages.FollowSchema(after.name))
         _log.info("table %s altered", after.name)
 
     def _check_watched(self, before: Table, after: Table, change: TableChange) -> None:
@@ -103,7 +103,7 @@ class Alterations:
             table, starts = entry.schema, [info.start for info in entry.regions] if preserve_splits else [b""]
             async with self._changes.announced(table.name, ranges_from(starts)) as regions:
                 await self._changes.make_folders(regions)
-                await self._owner.ask(messages.PrepareRegions(table, tuple(regions)))
+                await self._owner.request_peer(messages.PrepareRegions(table, tuple(regions)))
             # Rows written until the new ones serve count as written before: they go too.
             async with self._changes.losing(table.name):
                 old = await self._catalogue.adopt(table, regions, enable=enable)

@@ -156,7 +156,7 @@ class Write:
 @dataclass(frozen=True, slots=True)
 class NotifyServer:
     server: Incarnation
-    ask: Ask
+    request: OwnerRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Wake:
 
 
 Instruction: TypeAlias = Give | Prefer | Close | Split | Merge | Say
-Ask: TypeAlias = Open | Close | Renumber
+OwnerRequest: TypeAlias = Open | Close | Renumber
 Output: TypeAlias = Write | NotifyServer | Fence | Split | Merge | RemoveLog | Answer | Wake
 
 

@@ -107,7 +107,7 @@ class RegionChanges:
             namespace_room.check_regions(self._catalogue, parent.table, 1)
             if row is not None:
                 check_split(parent, row)
-            at = row if row is not None else await self._owner.ask(messages.MiddleRow(parent))
+            at = row if row is not None else await self._owner.request_peer(messages.MiddleRow(parent))
             if at is None:
                 raise IllegalArgument(f"region {parent.encoded} has fewer than two rows and cannot be split")
             plan = split_plan(parent, at, self._catalogue.next_ids(2))
@@ -145,12 +145,12 @@ class RegionChanges:
         change = RegionChange(plan.gone, plan.fresh, max(self.owners.epoch_of(info) for info in plan.gone))
         await self._catalogue.announce(plan.fresh)
         try:
-            await self._owner.ask(messages.BeginChange(change))
+            await self._owner.request_peer(messages.BeginChange(change))
             self.at("prepared")
             pause_s = await self._finish(change)
         except BaseException:
             if change not in self._unsure and not self._is_committed(change):
-                await self._owner.ask(messages.CallOffChange(change))
+                await self._owner.request_peer(messages.CallOffChange(change))
                 await self._forget(plan.fresh)
             raise
         await self._remove(plan.gone)
@@ -164,13 +164,13 @@ class RegionChanges:
             namespace_room.check_regions(self._catalogue, change.fresh[0].table, more)
             self._finishing = change
             try:
-                return await self._owner.ask(messages.FinishChange(change))
+                return await self._owner.request_peer(messages.FinishChange(change))
             finally:
                 self._finishing = None
                 async with self._committing:  # an owner that died after its question: the answer decides, not its death
                     pass
 
-    async def ask(self, message: Message[Any]) -> Any:
+    async def answer_owner(self, message: Message[Any]) -> Any:
         """Answer an owner's question."""
         assert isinstance(message, messages.Commit), "owners ask nothing else"
         await self._commit(message.change)
@@ -196,7 +196,7 @@ class RegionChanges:
         """Its last change, of unknown outcome, is undone: the old regions serve again."""
         unsure, self._unsure = self._unsure, []
         for change in unsure:
-            await self._owner.ask(messages.SettleChange(change))
+            await self._owner.request_peer(messages.SettleChange(change))
             try:
                 await self._destroy(change.fresh)
             except (OSError, ColumnarError) as error:
@@ -242,7 +242,7 @@ class RegionChanges:
             if self._stopping or entry is None or not entry.enabled or info not in entry.regions:
                 return
             try:
-                await self._owner.ask(messages.ReclaimSpace(info))
+                await self._owner.request_peer(messages.ReclaimSpace(info))
             except ColumnarError as error:  # the engine gives it back by itself, later
                 _log.info("region %s is not cleaned up now: %s", info.encoded, error.text)
             except Exception as fault:  # noqa: BLE001 - as above
@@ -274,7 +274,7 @@ class RegionChanges:
         """Split the region that is most over its limit; False: there is none."""
         if self._cleaning or self._stopping:
             return False  # sizes are right again when the space of rows outside the ranges is given back
-        loads = await self._owner.ask(messages.Loads())
+        loads = await self._owner.request_peer(messages.Loads())
         ids = {load.info.region_id for load in loads}
         self._tried = {region_id: size for region_id, size in self._tried.items() if region_id in ids}
         info = due(loads, self._tried, self._folders.free_bytes())

@@ -74,7 +74,7 @@ class SchemaChanges:
     async def publish(self, entry: TableEntry, *, is_served: bool = True) -> None:
         """Return when the table is served as the catalogue says; not ``is_served``: as a disabled one."""
         is_enabled = entry.enabled and is_served
-        await self._owner.ask(messages.Publish(entry.schema, is_enabled, tuple(entry.regions)))
+        await self._owner.request_peer(messages.Publish(entry.schema, is_enabled, tuple(entry.regions)))
 
     async def finish_drops(self) -> None:
         """Remove what a crash left of drops."""
@@ -143,7 +143,7 @@ class SchemaChanges:
             check_not_kept(entry.schema, "disabled")
             await self._catalogue.set_enabled(text, False)
             await self.publish(entry)
-            await self._owner.ask(messages.CloseTable(text))
+            await self._owner.request_peer(messages.CloseTable(text))
 
     async def drop(self, name: bytes, *, disable: bool = False) -> None:
         """Its triggers go with it.  With ``disable`` an enabled table goes too, and a refused one stays enabled."""
@@ -168,8 +168,8 @@ class SchemaChanges:
             regions = await self._catalogue.drop(text, triggers.without([one.name for one in gone]), views)
         await self.triggers.say_undelivered(text, gone)
         if views is not None:
-            await self._owner.ask(messages.PublishViews(views))
-        await self._owner.ask(messages.Withdraw(text))
+            await self._owner.request_peer(messages.PublishViews(views))
+        await self._owner.request_peer(messages.Withdraw(text))
         await self.triggers.publish()
         await self._remove(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
@@ -199,7 +199,7 @@ class SchemaChanges:
 
     async def close_dropped(self, regions: list[RegionInfo]) -> None:
         """Regions that no table has any more: closed, removed with their folders, forgotten."""
-        await self._owner.ask(messages.CloseRegions(tuple(regions)))
+        await self._owner.request_peer(messages.CloseRegions(tuple(regions)))
         await self._remove(regions)
 
     async def _remove(self, regions: list[RegionInfo]) -> None:

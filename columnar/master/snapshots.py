@@ -168,7 +168,7 @@ class Snapshots:
             created_ms = self._clock()
             for info in entry.regions:
                 self._check_not_stopping()
-                await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
+                await self._owner.request_peer(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
             regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
 
@@ -348,11 +348,11 @@ class Snapshots:
     async def _copy_everything_into(self, token: str) -> None:
         """No trigger comes or goes meanwhile, and none runs: the catalogue, which names them, is copied last."""
         async with self._changes.triggers.lock:
-            await self._owner.ask(messages.PauseDeliveries())
+            await self._owner.request_peer(messages.PauseDeliveries())
             try:
                 await self._copy_regions_into(token)
             finally:
-                await self._owner.ask(messages.ReleaseDeliveries())
+                await self._owner.request_peer(messages.ReleaseDeliveries())
 
     async def _copy_regions_into(self, token: str) -> None:
         """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""
@@ -362,7 +362,7 @@ class Snapshots:
             for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
                 for info in entry.regions:
                     self._check_not_stopping()
-                    await self._owner.ask(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
+                    await self._owner.request_peer(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
             await self._tools.copy_catalogue(os.path.join(folder, META))
 
     async def release(self, token: str) -> None:

@@ -65,7 +65,7 @@ class TriggerChanges:
 
     async def publish(self) -> None:
         """Every owner works by what the catalogue has."""
-        await self._owner.ask(messages.PublishTriggers(self.triggers))
+        await self._owner.request_peer(messages.PublishTriggers(self.triggers))
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class TriggerChanges:
             )
 
     async def _check_function(self, function: str) -> None:
-        problem = await self._owner.ask(messages.CheckFunction(function))
+        problem = await self._owner.request_peer(messages.CheckFunction(function))
         if problem is not None:
             raise TriggerError(f"{function} cannot be used: {problem}")
 
@@ -261,7 +261,7 @@ class TriggerChanges:
         functions = tuple(sorted({one.function for one in users}))
         if not functions:
             return
-        problem = await self._owner.ask(messages.CheckSource(functions))
+        problem = await self._owner.request_peer(messages.CheckSource(functions))
         if problem is not None:
             names = ", ".join(sorted(one.name for one in users if problem.startswith(f"{one.function} ")))
             of = f" (trigger {names})" if names else ""
@@ -269,7 +269,7 @@ class TriggerChanges:
                 f"{problem}{of}; nothing was taken up, and functions run as before: correct the source, or remove the "
                 "trigger, and try again"
             )
-        await self._owner.ask(messages.ReloadFunctions())
+        await self._owner.request_peer(messages.ReloadFunctions())
 
     async def remove(self, name: str) -> None:
         async with self.lock:
@@ -321,7 +321,7 @@ class TriggerChanges:
 
     async def _check_reach(self, table: str, from_ms: int, else_: str) -> None:
         """TriggerError: the log does not go back so far; ``else_``: what does."""
-        reach = await self._owner.ask(messages.LogReach(table))
+        reach = await self._owner.request_peer(messages.LogReach(table))
         if reach <= from_ms:
             return
         if reach == messages.NOWHERE:
@@ -337,7 +337,7 @@ class TriggerChanges:
         if not gone:
             return
         try:
-            lags = await self._owner.ask(messages.Undelivered(table, tuple(one.name for one in gone)))
+            lags = await self._owner.request_peer(messages.Undelivered(table, tuple(one.name for one in gone)))
         except ColumnarError as error:
             _log.warning("table %s is dropped: how far its triggers had come is not known: %s", table, error.text)
             return

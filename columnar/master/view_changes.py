@@ -95,7 +95,7 @@ class ViewChanges:
 
     async def publish(self) -> None:
         """Every owner works by what the catalogue has."""
-        await self._owner.ask(messages.PublishViews(self.views))
+        await self._owner.request_peer(messages.PublishViews(self.views))
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class ViewChanges:
 
     # --- builds --------------------------------------------------------------------------------------
 
-    async def ask(self, _message: messages.Shown) -> None:
+    async def answer_owner(self, _message: messages.Shown) -> None:
         """Answer an owner: it has something to show for a view."""
         self._schedule_build_check()
 
@@ -241,7 +241,7 @@ class ViewChanges:
     async def check_view_builds(self) -> None:
         """Views of which every row has been shown are live from now on (I4)."""
         names = tuple(one.name for one in self.views.building())
-        shown = await self._owner.ask(messages.ShownRegions(names))
+        shown = await self._owner.request_peer(messages.ShownRegions(names))
         async with self.lock:
             for view in self.views.building():
                 if view.name in names and self._is_built(view, frozenset(shown.get(view.name, ()))):

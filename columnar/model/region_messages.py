@@ -37,7 +37,7 @@ class Message(Generic[R]):
 class Peer(Protocol):
     """An owner of regions, or the master: it answers messages."""
 
-    async def ask(self, message: Message[R]) -> R: ...
+    async def request_peer(self, message: Message[R]) -> R: ...
 
 
 # --- tables --------------------------------------------------------------------------------------

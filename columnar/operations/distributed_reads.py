@@ -106,7 +106,7 @@ class DistributedReads:
         max_bytes = STEP_BYTES // len(cut)
         answers = await asyncio.gather(
             *(
-                self._servers.ask(server, Rows(table, form, _groups(found.query, numbers), max_bytes))
+                self._servers.request_server(server, Rows(table, form, _groups(found.query, numbers), max_bytes))
                 for server, numbers in cut.items()
             ),
             return_exceptions=True,

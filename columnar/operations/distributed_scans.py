@@ -20,7 +20,7 @@ from columnar.operations.servers import Servers
 from columnar.regions.found_rows import FoundRows, size_of
 from columnar.regions.row_reader import WireCell
 from columnar.routing.peer_requests import Scan, Scanned
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, server_to_ask
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, choose_server
 from columnar.routing.row_forms import Place
 from columnar.storage.stored_cells import PackedRows
 
@@ -63,10 +63,10 @@ class DistributedScans:
         search = asking.search
         search.watch_routes()
         route = owners.owner_of(table, info.start)
-        server = owners.here if route is None else server_to_ask(route, search.tries)
+        server = owners.here if route is None else choose_server(route, search.tries)
         if server != owners.here:  # else the caller's next step looks here
             try:
-                scanned = await self._servers.ask(server, _ask(scanner, asking, found, count), STEP_BYTES)
+                scanned = await self._servers.request_server(server, _scan_request(scanner, asking, found, count), STEP_BYTES)
             except NOTHING_DONE:
                 pass
             except LinkBroke:  # a read is asked for again, once
@@ -78,7 +78,7 @@ class DistributedScans:
         await search.again(info.start)
 
 
-def _ask(scanner: Scanner, asking: _Asking, found: FoundRows, count: int) -> Scan:
+def _scan_request(scanner: Scanner, asking: _Asking, found: FoundRows, count: int) -> Scan:
     assert scanner.place is not None, "there is a next step"
     max_rows, limit = count - found.count, scanner.rows_wanted
     max_cells = min(REQUEST_CELLS, max_rows * scanner.spec.batch) if scanner.spec.batch else REQUEST_CELLS

@@ -9,7 +9,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.operations.servers import Servers
 from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, server_to_ask
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, choose_server
 from columnar.routing.row_forms import RegionState
 from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
 
@@ -42,9 +42,9 @@ class DistributedUpkeep:
             route = owners.owner_of(region.table, region.start)
             if route is None or route.region != region:
                 return  # it was split, merged or dropped meanwhile
-            server = server_to_ask(route, search.tries)
+            server = choose_server(route, search.tries)
             try:
-                if await self._servers.ask(server, Tend(region, work)):
+                if await self._servers.request_server(server, Tend(region, work)):
                     return
             except NOTHING_DONE:
                 pass
@@ -63,7 +63,7 @@ class DistributedUpkeep:
             search.watch_routes()
             (server,) = by_owner(owners, table, [(0, start)], search.tries)
             try:
-                deleted = await self._servers.ask(server, DeleteRows(table, start, stop))
+                deleted = await self._servers.request_server(server, DeleteRows(table, start, stop))
             except NOTHING_DONE:
                 pass
             except LinkBroke:

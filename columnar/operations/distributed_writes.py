@@ -52,7 +52,7 @@ class _Share:
             if self._has_gone():
                 raise ClientGone
             try:
-                applied = await self._servers.ask(self._server, Apply(self._table, tuple(ask)), size_bytes)
+                applied = await self._servers.request_server(self._server, Apply(self._table, tuple(ask)), size_bytes)
             except NOTHING_DONE:
                 self.left += [row for rest, _ in asks[number:] for row in rest]
                 return
@@ -116,7 +116,7 @@ class DistributedWrites:
             search.watch_routes()
             (server,) = by_owner(owners, table, [(0, incoming.first)], search.tries)
             try:
-                ingested = await self._servers.ask(server, ask)
+                ingested = await self._servers.request_server(server, ask)
             except NOTHING_DONE:
                 pass
             except LinkBroke:

@@ -65,7 +65,7 @@ class OperationPeerHandlers:
             peer_requests.RegionStates: self._states,
         }
 
-    async def ask(self, message: Message[R]) -> R:
+    async def handle_request(self, message: Message[R]) -> R:
         answer: R = await self.answers[type(message)](message)
         return answer
 

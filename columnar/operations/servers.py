@@ -17,8 +17,8 @@ class Servers:
         self.owners = owners
         self._local_handlers = asked
 
-    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
+    async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
         """This server's own part of a call is an ask, too.  Arguments and errors as of ``Owners.ask``."""
         if server == self.owners.here:
-            return await self._local_handlers.ask(message)
-        return await self.owners.ask(server, message, size_bytes)
+            return await self._local_handlers.handle_request(message)
+        return await self.owners.request_server(server, message, size_bytes)

@@ -40,7 +40,7 @@ class Owners(Protocol):
     def routes_of(self, table: str) -> Sequence[Route]:
         """All routes of a table, ascending; not to be kept across a wait."""
 
-    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
+    async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
         """NotSent, LinkBroke, Refused; the error that the server met.
 
         ``size_bytes``: of the message or its answer, roughly, where it may be large: small ones go past it then.
@@ -53,7 +53,7 @@ class Owners(Protocol):
 class Asking(Protocol):
     """The links to other servers."""
 
-    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R: ...
+    async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R: ...
 
 
 class RoutedOwners:
@@ -71,8 +71,8 @@ class RoutedOwners:
     def routes_of(self, table: str) -> Sequence[Route]:
         return self._routes.of_table(table)
 
-    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
-        return await self._links.ask(server, message, size_bytes)
+    async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
+        return await self._links.request_server(server, message, size_bytes)
 
     def change(self) -> asyncio.Future[None]:
         if self._change is None:
@@ -146,13 +146,13 @@ def by_owner(
     for number, row in rows:
         if route is None or not route.region.contains_row(row):
             route = owners.owner_of(table, row)
-            server = owners.here if route is None else server_to_ask(route, tries)
+            server = owners.here if route is None else choose_server(route, tries)
         found.setdefault(server, []).append(number)
     return found
 
 
-def server_to_ask(route: Route, tries: int) -> Incarnation:
+def choose_server(route: Route, tries: int) -> Incarnation:
     return route.server if route.source is None or tries % 2 else route.source.server
 
 
-__all__ = ["LinkBroke", "NotSent", "Owners", "Refused", "RoutedOwners", "Search", "by_owner", "server_to_ask"]
+__all__ = ["LinkBroke", "NotSent", "Owners", "Refused", "RoutedOwners", "Search", "by_owner", "choose_server"]

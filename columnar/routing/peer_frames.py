@@ -37,7 +37,7 @@ from columnar.wire.detect import Protocol
 
 CALL: Final = 1
 ANSWER: Final = 2
-ASK: Final = 3
+REQUEST: Final = 3
 RESPONSE: Final = 4
 REFUSED: Final = 5
 HELLO: Final = 6
@@ -139,8 +139,8 @@ def answer_head(number: int, size_bytes: int) -> bytes:
     return _pack_head(size_bytes + _COUNTED, number, ANSWER)
 
 
-def ask(number: int, operation: str, fields: dict[str, Any]) -> bytes:
-    return _packed(number, ASK, [operation, fields])
+def request_frame(number: int, operation: str, fields: dict[str, Any]) -> bytes:
+    return _packed(number, REQUEST, [operation, fields])
 
 
 def response_frame(number: int, answer: Any) -> bytes:

@@ -96,7 +96,7 @@ class _Queued:
         self.size_bytes = 0
 
 
-class _Ask:
+class _PendingRequest:
     """An ask, as a call whose caller waits for a future."""
 
     __slots__ = ("future", "message")
@@ -173,13 +173,13 @@ class PeerLink:
         self._begin(number, peer_frames.call_head(number, service, protocol, len(message)), message, call)
         return number
 
-    async def ask(self, message: Message[R]) -> R:
+    async def send_request(self, message: Message[R]) -> R:
         """NotSent, LinkBroke, Refused; the error that the peer met; FrameTooLong, BadValue."""
         name, fields = message_codec.to_plain(message)
         self._last_number = number = self._last_number + 1
-        frame = peer_frames.ask(number, name, fields)
+        frame = peer_frames.request_frame(number, name, fields)
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._begin(number, frame, b"", _Ask(message, future))
+        self._begin(number, frame, b"", _PendingRequest(message, future))
         try:
             return await future
         finally:
@@ -302,8 +302,8 @@ class PeerLink:
                 self._answerer.called(self, frame)
             except Exception as fault:  # noqa: BLE001 - the caller hears of it, and the log has its traceback
                 self._fault(frame.number, fault)
-        elif frame.kind == peer_frames.ASK:
-            self._take_ask(frame)
+        elif frame.kind == peer_frames.REQUEST:
+            self._take_request(frame)
         elif frame.kind == peer_frames.HELLO:
             raise BadFrame("a second hello")
         else:
@@ -320,7 +320,7 @@ class PeerLink:
         self.state = State.OPEN
         self._plan_flush()
 
-    def _take_ask(self, frame: Frame) -> None:
+    def _take_request(self, frame: Frame) -> None:
         try:
             message = message_codec.from_plain(*frame.named())
         except BadValue as fault:  # of a newer version, or of its own mistake: the link stays

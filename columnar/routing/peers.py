@@ -79,9 +79,9 @@ class Peers:
         found = links.get(server)
         return found if found is not None else self._begin(links, server)
 
-    async def ask(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
+    async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
         """``size_bytes``: of the message, roughly.  Errors as of ``PeerLink.ask``."""
-        return await self.link(server, size_bytes).ask(message)
+        return await self.link(server, size_bytes).send_request(message)
 
     def _begin(self, links: dict[Incarnation, PeerLink], server: Incarnation) -> PeerLink:
         link = PeerLink(

@@ -22,7 +22,7 @@ STATUS_TIMEOUT_S: Final = 2.0  # a server that does not answer a look within it 
 
 
 class Links(Protocol):
-    async def ask(self, server: Incarnation, message: Message[R]) -> R: ...
+    async def request_server(self, server: Incarnation, message: Message[R]) -> R: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ async def gather_status(
     servers: Iterable[Incarnation], links: Links, message: Message[R], within_s: float = STATUS_TIMEOUT_S
 ) -> tuple[dict[Incarnation, R], list[Unanswered]]:
     """(answers, the servers without one), in the order of ``servers``."""
-    asked = {server: asyncio.ensure_future(links.ask(server, message)) for server in servers}
+    asked = {server: asyncio.ensure_future(links.request_server(server, message)) for server in servers}
     if asked:
         await asyncio.wait(asked.values(), timeout=within_s)
     found: dict[Incarnation, R] = {}

@@ -14,7 +14,7 @@ from columnar.errors import IllegalArgument
 from columnar.model.key_parts import after_prefix
 from columnar.shell.cluster import region_json
 from columnar.shell.completion import complete_column, completing, table_argument
-from columnar.shell.connecting import Misused, Server, ask, with_server
+from columnar.shell.connecting import Misused, Server, require_confirmation, with_server
 from columnar.shell.private_connection import with_cluster
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
@@ -119,7 +119,7 @@ def alter(
     if any(not given for given in families["change"].values()):
         raise Misused("--change takes FAMILY:KEY=VALUE, for example --change text:versions=3")
     if gone:
-        ask(f"Remove {', '.join(gone)} of {table} and all cells in it for good?", yes)
+        require_confirmation(f"Remove {', '.join(gone)} of {table} and all cells in it for good?", yes)
     if either:
         there = {name.removesuffix(b":") for name in server.connection.table(typed(table)).families()}
         _sort_in(families, either, there)
@@ -168,7 +168,7 @@ def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> No
       columnar truncate events --preserve-splits
       columnar truncate events --yes
     """
-    ask(f"Remove all rows of {table} for good?", yes)
+    require_confirmation(f"Remove all rows of {table} for good?", yes)
     server.connection.admin.truncate(typed(table), preserve_splits=preserve_splits, enable=True)
     server.output.done(f"table {table} is empty", {"truncated": table})
 
@@ -199,7 +199,7 @@ def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, 
     if prefix:
         last = after_prefix(first) or b""
     what = "all rows" if everything else f"the rows of this range of {table}"
-    ask(f"Remove {what} of {table} for good?" if everything else f"Remove {what} for good?", yes)
+    require_confirmation(f"Remove {what} of {table} for good?" if everything else f"Remove {what} for good?", yes)
     with closing(server.patient(LONG_ANSWER_S)) as connection:
         count = connection.admin.delete_rows(typed(table), first, last)
     said = "the range is empty" if count is None else f"{count} rows are gone"

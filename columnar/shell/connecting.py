@@ -132,7 +132,7 @@ def connect(store: str, tls: ClientTls | None) -> Opened:
     return Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context), context
 
 
-def ask(question: str, yes: bool) -> None:
+def require_confirmation(question: str, yes: bool) -> None:
     """Before what cannot be undone.  ``yes``: it was said beforehand."""
     if yes:
         return

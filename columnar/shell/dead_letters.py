@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from columnar.shell.completion import completing
-from columnar.shell.connecting import Refused, Server, ask, with_server
+from columnar.shell.connecting import Refused, Server, require_confirmation, with_server
 from columnar.shell.numbers import COUNT
 from columnar.shell.showing import as_plain, last_line, time_text
 from columnar.shell.text import readable, typed
@@ -149,6 +149,6 @@ def purge(server: Server, name: str, yes: bool) -> None:
 
     Their changes are not delivered. It asks first.
     """
-    ask(f"All dead letters of trigger {name} go, and their changes are not delivered. Go on?", yes)
+    require_confirmation(f"All dead letters of trigger {name} go, and their changes are not delivered. Go on?", yes)
     gone = server.connection.triggers.purge_dead(name)
     server.output.done(f"{gone} dead letters are gone", {"removed": gone})

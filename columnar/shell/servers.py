@@ -321,11 +321,11 @@ def fence(server: Server, name: str, confirm: str, dry_run: bool) -> None:
     """
     admin = ClusterAdmin(server.connection)
     if not dry_run:
-        _ask_again(name, confirm, admin.fence(name, dry_run=True).text)
+        _confirm_by_name(name, confirm, admin.fence(name, dry_run=True).text)
     show_change(server, admin.fence(name, dry_run=dry_run))
 
 
-def _ask_again(name: str, confirm: str, what: str) -> None:
+def _confirm_by_name(name: str, confirm: str, what: str) -> None:
     if not confirm:
         if not somebody_answers():
             raise Misused(f"{what}. Nobody can be asked here: say --confirm {name}")

@@ -14,7 +14,7 @@ from columnar.model.attributes import with_attributes
 from columnar.model.presplit import MOST_RANGES, hex_splits, uniform_splits
 from columnar.model.schema import Family
 from columnar.shell.completion import table_argument
-from columnar.shell.connecting import Misused, Refused, Server, ask, with_server
+from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
 from columnar.shell.showing import remark_on_silent
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
@@ -179,7 +179,7 @@ def drop(server: Server, table: str, yes: bool) -> None:
     """
     name = typed(table)
     server.connection.is_table_enabled(name)  # refuses where there is no such table
-    ask(f"Remove {table} and all its rows for good?", yes)
+    require_confirmation(f"Remove {table} and all its rows for good?", yes)
     server.connection.delete_table(name, disable=True)
     server.output.done(f"table {table} is gone", {"dropped": table})
 

@@ -14,7 +14,7 @@ from columnar.errors import IllegalArgument
 from columnar.model.trigger_flow import with_places
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_sync import Plan, no_more_declared, plan_of
-from columnar.shell.connecting import Misused, Refused, Server, ask, with_server
+from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
 from columnar.triggers.declared import On, declared_in
 
 
@@ -46,7 +46,7 @@ def sync(server: Server, module: str, yes: bool, dry_run: bool) -> None:
     if not server.output.as_json:
         _show(plan)
     if not plan.is_empty and not dry_run:
-        ask("Change the triggers so?", yes)
+        require_confirmation("Change the triggers so?", yes)
         server.connection.triggers.sync(wanted, removed)
     if server.output.as_json:
         server.output.json(_as_json(plan, is_done=not dry_run))

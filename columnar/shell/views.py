@@ -13,7 +13,7 @@ from columnar.client import Connection, View, ViewStatus
 from columnar.model.view_definition import bound, checked
 from columnar.shell import view_reads
 from columnar.shell.completion import completing
-from columnar.shell.connecting import Misused, Refused, Server, ask, with_server
+from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
 from columnar.shell.progress import counting
 from columnar.shell.showing import remark_on_silent
 from columnar.shell.text import readable
@@ -188,7 +188,7 @@ def drop(server: Server, name: str, yes: bool, dry_run: bool) -> None:
         text = f"view {name} would go with its table {', '.join(tables)}; nothing was done"
         server.output.done(text, {"view": name, "tables": tables, "done": False})
         return
-    ask(f"Remove view {name} and its table for good?", yes)
+    require_confirmation(f"Remove view {name} and its table for good?", yes)
     with closing(server.patient(LONGEST_S)) as connection:
         connection.views.drop(name)
     server.output.done(f"view {name} is gone", {"dropped": name})

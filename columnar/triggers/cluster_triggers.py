@@ -19,7 +19,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord, pack
 from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, server_to_ask
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, choose_server
 from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
@@ -67,7 +67,7 @@ class ClusterTriggers:
             if not owed:
                 return True
             asks = [(server, WaitForDelivery(name, token, left_ms, tuple(one), saved)) for server, one in owed.items()]
-            for ask, answer in zip(asks, await asyncio.gather(*(self._ask(*ask) for ask in asks)), strict=True):
+            for ask, answer in zip(asks, await asyncio.gather(*(self._request_wait(*ask) for ask in asks)), strict=True):
                 if answer.is_delivered:
                     vouched.update(ask[1].regions)
                 elif not answer.is_elsewhere:
@@ -87,14 +87,14 @@ class ClusterTriggers:
         for table in tables:
             for route in self._owners.routes_of(table):
                 if route.region not in vouched:
-                    found.setdefault(server_to_ask(route, tries), []).append(route.region)
+                    found.setdefault(choose_server(route, tries), []).append(route.region)
         return found
 
-    async def _ask(self, server: Incarnation, ask: WaitForDelivery) -> Waited:
+    async def _request_wait(self, server: Incarnation, ask: WaitForDelivery) -> Waited:
         try:
             if server == self._owners.here:
                 return await self._local_handlers.wait(ask)
-            return await self._owners.ask(server, ask)
+            return await self._owners.request_server(server, ask)
         except (*NOTHING_DONE, LinkBroke):
             return Waited(is_delivered=False, is_elsewhere=True)
 
@@ -112,7 +112,7 @@ class ClusterTriggers:
                 if server == self._owners.here:
                     is_done = await self._local_handlers.log_again(message)
                 else:
-                    is_done = await self._owners.ask(server, message)
+                    is_done = await self._owners.request_server(server, message)
             except NOTHING_DONE:
                 is_done = False
             except LinkBroke:

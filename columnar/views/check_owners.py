@@ -41,7 +41,7 @@ class CheckOwners:
         self._wait = wait
         self._others = others
 
-    async def ask(self, table: str, row: bytes, message: Message[R]) -> R:
+    async def request_owner(self, table: str, row: bytes, message: Message[R]) -> R:
         """The answer of the owner of the row's region."""
         answers: list[R] = await self._request_owners(table, [row], lambda _: message, _one)
         return answers[0]
@@ -64,7 +64,7 @@ class CheckOwners:
         while left:
             search.watch_routes()
             parts = self._parts(table, [(number, rows[number]) for number in left], search.tries)
-            asked = await asyncio.gather(*(self._ask(server, of(numbers)) for server, numbers in parts))
+            asked = await asyncio.gather(*(self._request_server(server, of(numbers)) for server, numbers in parts))
             for (server, numbers), answer in zip(parts, asked, strict=True):
                 if isinstance(answer, LinkBroke):
                     assert server is not None, "another server"
@@ -84,11 +84,11 @@ class CheckOwners:
             return [(None, [number for number, _ in rows])]
         return list(by_owner(self._others, table, rows, tries).items())
 
-    async def _ask(self, server: Incarnation | None, message: Message[R]) -> R | LinkBroke | None:
+    async def _request_server(self, server: Incarnation | None, message: Message[R]) -> R | LinkBroke | None:
         """The answer; None: nothing was done there; LinkBroke: the server has ended."""
         if self._others is not None and server is not None and server != self._others.here:
             try:
-                return await self._others.ask(server, message)
+                return await self._others.request_server(server, message)
             except NOTHING_DONE:
                 return None
             except LinkBroke as ended:

@@ -134,7 +134,7 @@ class ViewCheck:
     ) -> AsyncIterator[SourceFound]:
         table, start = self._sides[side].table, b""  # type: str, bytes | None
         while start is not None:
-            part = await self._owners.ask(table, start, SourcePart(self._table, side, start, buckets, is_summed))
+            part = await self._owners.request_owner(table, start, SourcePart(self._table, side, start, buckets, is_summed))
             yield part
             self._went(part.rows)
             start = part.next_row
@@ -142,7 +142,7 @@ class ViewCheck:
     async def _groups_parts(self, buckets: bytes = b"", *, is_summed: bool = False) -> AsyncIterator[GroupsFound]:
         start, after = b"", b""  # type: bytes | None, bytes
         while start is not None:
-            part = await self._owners.ask(self._table, start, GroupsPart(self._table, start, after, buckets, is_summed))
+            part = await self._owners.request_owner(self._table, start, GroupsPart(self._table, start, after, buckets, is_summed))
             yield part
             start, after = part.next_row, part.after
 
@@ -217,7 +217,7 @@ class ViewCheck:
 
     async def _mend(self, groups: Iterable[bytes]) -> None:
         for group in groups:
-            await self._owners.ask(self._table, group, MendGroup(self._table, group))
+            await self._owners.request_owner(self._table, group, MendGroup(self._table, group))
 
     async def _drop(self, both: Both, *, unreadable: bool) -> set[bytes]:
         """Remove members that nothing said now can follow, where they are as they were seen; their groups."""
@@ -226,13 +226,13 @@ class ViewCheck:
             if not unreadable or both.stored.get(place) == b"":
                 doomed.setdefault(place[0], []).append((place[1], both.member_prints[place]))
         for group, members in doomed.items():
-            await self._owners.ask(self._table, group, MendGroup(self._table, group, tuple(members)))
+            await self._owners.request_owner(self._table, group, MendGroup(self._table, group, tuple(members)))
         return set(doomed)
 
     async def _say(self, row: Row, both: Both) -> None:
         """Say what the row gives now, and nothing to each other group that was seen to have it."""
         side, name = row
-        said = await self._owners.ask(self._sides[side].table, name, SayAgain(self._table, side, name))
+        said = await self._owners.request_owner(self._sides[side].table, name, SayAgain(self._table, side, name))
         writes = {write.row: write for write in said.writes if isinstance(write, RowMutation)}
         withdrawal = Entries(self._sides[side]).withdrawal(self._inspector.member_of(row), said.sequence)
         for group, _ in both.places:

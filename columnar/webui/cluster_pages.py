@@ -39,7 +39,7 @@ from columnar.webui.pages import (
 )
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.request_page import RequestPage
-from columnar.webui.server import Ask
+from columnar.webui.server import LoopRunner
 from columnar.webui.status import ClusterStatusSource, line_of
 from columnar.webui.where import answered, link_to
 from columnar.wire.browsers import Visitors
@@ -70,9 +70,9 @@ class Servers(Protocol):
 class ClusterStatusPages:
     """The pages by their paths, for an application to take in.  Holds nothing that changes."""
 
-    def __init__(self, ask: Ask, looks: ClusterStatusSource, status: Callable[[], ClusterStatus], templates: Environment) -> None:
+    def __init__(self, ask: LoopRunner, looks: ClusterStatusSource, status: Callable[[], ClusterStatus], templates: Environment) -> None:
         """``status``: on the loop."""
-        self._ask = ask
+        self._run_on_loop = ask
         self._source = looks
         self._status = status
         self._templates = templates
@@ -98,7 +98,7 @@ class ClusterStatusPages:
         return Response(html, mimetype="text/html")
 
     def _servers(self, _request: Request) -> Response:
-        status, tables, transitions = self._ask(
+        status, tables, transitions = self._run_on_loop(
             lambda: (self._status(), self._source.tables(), self._source.transitions())
         )
         busiest = max((one.load for one in status.cluster.servers), default=0.0)
@@ -113,7 +113,7 @@ class ClusterStatusPages:
 
     def _server(self, request: Request) -> Response:
         name = _last_part(request)
-        status, regions, decisions = self._ask(
+        status, regions, decisions = self._run_on_loop(
             lambda: (self._status(), self._source.server_regions(name), self._source.decisions())
         )
         found = next((one for one in status.cluster.servers if one.name == name), None)
@@ -126,7 +126,7 @@ class ClusterStatusPages:
     def _table(self, request: Request) -> Response:
         name = _last_part(request)
         try:
-            status, regions = self._ask(lambda: (self._status(), self._source.regions(name)))
+            status, regions = self._run_on_loop(lambda: (self._status(), self._source.regions(name)))
         except TableNotFound:
             return _none(f"There is no table {name}; /servers shows them.")
         except ColumnarError as error:
@@ -150,21 +150,21 @@ class ClusterStatusPages:
 
     def _where(self, request: Request) -> Response:
         def find_row(table: str, row: bytes) -> RowStatus:
-            return self._ask(lambda: self._source.row(table, row))
+            return self._run_on_loop(lambda: self._source.row(table, row))
 
         answer = answered(request, find_row)
-        status, tables = self._ask(lambda: (self._status(), self._source.tables()))
+        status, tables = self._run_on_loop(lambda: (self._status(), self._source.tables()))
         names = [one.name for one in tables[:TABLES_SHOWN]]
         decisions = answer.found.decisions[:DECISIONS_SHOWN] if answer.found is not None else ()
         return self.page("where.html", status, renews=False, answer=answer, tables=names, decisions=decisions)
 
     def _transitions(self, _request: Request) -> Response:
-        status, found = self._ask(lambda: (self._status(), self._source.transitions()))
+        status, found = self._run_on_loop(lambda: (self._status(), self._source.transitions()))
         hidden = max(0, len(found) - TRANSITIONS_SHOWN)
         return self.page("transitions.html", status, transitions=found[:TRANSITIONS_SHOWN], hidden=hidden)
 
     def _decisions(self, _request: Request) -> Response:
-        status, found = self._ask(lambda: (self._status(), self._source.decisions()))
+        status, found = self._run_on_loop(lambda: (self._status(), self._source.decisions()))
         return self.page("decisions.html", status, decisions=found)
 
 
@@ -173,7 +173,7 @@ class ClusterPages(Pages):
 
     def __init__(
         self,
-        ask: Ask,
+        ask: LoopRunner,
         looks: ClusterStatusSource,
         status: Callable[[], ClusterStatus],
         servers: Servers,
@@ -181,7 +181,7 @@ class ClusterPages(Pages):
         store: str,
         visitors: Visitors | None,
     ) -> None:
-        self._ask = ask
+        self._run_on_loop = ask
         self._status = status
         self._servers = servers
         self._process = ProcessCollector(registry=None)  # of the master's own process
@@ -206,30 +206,30 @@ class ClusterPages(Pages):
         looks, silent = self._servers.triggers()
         shown_ones = [line_of(look) for look in looks[:TRIGGERS_SHOWN]]
         hidden = max(0, len(looks) - TRIGGERS_SHOWN)
-        status = self._ask(self._status)
+        status = self._run_on_loop(self._status)
         return self._page("triggers.html", status, triggers=shown_ones, hidden=hidden, silent=silent)
 
     def _metrics(self) -> list[Metric]:
         """The master's families, and with their name those of the servers that answer in time."""
-        status = self._ask(self._status)
+        status = self._run_on_loop(self._status)
         of_servers, silent = self._servers.measures()
         own = map(metric_of, (*of_cluster(status, silent), *of_disk(status.data_folder)))
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
         """Whether the master's loops work, some server is up and every region serves; notes on busy servers."""
-        status = self._ask(self._status)
+        status = self._run_on_loop(self._status)
         busy = [busy_remark(server) for server in status.cluster.servers if server.busy_ms]
         return health_of(() if status.up else ("no server is up",), status.cluster.faults, notes=busy)
 
     def _live(self) -> Response:
         """Whether the master's loop iterates: it replaces servers by itself."""
-        self._ask(self._status)
+        self._run_on_loop(self._status)
         return live()
 
 
 def cluster_pages(
-    ask: Ask,
+    ask: LoopRunner,
     looks: ClusterStatusSource,
     status: Callable[[], ClusterStatus],
     servers: Servers,

@@ -63,7 +63,7 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-class Ask(Protocol):
+class LoopRunner(Protocol):
     def __call__(self, question: Callable[[], T], /) -> T: ...
 
 
@@ -73,7 +73,7 @@ class Site(Protocol):
     def sample(self, now_s: float) -> None:
         """Once a second, on the loop."""
 
-    def pages(self, ask: Ask, visitors: Visitors) -> Any:
+    def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
         """The WSGI application, made in the web thread.  ``ask`` has the loop answer a question, or NotAnswering."""
 
 
@@ -86,7 +86,7 @@ class StoreSite:
     def sample(self, now_s: float) -> None:
         self._sources.counters.sample(now_s)
 
-    def pages(self, ask: Ask, visitors: Visitors) -> Any:
+    def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
         from columnar.webui.pages import environment, status_pages
 
         sources = self._sources

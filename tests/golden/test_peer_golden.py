@@ -30,7 +30,7 @@ def test_frames() -> None:
             "call": peer_frames.call_head(1, THRIFT1, PROTOCOL_BYTES[Protocol.BINARY], len(CALL)) + CALL,
             "call compact 2": peer_frames.call_head(1 << 40, THRIFT2, PROTOCOL_BYTES[Protocol.COMPACT], 0),
             "answer": peer_frames.answer_head(1, 3) + b"yes",
-            "ask": peer_frames.ask(1, "rows", {}),
+            "ask": peer_frames.request_frame(1, "rows", {}),
             "told nothing": peer_frames.response_frame(2, None),
             "moved": refused(moved),
             "unknown": refused(Unknown("no such table")),
@@ -46,7 +46,7 @@ def test_messages() -> None:
     hold_to(
         "peer-messages.txt",
         {
-            name: peer_frames.ask(1, name, fields)[peer_frames.HEAD_BYTES :]
+            name: peer_frames.request_frame(1, name, fields)[peer_frames.HEAD_BYTES :]
             for name, fields in (message_codec.to_plain(message) for message in MESSAGES)
         },
     )

@@ -107,7 +107,7 @@ class Costs:
         served = house.served(FOLLOWED)
         regions = [await house.server.opened(served, info) for info in served.regions]
         before = [region.log.written_to for region in regions]
-        await house.owner.ask(messages.PauseDeliveries())
+        await house.owner.request_peer(messages.PauseDeliveries())
         put_s = await self._write(ALONE, changes)
         logged_s = await self._write(FOLLOWED, changes)
         logs = [list(region.log.read(at)) for region, at in zip(regions, before, strict=True)]
@@ -119,7 +119,7 @@ class Costs:
         await self._apply(batches)
         apply_s = time.thread_time() - begun
         begun = time.thread_time()
-        await house.owner.ask(messages.ReleaseDeliveries())
+        await house.owner.request_peer(messages.ReleaseDeliveries())
         await house.settled(VIEW.name)
         kept_s = time.thread_time() - begun
         seconds = zip(PARTS, (put_s, logged_s - put_s, fold_s, apply_s, kept_s), strict=True)

@@ -160,12 +160,12 @@ class Trial:
         self._made.clear()
         current, now_ms = self.cluster.state.current, self.cluster.now_ms
         for output in outputs:
-            if isinstance(output, NotifyServer) and isinstance(output.ask, Open | Renumber) and self._lost:
-                since_ms = self._lost.pop(output.ask.region, None)
+            if isinstance(output, NotifyServer) and isinstance(output.request, Open | Renumber) and self._lost:
+                since_ms = self._lost.pop(output.request.region, None)
                 if since_ms is not None:
                     self.findings.longest_ownerless_ms = max(self.findings.longest_ownerless_ms, now_ms - since_ms)
                     if now_ms - since_ms > OWNERLESS_MS:
-                        self._wrong(f"region {output.ask.region} had no owner for {now_ms - since_ms} ms")
+                        self._wrong(f"region {output.request.region} had no owner for {now_ms - since_ms} ms")
         throttled: dict[str, int] = {}
         count = 0
         for region, names in current.moves.items():

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
-from columnar.master.instructions import Ask, Close
+from columnar.master.instructions import OwnerRequest, Close
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
 from columnar.regions.region_assignment_state import Refuse, Stage, AssignmentOutput
@@ -102,7 +102,7 @@ class Laws:
 
     # --- C3 ------------------------------------------------------------------------------------------
 
-    def told(self, server: Incarnation, ask: Ask, durable: Mapping[int, Owner]) -> None:
+    def told(self, server: Incarnation, ask: OwnerRequest, durable: Mapping[int, Owner]) -> None:
         row = durable.get(ask.region)
         epoch = ask.epoch if isinstance(ask, Close) else ask.owner.epoch
         if row is None or row.epoch < epoch:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
-    Ask,
+    OwnerRequest,
     Close,
     Fence,
     Merge,
@@ -182,7 +182,7 @@ class Master:
         elif isinstance(output, Split | Merge):
             self.region_changes.begin(output)
         elif isinstance(output, NotifyServer):
-            self._tell(output.server, output.ask)
+            self._tell(output.server, output.request)
         elif isinstance(output, Fence):
             self._fence(output)
         elif isinstance(output, RemoveLog):
@@ -193,7 +193,7 @@ class Master:
             delay_us = max(MS, output.at_ms * MS - self._agenda.now_us)
             self._agenda.later(self.process, delay_us, lambda: self.event("tick"))
 
-    def _tell(self, server: Incarnation, ask: Ask) -> None:
+    def _tell(self, server: Incarnation, ask: OwnerRequest) -> None:
         self.world.laws.told(server, ask, self.durable)
         behind = () if isinstance(ask, Close) else ask.owner.behind
         sealed = {one.server: self._extents(one.server) for one in behind if one.server != server}
@@ -207,7 +207,7 @@ class Master:
         sealed, log = self._sealed.get(server), self.world.disk.logs.get(server)
         return sealed if sealed is not None else log.measured() if log is not None else ()
 
-    def send(self, target: Server, ask: Ask, leader: int, sealed: dict[Incarnation, Segments]) -> None:
+    def send(self, target: Server, ask: OwnerRequest, leader: int, sealed: dict[Incarnation, Segments]) -> None:
         self._agenda.send(self.process, target.process, lambda: target.owning.ask(ask, leader, sealed))
 
     # --- the catalogue -------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from columnar.errors import DamagedData
-from columnar.master.instructions import Ask, Close, Open
+from columnar.master.instructions import OwnerRequest, Close, Open
 from columnar.model.owner import Incarnation, Owner, Tenure, first_owner, incarnation_of
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
@@ -85,7 +85,7 @@ class Owning:
 
     # --- told by a master ----------------------------------------------------------------------------
 
-    def ask(self, ask: Ask, leader: int, sealed: Sealed) -> None:
+    def ask(self, ask: OwnerRequest, leader: int, sealed: Sealed) -> None:
         self._know(sealed)
         heard = self.told.leader
         if isinstance(ask, Close):

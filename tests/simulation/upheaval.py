@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from columnar.master.instructions import (
-    Ask,
+    OwnerRequest,
     AssignRegion,
     Close,
     DrainServer,
@@ -148,7 +148,7 @@ class Upheaval:
         region = self._rng.choice(list(master.durable))
         epoch = master.durable[region].epoch + self._rng.choice((0, 1, 1, 2))
         is_open = self._rng.random() < 0.7
-        ask: Ask = Open(region, Owner(server.me, epoch), "it believes so") if is_open else Close(region, epoch, "so")
+        ask: OwnerRequest = Open(region, Owner(server.me, epoch), "it believes so") if is_open else Close(region, epoch, "so")
         if server.owning.told.leader == master.leader:
             master.send(server, ask, master.leader - 1, {})
 

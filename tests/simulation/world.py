@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from columnar.master.instructions import Ask, AssignRegion, MoveRegion, SwitchBalancer, UndrainServer
+from columnar.master.instructions import OwnerRequest, AssignRegion, MoveRegion, SwitchBalancer, UndrainServer
 from columnar.master.placement import Phase, ServerState
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Segments
@@ -115,7 +115,7 @@ class World:
         self.changed: dict[Server, None] = {}  # in this step
         self.had: dict[Incarnation, dict[int, range]] = {}  # regions and epochs, when it died
         self.master: Master | None = None
-        self.told: deque[tuple[Server, Ask, int, dict[Incarnation, Segments]]] = deque(maxlen=TOLD_KEPT)
+        self.told: deque[tuple[Server, OwnerRequest, int, dict[Incarnation, Segments]]] = deque(maxlen=TOLD_KEPT)
         self.unsure: list[tuple[Op, int]] = []
         self.clients = [Client(self, number) for number in range(self.settings.clients)]
         self._history: dict[bytes, list[Event]] = {row: [] for row in self.rows}

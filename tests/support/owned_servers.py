@@ -110,7 +110,7 @@ class OwnedServer:
         name, fields = to_plain(message)
         arrived = from_plain(name, over_the_wire(fields))
         try:
-            answer = answer_to_plain(arrived, await peer.asked.ask(arrived))
+            answer = answer_to_plain(arrived, await peer.asked.handle_request(arrived))
         except ColumnarError as error:
             refused = refusals.from_plain(*over_the_wire(refusals.to_plain(error)))
             assert isinstance(refused, Exception)

@@ -272,7 +272,7 @@ class PlannedCluster:
         server = self.servers.get(tell.server)
         if server is None or self._happens("lost"):
             return
-        ask = tell.ask
+        ask = tell.request
         epoch = ask.epoch if isinstance(ask, Close) else ask.owner.epoch
         if isinstance(ask, Close):
             self._close(server, ask.region, epoch)

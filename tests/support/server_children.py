@@ -73,7 +73,7 @@ class Child:
     async def ask(self, message: Message[R]) -> R:
         assert self.link is not None
         async with asyncio.timeout(20):
-            return await self.link.ask(message)
+            return await self.link.send_request(message)
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

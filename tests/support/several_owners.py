@@ -20,7 +20,7 @@ class FakeOwner:
         self.refuses: Callable[[Message[Any]], Exception | None] = lambda _message: None
         self.undelivered: dict[str, int] = {}
 
-    async def ask(self, message: Message[Any]) -> Any:
+    async def request_peer(self, message: Message[Any]) -> Any:
         self.asked.append(message)
         await self.may_answer.wait()
         refusal = self.refuses(message)
@@ -42,10 +42,10 @@ class SeveralOwners:
     def __init__(self, owners: Sequence[Peer]) -> None:
         self.owners = owners
 
-    async def ask(self, message: Message[Any]) -> Any:
+    async def request_peer(self, message: Message[Any]) -> Any:
         if isinstance(message, messages.CheckFunction | messages.CheckSource):
-            return await self.owners[0].ask(message)
-        answers = await asyncio.gather(*(owner.ask(message) for owner in self.owners), return_exceptions=True)
+            return await self.owners[0].request_peer(message)
+        answers = await asyncio.gather(*(owner.request_peer(message) for owner in self.owners), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer

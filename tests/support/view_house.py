@@ -52,9 +52,9 @@ class ViewHouse(ChangingHouse):
     async def make_source(self, name: str = "t", families: tuple[str, ...] = ("f",), *splits: bytes) -> None:
         await self.changes.create(name.encode(), [Family(one) for one in families], splits=list(splits))
 
-    async def ask(self, message: Message[Any]) -> Any:
+    async def request_peer(self, message: Message[Any]) -> Any:
         """The master as its owner knows it."""
-        return await (self.views if isinstance(message, Shown) else self.regions).ask(message)
+        return await (self.views if isinstance(message, Shown) else self.regions).answer_owner(message)
 
     async def add(self, view: View) -> None:
         await self.views.add(to_json(view))

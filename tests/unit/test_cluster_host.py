@@ -101,7 +101,7 @@ class House:
 
     # --- Servers, Pasts --------------------------------------------------------------------------------
 
-    async def ask(self, server: Incarnation, message: Any) -> Any:
+    async def request_server(self, server: Incarnation, message: Any) -> Any:
         found = self.servers.get(server)
         if found is None:
             raise NotSent
@@ -157,7 +157,7 @@ class House:
         edges = [b"", *starts, b""]
         infos = await self.catalogue.reserve("t", list(pairwise(edges)))
         await self.catalogue.adopt(TABLE, infos)
-        await self.owners.ask(messages.Publish(TABLE, True, tuple(infos)))
+        await self.owners.request_peer(messages.Publish(TABLE, True, tuple(infos)))
         return infos
 
     async def rest(self) -> None:
@@ -222,7 +222,7 @@ async def test_nothing_is_told_before_a_write_is_on_disk_and_a_failed_one_is_rep
     infos = await house.catalogue.reserve("t", [(b"", b"")])
     await house.catalogue.adopt(TABLE, infos)
     house.is_failing = True
-    publishing = asyncio.ensure_future(house.owners.ask(messages.Publish(TABLE, True, tuple(infos))))
+    publishing = asyncio.ensure_future(house.owners.request_peer(messages.Publish(TABLE, True, tuple(infos))))
     await house.rest()
     assert not one.opened()
     assert not other.opened()
@@ -310,7 +310,7 @@ def test_a_region_that_was_unassigned_stays_so_over_a_restart_which_does_not_wai
         one, other = await house.start("s1", 8), await house.start("s2", 9)
         house.host.begin()
         async with asyncio.timeout(5):
-            await house.owners.ask(messages.Publish(TABLE, True, (shut, served)))
+            await house.owners.request_peer(messages.Publish(TABLE, True, (shut, served)))
             await house.host.until(lambda: house.host.publishing.is_complete)
         await house.rest()
         why = f"region {shut.encoded} of t is not served: a person has unassigned it; 'columnar assign {shut.encoded}'"
@@ -368,7 +368,7 @@ async def test_a_split_is_published_at_its_commit() -> None:
     changes = _changes(house)
 
     async def finish(message: messages.FinishChange) -> float:
-        await changes.ask(messages.Commit(message.change))
+        await changes.answer_owner(messages.Commit(message.change))
         assert owner.routes.find("t", b"z") is not None
         return 0.001
 
@@ -413,7 +413,7 @@ async def test_regions_of_two_servers_are_merged_at_the_highest_of_their_epochs(
     changes = _changes(house)
 
     async def finish(message: messages.FinishChange) -> float:
-        await changes.ask(messages.Commit(message.change))
+        await changes.answer_owner(messages.Commit(message.change))
         return 0.001
 
     _answer_changes(owner, finish)

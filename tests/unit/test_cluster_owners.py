@@ -25,7 +25,7 @@ def counts(server: FakeServer) -> tuple[int, int]:
 async def test_a_server_that_begins_while_deliveries_are_held_holds_its_own_before_it_has_a_region() -> None:
     house, one, other = await two_servers()
     infos = await house.create([b"m"])
-    await house.owners.ask(HOLD)
+    await house.owners.request_peer(HOLD)
     late = await house.start("s3", 5)
     for server in (one, other):
         house.kill(server.here)
@@ -33,7 +33,7 @@ async def test_a_server_that_begins_while_deliveries_are_held_holds_its_own_befo
     assert late.opened().keys() == {info.region_id for info in infos}
     kinds = [type(message) for message in late.heard]
     assert kinds.index(messages.PauseDeliveries) < kinds.index(told.OpenRegion)
-    await house.owners.ask(RELEASE)
+    await house.owners.request_peer(RELEASE)
     assert counts(late) == (1, 1), "holds are counted"
     after = await house.start("s4", 6)
     assert counts(after) == (0, 0)
@@ -45,7 +45,7 @@ async def test_a_server_that_begins_while_others_come_to_rest_is_released_with_t
     house, one, other = await two_servers()
     runs_on = asyncio.Event()
     _answer_hold(one, runs_on)
-    holding = asyncio.ensure_future(house.owners.ask(HOLD))
+    holding = asyncio.ensure_future(house.owners.request_peer(HOLD))
     await house.rest()
     late = await house.start("s3", 5)
     assert counts(late) == (1, 0)

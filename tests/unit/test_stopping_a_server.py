@@ -27,7 +27,7 @@ class Process:
         processes._ends[S1] = self._ended
         processes._events = cast(Any, self)
 
-    async def ask(self, message: HandOver) -> HandedOver:
+    async def send_request(self, message: HandOver) -> HandedOver:
         self.done.append(message)
         if not self._answers:
             await asyncio.get_running_loop().create_future()

@@ -95,7 +95,7 @@ class Registration:
             account = self._make_unconfirmable(name, hashed, email)
         self.audit.note("register", user=name, network=client.network, note=describe_origin(asked))
         if status == "signed-up":
-            self._ask_to_confirm(account, email, after)
+            self._send_confirmation(account, email, after)
         return account
 
     def _statuses(self, asked: RegistrationForm) -> tuple[Status, Status]:
@@ -120,7 +120,7 @@ class Registration:
         owner = self.directory.by_address(email)
         return Mail(owner.email, *self.letters.has_account(owner)) if owner else None
 
-    def _ask_to_confirm(self, account: Account, email: str, after: str) -> None:
+    def _send_confirmation(self, account: Account, email: str, after: str) -> None:
         def letter() -> Mail | None:
             if account.email != email:
                 return None  # somebody else's
@@ -159,7 +159,7 @@ class Registration:
         self.audit.note("address confirmed", user=account.name, network=client.network)
         return self.directory.at(account.row) or account
 
-    def ask_address_change(self, account: Account, email: str) -> None:
+    def request_address_change(self, account: Account, email: str) -> None:
         """A link goes to the new address; the account has it once the link was followed.  Raises Unsuitable."""
         address = checked_address(email)
 
@@ -172,7 +172,7 @@ class Registration:
 
         self.outbox.post(letter)
 
-    def ask_reset(self, given: str) -> None:
+    def request_reset(self, given: str) -> None:
         """A link goes to the account's address, where there is one; the caller hears nothing of it."""
 
         def letter() -> Mail | None:

@@ -29,7 +29,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
             if not is_genuine(site, request):
                 raise Refused(_(STALE_FORM))
             site.accounts.signing_in.check_rate(client_of(request))
-            return _set(site, request, token) if token else _ask(site, request)
+            return _set(site, request, token) if token else _request_reset(site, request)
         if token and not _name(site, token):
             problem, status, token = _(OUTDATED), 403, ""
     except Unsuitable as unsuitable:
@@ -46,12 +46,12 @@ def _name(site: Site, token: str) -> str:
     return account.name if account else ""
 
 
-def _ask(site: Site, request: Request) -> Response:
+def _request_reset(site: Site, request: Request) -> Response:
     given = request.form.get("user", "").strip()[:ADDRESS_CHARS_MAX]
     if not given:
         raise Refused(_("Please give your name, or your mail address."), 400)
     if site.accounts.by_recipient.wait_s(folded(given)) == 0:
-        site.accounts.registration.ask_reset(given)
+        site.accounts.registration.request_reset(given)
     return _form(site, request, asked=given)
 
 

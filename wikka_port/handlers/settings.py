@@ -68,7 +68,7 @@ def _mail(site: Site, request: Request, account: Account) -> Response:
     email = request.form.get("email", "")
     if email.strip() and site.accounts.by_recipient.wait_s(folded(account.name)) > 0:
         raise Refused(_("These were many mails in a short time. Please try again later."), 429)
-    site.accounts.registration.ask_address_change(account, email)
+    site.accounts.registration.request_address_change(account, email)
     return _form(site, request, account, done=_(SENT))
 
 

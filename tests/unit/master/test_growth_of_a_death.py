@@ -48,10 +48,10 @@ class Cluster:
             one = tells.popleft()
             self.told += 1
             self.now_ms += 2
-            if isinstance(one.ask, Close):
-                todo.extend(self.state.closed(one.server, one.ask.region, one.ask.epoch, self.now_ms))
+            if isinstance(one.request, Close):
+                todo.extend(self.state.closed(one.server, one.request.region, one.request.epoch, self.now_ms))
             else:
-                todo.extend(self.state.opened(one.server, one.ask.region, one.ask.owner.epoch, self.now_ms))
+                todo.extend(self.state.opened(one.server, one.request.region, one.request.owner.epoch, self.now_ms))
             if comes_back is not None:
                 todo.extend(self.join(comes_back))
                 comes_back = None

@@ -59,19 +59,19 @@ class Cluster:
         self.state.check()
 
     def _told(self, tell: NotifyServer) -> None:
-        region = tell.ask.region
-        if isinstance(tell.ask, Close):
+        region = tell.request.region
+        if isinstance(tell.request, Close):
             if region not in self.hanging:
-                self.do(self.state.closed(tell.server, region, tell.ask.epoch, self.now_ms))
+                self.do(self.state.closed(tell.server, region, tell.request.epoch, self.now_ms))
             return
-        assert isinstance(tell.ask, Open)
+        assert isinstance(tell.request, Open)
         self.tries.setdefault(region, []).append(self.now_ms)
         if region in self.failing:
             why, is_damaged = self.failing[region]
-            epoch = tell.ask.owner.epoch
+            epoch = tell.request.owner.epoch
             self.do(self.state.failed(tell.server, region, epoch, why, is_damaged, self.now_ms))
         else:
-            self.do(self.state.opened(tell.server, region, tell.ask.owner.epoch, self.now_ms))
+            self.do(self.state.opened(tell.server, region, tell.request.owner.epoch, self.now_ms))
 
     def run(self, until_ms: int) -> None:
         while self._wake_ms <= until_ms:

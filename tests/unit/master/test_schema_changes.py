@@ -277,7 +277,7 @@ def test_a_table_that_serves_again_is_told_before_it_can_be_dropped(tmp_path: Pa
         with pytest.raises(OutcomeUnknown):
             await house.changes.drop(b"new")
         rows.failure = None
-        ask, told, may_answer = house.owner.ask, list[str](), asyncio.Event()
+        ask, told, may_answer = house.owner.request_peer, list[str](), asyncio.Event()
 
         async def slowly(message: Any) -> Any:
             if isinstance(message, Publish):
@@ -285,7 +285,7 @@ def test_a_table_that_serves_again_is_told_before_it_can_be_dropped(tmp_path: Pa
             told.append(type(message).__name__)
             return await ask(message)
 
-        house.owner.ask = slowly  # type: ignore[method-assign]
+        house.owner.request_peer = slowly  # type: ignore[method-assign]
         repaired = asyncio.ensure_future(house.changes.catalogue_repaired())
         await asyncio.sleep(0)
         dropping = asyncio.ensure_future(house.changes.drop(b"new"))

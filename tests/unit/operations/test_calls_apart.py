@@ -355,7 +355,7 @@ def test_an_owner_that_has_not_the_family_says_so() -> None:
         asked = cluster.owner(info_of(cluster, b"h")).asked
         for row in (*rows, RowPuts(b"h", ((b"d", b"q"),), [b"v"])):
             with pytest.raises(NoSuchColumnFamily, match=r"Column family d does not exist in table t$"):
-                await asked.ask(peer_requests.Apply("t", (row,)))
+                await asked.handle_request(peer_requests.Apply("t", (row,)))
 
     in_cluster(play)
 
@@ -404,7 +404,7 @@ def test_a_region_that_leaves_between_plan_and_write_is_named_elsewhere() -> Non
         await put(cluster, *ROWS)
         owner, info = cluster.servers[0], cluster.infos[0]
         writes = tuple(RowMutation(row, (Put(b"a", b"q", b"w"),)) for row in (b"x", b"c", b"c1"))
-        asking = asyncio.ensure_future(owner.asked.ask(peer_requests.Apply("t", writes)))
+        asking = asyncio.ensure_future(owner.asked.handle_request(peer_requests.Apply("t", writes)))
         await asyncio.sleep(0)  # planned, and waits for its turn
         (region,) = [one for one in owner.server.all_open() if one.info == info]
         owner.server.evict(region)

@@ -127,7 +127,7 @@ def test_a_filter_that_hides_values_is_sent_none() -> None:
             await services.call("scannerGetList", CTX, scanner, 100)
             sent = [ask for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Scan)]
             assert {ask.values for ask in sent} == {has_values}
-            answer = await cluster.servers[1].asked.ask(
+            answer = await cluster.servers[1].asked.handle_request(
                 peer_requests.Scan("t", sent[0].spec, row_forms.Place(b"g"), 9, 99, 9_999, None, True, None, has_values)
             )
             assert [len(cells[0][1]) for _, cells in answer.rows] == [1_000 * has_values]
@@ -139,9 +139,9 @@ def test_a_scan_of_a_region_that_is_not_owned_reads_nothing() -> None:
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
         spec = ScanSpec(b"", b"", ReadSpec(projection(TABLE, [])))
-        of_b = await cluster.servers[1].asked.ask(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
+        of_b = await cluster.servers[1].asked.handle_request(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
         assert of_b == peer_requests.Scanned(elsewhere=True)
-        of_a = await cluster.servers[0].asked.ask(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
+        of_a = await cluster.servers[0].asked.handle_request(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
         assert [row for row, _ in of_a.rows] == [b"c"]
         assert of_a.place == row_forms.Place(b"g", False), "it stops where another's region begins"
 

@@ -429,7 +429,7 @@ async def test_a_large_region_splits_by_itself(house: House) -> None:
     while await house.regions.split_the_largest():
         await asyncio.gather(*house.regions._cleaning)
     assert len(house.infos) > 4
-    loads = await house.owner.ask(Loads())
+    loads = await house.owner.request_peer(Loads())
     assert len(loads) == len(house.infos)
     assert all(load.size_bytes <= 100 or load.info.region_id in house.regions._tried for load in loads), loads
     assert len(house.rows_held()) == 20
@@ -453,11 +453,11 @@ async def test_nothing_is_committed_but_the_change_that_is_being_finished(house:
     low, high = (RegionInfo("t", 1_000 + n, start, end) for n, (start, end) in enumerate(((b"", b"5"), (b"5", b""))))
     late = RegionChange(tuple(house.infos), (low, high), house.catalogue.epoch)
     with pytest.raises(NotServingRegion, match="called off"):
-        await house.regions.ask(Commit(late))
+        await house.regions.answer_owner(Commit(late))
 
     def at(step: str) -> None:
         if step == "made":
-            seen.append(asyncio.ensure_future(house.regions.ask(Commit(late))))
+            seen.append(asyncio.ensure_future(house.regions.answer_owner(Commit(late))))
 
     seen: list[asyncio.Future[None]] = []
     house.regions.at = at

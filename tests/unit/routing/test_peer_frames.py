@@ -12,7 +12,7 @@ from columnar.limits import PEER_FRAME_BYTES
 from columnar.routing import peer_frames
 from columnar.routing.peer_frames import (
     ANSWER,
-    ASK,
+    REQUEST,
     CALL,
     HEAD_BYTES,
     HELLO,
@@ -33,7 +33,7 @@ STREAM = [
     peer_frames.call_head(1, THRIFT2, PROTOCOL_BYTES[Protocol.COMPACT], len(MESSAGE)) + MESSAGE,
     peer_frames.answer_head(1 << 63, len(REPLY)) + REPLY,
     peer_frames.answer_head(2, 0),
-    peer_frames.ask(3, "rows", {"table": "t", "rows": [b"\x00\xff"]}),
+    peer_frames.request_frame(3, "rows", {"table": "t", "rows": [b"\x00\xff"]}),
     peer_frames.response_frame(3, None),
     peer_frames.refused(4, "moved", {"epoch": 9}),
 ]
@@ -42,7 +42,7 @@ SEEN = [
     (CALL, 1),
     (ANSWER, 1 << 63),
     (ANSWER, 2),
-    (ASK, 3),
+    (REQUEST, 3),
     (RESPONSE, 3),
     (REFUSED, 4),
 ]
@@ -200,7 +200,7 @@ def test_frames_with_flipped_bits_and_missing_bytes_are_frames_or_bad_frames() -
                 if frame.kind == CALL:
                     assert frame.service
                     assert frame.protocol
-                elif frame.kind in (ASK, REFUSED):
+                elif frame.kind in (REQUEST, REFUSED):
                     frame.named()
                 elif frame.kind in (RESPONSE, HELLO):
                     frame.unpacked()

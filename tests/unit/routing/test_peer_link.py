@@ -113,7 +113,7 @@ class Pair:
 
     async def opened(self) -> None:
         await self.connect()
-        await self.near.ask(CloseTable("t"))
+        await self.near.send_request(CloseTable("t"))
         self.far_side.asks.clear()
 
     def call(self, message: bytes = b"abc") -> Told:
@@ -159,7 +159,7 @@ async def test_a_call_goes_out_as_it_is_and_its_reply_comes_back(pair: Pair) -> 
 @paired
 async def test_both_sides_may_ask(pair: Pair) -> None:
     await pair.opened()
-    assert await asyncio.gather(pair.near.ask(MiddleRow(REGION)), pair.far.ask(CloseTable("u"))) == [b"m", None]
+    assert await asyncio.gather(pair.near.send_request(MiddleRow(REGION)), pair.far.send_request(CloseTable("u"))) == [b"m", None]
     assert pair.far_side.asks == [MiddleRow(REGION)]
     assert pair.near_side.asks == [CloseTable("u")]
 
@@ -207,7 +207,7 @@ async def test_what_one_iteration_sends_goes_out_in_one_write(pair: Pair) -> Non
 @paired
 async def test_calls_wait_for_the_peers_hello(pair: Pair) -> None:
     told = pair.call()
-    asking = asyncio.ensure_future(pair.near.ask(MiddleRow(REGION)))
+    asking = asyncio.ensure_future(pair.near.send_request(MiddleRow(REGION)))
     await asyncio.sleep(0)
     assert told.heard == []
     await pair.connect()
@@ -225,7 +225,7 @@ def test_a_refusal_reaches_calls_and_asks(refusal: Any) -> None:
         assert str(heard) == str(refusal)
         assert type(heard) is type(refusal)
         with pytest.raises(type(refusal) if isinstance(refusal, Exception) else Refused) as caught:
-            await pair.near.ask(CloseTable("t"))
+            await pair.near.send_request(CloseTable("t"))
         assert str(refusal) in str(caught.value)
 
     scene()
@@ -237,7 +237,7 @@ async def test_a_fault_of_the_answerer_is_a_refusal_and_the_link_stays(pair: Pai
     pair.far_side.failure = ZeroDivisionError("a fault")
     assert "a fault" in str(await pair.call().ended)
     with pytest.raises(Exception, match="a fault"):
-        await pair.near.ask(CloseTable("t"))
+        await pair.near.send_request(CloseTable("t"))
     pair.far_side.failure = None
     assert await pair.call().ended == b"cba"
 
@@ -250,10 +250,10 @@ async def test_a_broken_link_tells_written_calls_from_others(pair: Pair) -> None
     await pair.opened()
     pair.far_side.is_silent = True
     written = pair.call()
-    asked = asyncio.ensure_future(pair.near.ask(CloseTable("t")))
+    asked = asyncio.ensure_future(pair.near.send_request(CloseTable("t")))
     await pair.far_side.until(2)
     queued = pair.call()
-    asking = asyncio.ensure_future(pair.near.ask(CloseTable("u")))
+    asking = asyncio.ensure_future(pair.near.send_request(CloseTable("u")))
     await asyncio.sleep(0)
     pair.near._flush_is_planned = True  # the next write does not come any more
     pair.near.end("as a test would have it")
@@ -277,7 +277,7 @@ async def test_a_peer_that_goes_away_ends_the_link(pair: Pair) -> None:
     assert pair.near.state is State.ENDED
     assert pair.call().heard == ["not sent"]
     with pytest.raises(NotSent):
-        await pair.near.ask(CloseTable("t"))
+        await pair.near.send_request(CloseTable("t"))
 
 
 @paired
@@ -293,7 +293,7 @@ async def test_a_peer_of_another_cluster_is_left(pair: Pair) -> None:
     "data",
     [
         b"\x00\x00\x00\x01garbage that is no frame",
-        peer_frames.ask(1, "close_table", {"table": "t"}),
+        peer_frames.request_frame(1, "close_table", {"table": "t"}),
         peer_frames.hello({"cluster": 7}),
         peer_frames.hello(HELLO.encode(Hello(CLUSTER, S2))) * 2,
     ],
@@ -316,7 +316,7 @@ def test_bad_frames_end_the_link(data: bytes) -> None:
 async def test_an_answer_that_cannot_be_read_ends_the_link_and_its_ask(pair: Pair) -> None:
     await pair.opened()
     pair.far_side.is_silent = True
-    asking = asyncio.ensure_future(pair.near.ask(MiddleRow(REGION)))
+    asking = asyncio.ensure_future(pair.near.send_request(MiddleRow(REGION)))
     await pair.far_side.until(1)
     pair.far._send(peer_link._Queued(peer_frames.response_frame(pair.near._last_number, 7), b"", None))
     with pytest.raises(LinkBroke):
@@ -328,7 +328,7 @@ async def test_an_answer_that_cannot_be_read_ends_the_link_and_its_ask(pair: Pai
 async def test_an_ask_that_the_peer_does_not_know_leaves_the_link_open(pair: Pair) -> None:
     await pair.opened()
     told = Told()
-    pair.near._begin(99, peer_frames.ask(99, "of a newer version", {}), b"", told)
+    pair.near._begin(99, peer_frames.request_frame(99, "of a newer version", {}), b"", told)
     assert "no message that this version knows" in str(await told.ended)
     assert await pair.call().ended == b"cba"
 
@@ -355,14 +355,14 @@ async def test_a_late_answer_to_a_forgotten_call_is_dropped(pair: Pair) -> None:
     await pair.far_side.until(1)
     pair.near.forget(told.number)  # type: ignore[attr-defined]
     pair.far.answer(pair.far_side.calls[0].number, b"late")
-    await pair.far.ask(CloseTable("t"))
+    await pair.far.send_request(CloseTable("t"))
     assert told.heard == ["written"]
 
 
 @paired
 async def test_an_ask_that_is_cancelled_before_it_was_written_is_not_sent(pair: Pair) -> None:
     await pair.opened()
-    asking = asyncio.ensure_future(pair.near.ask(CloseTable("t")))
+    asking = asyncio.ensure_future(pair.near.send_request(CloseTable("t")))
     pair.near._is_paused = True
     await asyncio.sleep(0)
     asking.cancel()

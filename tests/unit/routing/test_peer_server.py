@@ -179,15 +179,15 @@ async def test_asks_are_answered_by_who_registered_for_them(cluster: PeerCluster
 
     owner.answering.register(CloseTable, close_table)
     owner.answering.register(MiddleRow, middle)
-    assert await link.ask(MiddleRow(cluster.infos[1])) == b"m"
-    await asyncio.gather(*(link.ask(CloseTable(f"t{n}")) for n in range(5)))
+    assert await link.send_request(MiddleRow(cluster.infos[1])) == b"m"
+    await asyncio.gather(*(link.send_request(CloseTable(f"t{n}")) for n in range(5)))
     assert seen == [CloseTable(f"t{n}") for n in range(5)], "begun in their order"
     with pytest.raises(TableNotFound):
-        await link.ask(CloseTable("none"))
+        await link.send_request(CloseTable("none"))
     with pytest.raises(PeerFault, match="ZeroDivisionError"):
-        await link.ask(CloseTable("bug"))
+        await link.send_request(CloseTable("bug"))
     with pytest.raises(PeerFault, match="Withdraw is not answered here"):
-        await link.ask(Withdraw("t"))
+        await link.send_request(Withdraw("t"))
     with pytest.raises(AssertionError):
         owner.answering.register(CloseTable, close_table)
     assert Publish not in owner.answering._answers
@@ -203,7 +203,7 @@ async def test_asks_under_way_end_with_the_server(cluster: PeerCluster) -> None:
         await asyncio.Event().wait()
 
     owner.answering.register(CloseTable, never)
-    asked = asyncio.ensure_future(link.ask(CloseTable("t")))
+    asked = asyncio.ensure_future(link.send_request(CloseTable("t")))
     await begun.wait()
     await owner.answering.close()
     with pytest.raises(OutcomeUnknown):

@@ -90,7 +90,7 @@ async def link_gone(peers: Peers, server: Incarnation) -> None:
 async def test_a_link_is_made_when_something_is_asked_and_stays(two: Two) -> None:
     await two.two.listen(str(two.paths[S2]))
     assert not two.one._small
-    await asyncio.gather(*(two.one.ask(S2, CloseTable(f"t{n}")) for n in range(5)))
+    await asyncio.gather(*(two.one.request_server(S2, CloseTable(f"t{n}")) for n in range(5)))
     assert two.sides[S2].asks == [CloseTable(f"t{n}") for n in range(5)]
     assert len(two.two._accepted) == 1
     link = two.one.link(S2, 10)
@@ -101,8 +101,8 @@ async def test_a_link_is_made_when_something_is_asked_and_stays(two: Two) -> Non
 @linked
 async def test_large_messages_have_a_link_of_their_own(two: Two) -> None:
     await two.two.listen(str(two.paths[S2]))
-    await two.one.ask(S2, CloseTable("t"))
-    await two.one.ask(S2, CloseTable("t" * 100), LARGE_BYTES + 1)
+    await two.one.request_server(S2, CloseTable("t"))
+    await two.one.request_server(S2, CloseTable("t" * 100), LARGE_BYTES + 1)
     assert len(two.two._accepted) == 2
     assert two.one.link(S2, LARGE_BYTES + 1) is not two.one.link(S2, LARGE_BYTES)
 
@@ -110,23 +110,23 @@ async def test_large_messages_have_a_link_of_their_own(two: Two) -> None:
 @linked
 async def test_what_cannot_be_reached_was_not_sent(two: Two) -> None:
     with pytest.raises(NotSent):
-        await two.one.ask(S2, CloseTable("t"))
+        await two.one.request_server(S2, CloseTable("t"))
     two.paths[S2] = None
     await link_gone(two.one, S2)
     with pytest.raises(NotSent):
-        await two.one.ask(S2, CloseTable("t"))
+        await two.one.request_server(S2, CloseTable("t"))
     assert two.sides[S1].ended
 
 
 @linked
 async def test_a_server_that_listens_later_is_found(two: Two) -> None:
     with pytest.raises(NotSent):
-        await two.one.ask(S2, CloseTable("t"))
+        await two.one.request_server(S2, CloseTable("t"))
     await two.two.listen(str(two.paths[S2]))
     with pytest.raises(NotSent):  # it is not tried again so soon
-        await two.one.ask(S2, CloseTable("t"))
+        await two.one.request_server(S2, CloseTable("t"))
     await link_gone(two.one, S2)
-    await two.one.ask(S2, CloseTable("t"))
+    await two.one.request_server(S2, CloseTable("t"))
 
 
 @linked
@@ -134,7 +134,7 @@ async def test_another_incarnation_is_no_substitute(two: Two) -> None:
     later = two.made(S1)
     await later.listen(str(two.paths[S2]))
     with pytest.raises(NotSent):
-        await two.one.ask(S2, CloseTable("t"))
+        await two.one.request_server(S2, CloseTable("t"))
     assert two.one._small[S2].why == "s1.4 answers in the place of s2.17"
     await later.close()
 
@@ -144,7 +144,7 @@ async def test_a_server_of_another_cluster_is_left(two: Two) -> None:
     stranger = two.made(S2, "another")
     await stranger.listen(str(two.paths[S2]))
     with pytest.raises(NotSent):
-        await two.one.ask(S2, CloseTable("t"))
+        await two.one.request_server(S2, CloseTable("t"))
     await stranger.close()
 
 
@@ -152,9 +152,9 @@ async def test_a_server_of_another_cluster_is_left(two: Two) -> None:
 async def test_links_with_a_fenced_server_end_on_both_ways(two: Two) -> None:
     for peers, server in ((two.one, S1), (two.two, S2)):
         await peers.listen(str(two.paths[server]))
-    await two.two.ask(S1, CloseTable("t"))
+    await two.two.request_server(S1, CloseTable("t"))
     two.sides[S2].is_silent = True
-    asked = asyncio.ensure_future(two.one.ask(S2, CloseTable("t")))
+    asked = asyncio.ensure_future(two.one.request_server(S2, CloseTable("t")))
     await two.sides[S2].came.wait()
     two.one.fenced(S2)
     with pytest.raises(LinkBroke):
@@ -178,7 +178,7 @@ async def test_a_peer_that_says_no_hello(two: Two) -> None:
     patience, peers_module.GREETING_S = peers_module.GREETING_S, 0.02  # type: ignore[misc]
     try:
         with pytest.raises(NotSent):
-            await two.one.ask(S2, CloseTable("t"))
+            await two.one.request_server(S2, CloseTable("t"))
         await left.wait()
         assert "no hello" in two.one._small[S2].why
     finally:
@@ -190,11 +190,11 @@ async def test_a_peer_that_says_no_hello(two: Two) -> None:
 async def test_closing_ends_what_waits(two: Two) -> None:
     await two.two.listen(str(two.paths[S2]))
     two.sides[S2].is_silent = True
-    asked = asyncio.ensure_future(two.one.ask(S2, CloseTable("t")))
+    asked = asyncio.ensure_future(two.one.request_server(S2, CloseTable("t")))
     await two.sides[S2].came.wait()
     await two.two.close()
     with pytest.raises(LinkBroke):
         await asked
     await two.one.close()
     with pytest.raises(NotSent):
-        await two.one.ask(S2, CloseTable("t"))
+        await two.one.request_server(S2, CloseTable("t"))

@@ -20,7 +20,7 @@ class Links:
     def __init__(self, *answers: Any) -> None:
         self._answers = dict(zip(SERVERS, answers, strict=False))
 
-    async def ask(self, server: Incarnation, _message: Any) -> Any:
+    async def request_server(self, server: Incarnation, _message: Any) -> Any:
         answer = self._answers[server]
         if answer is None:
             await asyncio.Event().wait()

@@ -65,7 +65,7 @@ class Gateway:
         changed, self.changing = self.changing, asyncio.get_running_loop().create_future()
         changed.set_result(None)
 
-    async def ask(self, server: Incarnation, message: Any, _size_bytes: int = 0) -> Any:
+    async def request_server(self, server: Incarnation, message: Any, _size_bytes: int = 0) -> Any:
         self.asked.append((server, message))
         await asyncio.sleep(0)
         if server in self.hung:
@@ -79,13 +79,13 @@ class Gateway:
         return answer
 
     async def wait(self, message: WaitForDelivery) -> Any:
-        return await self.ask(HERE, message)
+        return await self.request_server(HERE, message)
 
     async def trigger_statuses(self, message: TriggerStatuses) -> Any:
-        return await self.ask(HERE, message)
+        return await self.request_server(HERE, message)
 
     async def log_again(self, message: LogAgain) -> Any:
-        return await self.ask(HERE, message)
+        return await self.request_server(HERE, message)
 
     async def waited(self, timeout_s: float = 5.0) -> bool:
         return await asyncio.wait_for(self.apart.wait(["t"], "links", "", timeout_s), 10)

@@ -149,7 +149,7 @@ def test_a_view_is_live_when_its_last_region_has_shown_it_all() -> None:
         for number in range(9):
             await house.put_cells("t", b"%d" % number, a=b"x", n=b"1")
         looks: list[dict[str, list[int]]] = []
-        ask = house.owner.ask
+        ask = house.owner.request_peer
 
         async def noted(message: messages.Message[Any]) -> Any:
             answer = await ask(message)
@@ -157,7 +157,7 @@ def test_a_view_is_live_when_its_last_region_has_shown_it_all() -> None:
                 looks.append(answer)
             return answer
 
-        house.owner.ask = noted  # type: ignore[method-assign]
+        house.owner.request_peer = noted  # type: ignore[method-assign]
         await house.add(by_a())
         assert house.state("by_a") == "building"
         async with asyncio.timeout(20):

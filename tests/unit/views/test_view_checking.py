@@ -103,13 +103,13 @@ def test_a_row_that_lacks_a_change_is_repaired_by_its_own_words_alone() -> None:
         house.write("s", b"r", Put(b"f", b"a", b"second"))
         house.pending.clear()  # the change is lost
         asked: list[object] = []
-        ask = house.owners.ask
+        ask = house.owners.request_owner
 
         async def noted(table: str, row: bytes, message: Any) -> Any:
             asked.append(message)
             return await ask(table, row, message)
 
-        house.owners.ask = noted  # type: ignore[method-assign]
+        house.owners.request_owner = noted  # type: ignore[method-assign]
         report = await house.check(repair=True)
         assert (report.wrong, report.repaired) == (1, 1)
         assert [one for one in asked if isinstance(one, MendGroup)] == []

@@ -222,11 +222,11 @@ async def test_while_a_store_is_copied_no_view_changes(house: ViewHouse) -> None
     await house.make_source()
     await house.add(by_a())
     await house.settled("by_a")
-    await house.owner.ask(messages.PauseDeliveries())
+    await house.owner.request_peer(messages.PauseDeliveries())
     await house.put_cells("t", b"1", a=b"x", n=b"3")
     assert not await house.owner.views.wait("by_a", "", 0.02)
     assert await house.totals("by_a") == {}
-    await house.owner.ask(messages.ReleaseDeliveries())
+    await house.owner.request_peer(messages.ReleaseDeliveries())
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"x": {"count": 1, "n": 3}}
 

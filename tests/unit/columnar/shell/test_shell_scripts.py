@@ -12,12 +12,12 @@ import pytest
 from columnar.client import ClientTls
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_STATEMENT_CHARACTERS
-from columnar.shell.connecting import Refused, ask
+from columnar.shell.connecting import Refused, require_confirmation
 from columnar.shell.kept_connection import KeptConnection
 from columnar.shell.lines import statements_of
 from columnar.shell.running import Commands, Failed, Interrupted
 from columnar.shell.scripts import INTERRUPTED, Script
-from columnar.shell.servers import _ask_again
+from columnar.shell.servers import _confirm_by_name
 from columnar.shell.session import Session, exported, session_of
 from columnar.shell.showing import Output
 from columnar.shell.store_names import StoreNames
@@ -86,7 +86,7 @@ def where(ctx: click.Context) -> None:
 @root.command()
 @click.option("--yes", is_flag=True)
 def clear(yes: bool) -> None:
-    ask("Remove all rows?", yes)
+    require_confirmation("Remove all rows?", yes)
     output = Output(as_json=False)
     output.table(("Row", "Size"), [("a", 1)])
     output.done("all rows are gone")
@@ -209,7 +209,7 @@ def test_the_name_that_is_asked_for_again_is_no_part_of_the_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("s2\n"))
-    _ask_again("s2", "", "s2 would be ended at once")
+    _confirm_by_name("s2", "", "s2 would be ended at once")
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "s2 would be ended at once. Type its name again to go on: ")
 
