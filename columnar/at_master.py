@@ -1,6 +1,6 @@
 """The master's parts as the handlers of a server that is not the master know them: calls for them go to the master.
 
-    methods of the master      each raises ``GoesToMaster`` at once (``methods_elsewhere``)
+    methods of the master      each raises ``GoesToMaster`` at once (``list_master_methods``)
     looks at the catalogue     as a standalone's; where they come to the catalogue they raise it, too
 
 The client's message then goes on as it came, and nothing was done here.
@@ -67,7 +67,7 @@ class AtMaster:
         self.cluster = _Part()
 
 
-def methods_elsewhere(master: MasterParts, service: int) -> frozenset[str]:
+def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
     """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
     if not isinstance(master, AtMaster):
         return frozenset()

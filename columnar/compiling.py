@@ -83,14 +83,14 @@ class CannotCompile(Exception):
     """Why, in one line: the compiler's own words where it has some."""
 
 
-class CompiledElsewhere(Exception):
+class CompilationInProgress(Exception):
     """Another process is at it."""
 
 
 def compile_twins(package: Path, *, wait: bool = True) -> Path:
     """Compile the hot modules of the ``columnar`` package at ``package`` into it; the folder of the twins.
 
-    Blocks, for a minute or two.  CannotCompile: nothing was changed.  CompiledElsewhere: only without ``wait``,
+    Blocks, for a minute or two.  CannotCompile: nothing was changed.  CompilationInProgress: only without ``wait``,
     which also means that one core is enough.
     """
     folder = twins_folder(package)
@@ -135,7 +135,7 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[IO[bytes]]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            raise CompiledElsewhere from None
+            raise CompilationInProgress from None
         yield lock
 
 
@@ -223,7 +223,7 @@ def main() -> int:
     began = time.monotonic()
     try:
         compile_twins(package, wait=not background)
-    except CompiledElsewhere:
+    except CompilationInProgress:
         _say("another process compiles them")
         return 1
     except (CannotCompile, OSError) as error:

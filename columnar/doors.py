@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from columnar.at_master import MasterParts, methods_elsewhere
+from columnar.at_master import MasterParts, list_master_methods
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
 from columnar.model.region_info import RegionInfo
@@ -125,7 +125,7 @@ class Doors:
             LatePart(CLUSTER_METHODS, partial(self._cluster_methods, operations, master)),
             LatePart(VIEW_METHODS, partial(self._view_methods, serving, master)),
             other_door=thrift2,
-            of_master=methods_elsewhere(master, THRIFT1),
+            of_master=list_master_methods(master, THRIFT1),
         )
         self.services = {THRIFT1: service}
         self.wire = WireServer(
@@ -186,7 +186,7 @@ class Doors:
             master.alterations,
             facts,
             thrift1,
-            methods_elsewhere(master, THRIFT2),
+            list_master_methods(master, THRIFT2),
         )
         self.wire2 = WireServer(
             service,

@@ -305,7 +305,7 @@ class RegionAway(NotServingRegion):
         self.is_opening = is_opening  # in a queue of openings, which may be long
 
 
-class RegionElsewhere(NotServingRegion):
+class RegionNotLocal(NotServingRegion):
     """Another server owns the region: nothing was done here, so the caller's message can go there as it is."""
 
     def __init__(self, table: str, region: str) -> None:

@@ -49,7 +49,7 @@ from columnar.routing.owners import RoutedOwners
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
-from columnar.routing.refusals import Moved, Unknown, elsewhere
+from columnar.routing.refusals import Moved, Unknown, refuse_not_local
 from columnar.routing.routes import Routes
 from columnar.routing.row_forms import Figures
 from columnar.routing.scanner_ids import slot_of, slot_of_server
@@ -143,7 +143,7 @@ class ClusterServer:
     async def _join_the_others(self) -> None:
         """Answer their calls, and send them those of this server's clients that are about their regions."""
         doors = self.doors
-        self.peer_server = PeerServer(doors.wires, self._elsewhere, doors.connection_ids)
+        self.peer_server = PeerServer(doors.wires, self._refuse_not_local, doors.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
         self.forwarding = Forwarding(self.here, self.routes, self.peers, self.peer_server.serve_here)
         self.ways_out: dict[int, WayOut] = {}
@@ -186,7 +186,7 @@ class ClusterServer:
         for asked in view_check_requests.KINDS:
             self.peer_server.register(asked, self._checked)
         self.doors.other_views, self.doors.owners = self._views_of_others, self.owners
-        keeper.burials.log_again_elsewhere = apart.log_again
+        keeper.burials.log_again_remotely = apart.log_again
 
     async def _own_figures(self, _asked: OwnFigures) -> Figures:
         return self.doors.extension.figures()
@@ -226,8 +226,8 @@ class ClusterServer:
     def _path_of(self, server: Incarnation) -> str:
         return os.path.join(self._config.run_folder, str(server))
 
-    def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:
-        return elsewhere(self.routes.find(table, row), self.here)
+    def _refuse_not_local(self, table: str, row: bytes) -> Moved | Unknown:
+        return refuse_not_local(self.routes.find(table, row), self.here)
 
     # --- the master ----------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class ClusterServer:
         )
         self.rpc_handlers.on_routes = self._routes_changed
         self.doors.address_of = self._address_of
-        self.answering = PeerServer({}, self._elsewhere, self.doors.connection_ids)  # a master has no clients
+        self.answering = PeerServer({}, self._refuse_not_local, self.doors.connection_ids)  # a master has no clients
         for kind, answer in self.rpc_handlers.answers.items():
             self.answering.register(kind, answer)
         committer = self.stores.committer

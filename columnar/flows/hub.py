@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from columnar.errors import ColumnarError, RegionElsewhere
+from columnar.errors import ColumnarError, RegionNotLocal
 from columnar.flows.background import Background
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.figures import Figures
@@ -123,7 +123,7 @@ class Hub:
         for info in served.regions:
             try:
                 region = await self._server.opened(served, info)  # without a policy: nothing is delivered any more
-            except RegionElsewhere:
+            except RegionNotLocal:
                 continue  # its owner counts
             for name in lags:
                 lags[name] += undelivered(region, name)
@@ -155,7 +155,7 @@ class Hub:
         for info in served.regions:
             try:
                 region = await self._server.opened(served, info)
-            except RegionElsewhere:
+            except RegionNotLocal:
                 continue  # its owner marks it
             self._kinds.forget(region, subscription.name)
             await asyncio.shield(begin_after(region, subscription.name, subscription.number))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from columnar.errors import ColumnarError, RegionElsewhere
+from columnar.errors import ColumnarError, RegionNotLocal
 from columnar.faults import FAULTS
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
@@ -63,7 +63,7 @@ class RegionOpenings:
     async def _open(self, info: RegionInfo) -> None:
         served = self._server.serving(info)
         if served is not None and self._is_on and self._is_followed(info.table):
-            with suppress(RegionElsewhere):  # its owner opens it
+            with suppress(RegionNotLocal):  # its owner opens it
                 await self._server.opened(served, info)
 
     def open_later(self, info: RegionInfo) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Any, Protocol
 
-from columnar.errors import RegionElsewhere, RegionTooBusy
+from columnar.errors import RegionNotLocal, RegionTooBusy
 from columnar.model.mutation import Contribute, RowPuts, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.throttle_limits import limits_of
@@ -72,7 +72,7 @@ class TableAccess:
         self.gathering: Gathering = server.gathering
         self.others: RemoteCalls | None = None  # what other servers do for calls of this one
 
-    def remote(self, error: RegionElsewhere) -> RemoteCalls:
+    def remote(self, error: RegionNotLocal) -> RemoteCalls:
         """The way to other servers after ``error``; where there is none, ``error`` itself."""
         if self.others is None:
             raise error
@@ -117,7 +117,7 @@ class TableAccess:
     # --- regions -----------------------------------------------------------------------------------
 
     def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """The open region that holds ``row``.  RegionAway, RegionElsewhere, NotServingRegion: nothing was done."""
+        """The open region that holds ``row``.  RegionAway, RegionNotLocal, NotServingRegion: nothing was done."""
         return self._server.open_region(served, served.holding(row))
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:

@@ -54,7 +54,7 @@ class _Found:
         return len(left) < before
 
     def _take_some(self, numbers: list[int], answer: RowsFound) -> list[int]:
-        elsewhere = frozenset(answer.elsewhere)
+        elsewhere = frozenset(answer.not_local_rows)
         left = numbers[len(answer.rows) :]
         for at, (number, packed) in enumerate(zip(numbers, answer.rows, strict=False)):
             if at in elsewhere:

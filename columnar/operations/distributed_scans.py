@@ -72,7 +72,7 @@ class DistributedScans:
             except LinkBroke:  # a read is asked for again, once
                 search.broke(server, [scanner.place.row or info.start] if scanner.place is not None else [])
             else:
-                if not scanned.elsewhere:
+                if not scanned.is_not_local:
                     await _take(scanner, asking, found, count, scanned, turn)
                     return
         await search.again(info.start)

@@ -69,7 +69,7 @@ class DistributedUpkeep:
             except LinkBroke:
                 search.broke(server, [start])
             else:
-                if not deleted.is_elsewhere or deleted.next_row != start:
+                if not deleted.is_not_local or deleted.next_row != start:
                     return deleted
             await search.again(start)
 

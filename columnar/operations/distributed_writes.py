@@ -58,8 +58,8 @@ class _Share:
                 return
             except LinkBroke:
                 raise _unsure(self._server, self._table, len(ask), ask[0].row, ask[-1].row) from None
-            self.left += [ask[at] for at in applied.elsewhere]
-            self.has_written |= len(applied.elsewhere) < len(ask)
+            self.left += [ask[at] for at in applied.not_local_rows]
+            self.has_written |= len(applied.not_local_rows) < len(ask)
             self.sequence = applied.sequence or self.sequence
 
 
@@ -122,7 +122,7 @@ class DistributedWrites:
             except LinkBroke:
                 raise _unsure(server, table, incoming.rows, incoming.first, incoming.last) from None
             else:
-                if not ingested.is_elsewhere:
+                if not ingested.is_not_local:
                     return ingested.came
             await search.again(incoming.first)
 

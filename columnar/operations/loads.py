@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from columnar.errors import RegionElsewhere
+from columnar.errors import RegionNotLocal
 from columnar.operations.access import TableAccess
 from columnar.regions.ingestion import IncomingRows, ingest
 from columnar.regions.retry import patiently
@@ -14,6 +14,6 @@ async def ingest_rows(access: TableAccess, served: ServedTable, incoming: Incomi
     served.schema.check_written_by()
     try:
         region = await patiently(lambda: access.region_for(access.again(served), incoming.first))
-    except RegionElsewhere as error:
+    except RegionNotLocal as error:
         return await access.remote(error).ingest(served, incoming)
     return await ingest(region, incoming)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from time import monotonic
 from typing import Any, TypeVar
 
-from columnar.errors import RegionElsewhere
+from columnar.errors import RegionNotLocal
 from columnar.limits import PEER_REPLY_BYTES, STEP_BYTES
 from columnar.model.filters import Filter
 from columnar.model.region_messages import Message
@@ -99,7 +99,7 @@ class OperationPeerHandlers:
         incoming = IncomingRows(asked.first, asked.last, asked.highest_timestamp, asked.rows, dict(asked.files))
         try:
             return peer_requests.Ingested(await ingest_rows(self._access, served, incoming))
-        except RegionElsewhere:
+        except RegionNotLocal:
             return peer_requests.Ingested(False, True)
 
     async def _delete_rows(self, asked: peer_requests.DeleteRows) -> peer_requests.RowsDeleted:
@@ -123,7 +123,7 @@ class OperationPeerHandlers:
         if asked.rows is not None:
             scanner.read_only(asked.rows)
         if not await scanner.steps_owned(asked.place, found, bounds):
-            return peer_requests.Scanned(elsewhere=True)
+            return peer_requests.Scanned(is_not_local=True)
         if form is not None:
             return peer_requests.Scanned(blocks_of(found, form), (), scanner.place, scanner.cells_read)
         rows = tuple([(row, tuple(cells)) for row, cells in found])
@@ -134,7 +134,7 @@ class OperationPeerHandlers:
     async def _tend(self, asked: peer_requests.Tend) -> bool:
         try:
             await self._upkeep.tend(asked.region, asked.work)
-        except RegionElsewhere:
+        except RegionNotLocal:
             return False
         return True
 

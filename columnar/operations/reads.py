@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from columnar.errors import RegionAway, RegionElsewhere, RequestTooBig
+from columnar.errors import RegionAway, RegionNotLocal, RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.read import Projection, ReadSpec, cut_by_family
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
@@ -82,7 +82,7 @@ class RowQuery:
 class _Reading:
     """A query on its way into one reply."""
 
-    __slots__ = ("at", "barriers", "elsewhere", "found", "is_wide", "max_bytes", "query", "size_bytes")
+    __slots__ = ("at", "barriers", "not_local_rows", "found", "is_wide", "max_bytes", "query", "size_bytes")
 
     def __init__(self, query: RowQuery, max_bytes: int = ROWS_BYTES + 1) -> None:
         self.query = query
@@ -91,7 +91,7 @@ class _Reading:
         self.barriers: list[Any] = []
         self.size_bytes = 0
         self.max_bytes = max_bytes  # the reading ends early after the row that passes it
-        self.elsewhere: list[int] = []  # numbers of rows that were passed over, for their regions are elsewhere
+        self.not_local_rows: list[int] = []  # numbers of rows that were passed over, for their regions are elsewhere
         self.is_wide = False  # the row to be read next costs more than a step
 
     @property
@@ -101,7 +101,7 @@ class _Reading:
     def pass_over(self) -> None:
         """The region of the next row is another server's."""
         self.is_wide = False
-        self.elsewhere.append(self.at)
+        self.not_local_rows.append(self.at)
         self.found.append((self.query.rows[self.at], []))
         self.at += 1
 
@@ -272,7 +272,7 @@ class RowReads:
                     return after_all(reading.barriers, answer(reading.found))
             except RegionAway:
                 pass  # the rest is read from the row whose region is away
-            except RegionElsewhere as error:
+            except RegionNotLocal as error:
                 return self._access.remote(error).rows(caller, served, query, answer)
         return self._read_rest(caller, served, reading, answer, filtered)
 
@@ -288,7 +288,7 @@ class RowReads:
             self._access.admit(served, writes=False)
         reading = _Reading(query, max_bytes)
         await self._gather(served, reading, filtered, stays, lambda: form, passes_over=True)
-        return reading.found, reading.elsewhere
+        return reading.found, reading.not_local_rows
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
         """Read for one step, or to a row with a filter; True: that was all."""
@@ -343,7 +343,7 @@ class RowReads:
         try:
             form = partial(reply_form, reading.query.service, caller.protocol)
             await self._gather(served, reading, filtered, caller.has_gone, form)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             return await self._access.remote(error).rows(caller, served, reading.query, answer)
         return answer(reading.found)
 
@@ -376,7 +376,7 @@ class RowReads:
                         await self._take_filtered(served, reading, filtered, has_gone)
                     finally:
                         ticket = gathering.begin(reading.size_bytes, has_gone)
-                except RegionElsewhere:
+                except RegionNotLocal:
                     if not passes_over:
                         raise
                     reading.pass_over()

@@ -14,7 +14,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.errors import NotServingRegion, RegionElsewhere
+from columnar.errors import NotServingRegion, RegionNotLocal
 from columnar.model.mutation import Delete, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
@@ -62,7 +62,7 @@ def _sum(counted: int | None, rows: int | None) -> int | None:
 
 async def delete_owned(
     access: TableAccess, table: bytes, start: bytes, stop: bytes, max_rows: int = ROWS_PER_CALL
-) -> tuple[Deleted, RegionElsewhere | None]:
+) -> tuple[Deleted, RegionNotLocal | None]:
     """As ``delete_rows``, to the first region of another server, and why it ends there."""
     counted: int | None = None
     row: bytes | None = start
@@ -79,7 +79,7 @@ async def delete_owned(
             gone, row = await _delete_step(access, served, info, row, stop)
         except StoreClosed:  # it was closed meanwhile, to be opened anew: go on with the one that is open
             continue
-        except RegionElsewhere as elsewhere:
+        except RegionNotLocal as elsewhere:
             return Deleted(counted, row), elsewhere
         except NotServingRegion:
             if info in access.table(table).regions:

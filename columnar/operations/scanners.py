@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import FilterTooExpensive, IllegalArgument, RegionAway, RegionElsewhere
+from columnar.errors import FilterTooExpensive, IllegalArgument, RegionAway, RegionNotLocal
 from columnar.limits import (
     REPLY_BYTES,
     ROWS_PER_REPLY,
@@ -127,7 +127,7 @@ class Scanner:
                     return found
             except RegionAway as error:
                 away = error
-            except RegionElsewhere as error:
+            except RegionNotLocal as error:
                 self._access.remote(error)  # the first step of ``_go_on`` asks there
         return self._continue_scan(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
 
@@ -153,7 +153,7 @@ class Scanner:
                         self._step(found, count)
                 except RegionAway as another:  # its place and its rows stand as they were before the region
                     away = another
-                except RegionElsewhere as error:
+                except RegionNotLocal as error:
                     self._wide = None
                     await self._access.remote(error).scan_step(self, found, count, reserve_step)
             for barrier in self._barriers:
@@ -208,7 +208,7 @@ class Scanner:
                         self._step(found, max_rows, min(STEP_BYTES, max_bytes - found.size_bytes))
                 except RegionAway as away:
                     await wait_available(away)
-                except RegionElsewhere:
+                except RegionNotLocal:
                     self._wide = None
                     if self.place is place:
                         return False

@@ -51,7 +51,7 @@ class Upkeep:
             await self.tend(info, work)
 
     async def tend(self, info: RegionInfo, work: str) -> None:
-        """Work on a region of this server.  RegionElsewhere; IllegalArgument: a newer version knows such work."""
+        """Work on a region of this server.  RegionNotLocal; IllegalArgument: a newer version knows such work."""
         upkeep = self._server.upkeep
         ways = {FLUSH: Region.flush, COMPACT: upkeep.compact, MAJOR_COMPACT: upkeep.major_compact}
         done: Callable[[Region], Awaitable[None]] | None = ways.get(work)

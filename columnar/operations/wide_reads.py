@@ -65,7 +65,7 @@ async def read_wide(
     all_versions: bool = False,
     before_bytes: int = 0,
 ) -> asyncio.Future[None] | None:
-    """Bring the row to ``sink``; the fsync that a reply about it must wait for.  ClientGone, RegionElsewhere.
+    """Bring the row to ``sink``; the fsync that a reply about it must wait for.  ClientGone, RegionNotLocal.
 
     ``ticket``: of ``access.gathering``, of a call that holds ``before_bytes`` beside the sink.
     """

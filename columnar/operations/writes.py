@@ -20,7 +20,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import ColumnarError, RegionAway, RegionElsewhere
+from columnar.errors import ColumnarError, RegionAway, RegionNotLocal
 from columnar.model.mutation import Append, Contribute, Increment, RowMutation, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
@@ -70,7 +70,7 @@ class RowWrites:
         """As ``write_alone``, of the only row of a call for many: another server is asked for the row alone."""
         try:
             return self.write_alone(caller, served, row, answer)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             return self._access.remote(error).writes(caller.has_gone, [(served, row)], answer)
 
     def write_planned(
@@ -92,7 +92,7 @@ class RowWrites:
                 return self._write_work(caller, plan.work, answer)
         except RegionAway:
             pass  # planning continues at the row whose region is away
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             return self._access.remote(error).writes(caller.has_gone, plan.take_all_rows(), answer)
         return self._plan_rest(caller.has_gone, plan, asked, make, answer)
 
@@ -109,7 +109,7 @@ class RowWrites:
             await turns.wait_for_budget()
             try:
                 done = await patiently(plan.step, has_gone)
-            except RegionElsewhere as error:
+            except RegionNotLocal as error:
                 return await self._access.remote(error).writes(has_gone, plan.take_all_rows(), answer)
             served = self._access.again(plan.served)
             if served.schema is not plan.served.schema:  # altered meanwhile: what was checked may not hold
@@ -139,7 +139,7 @@ class RowWrites:
                 self._access.writable(served, mutation.row)
         except RegionAway:
             return self._write_when_open(caller.has_gone, asked, work, answer)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             return self._access.remote(error).writes(caller.has_gone, asked, answer)
         return self._write_work(caller, work, answer)
 
@@ -149,7 +149,7 @@ class RowWrites:
         try:
             for served, mutation in asked:
                 await patiently(partial(self._writable_again, served, mutation.row), has_gone)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             return await self._access.remote(error).writes(has_gone, asked, answer)
         return await self._go_on_anywhere(has_gone, work, [], answer)
 
@@ -168,7 +168,7 @@ class RowWrites:
         while not planned:
             try:
                 planned = await patiently(plan.step)
-            except RegionElsewhere:
+            except RegionNotLocal:
                 elsewhere.append(plan.pass_over())
         waits: list[Any] = []
         left, applied = deque(_counters_alone(plan.work)), None
@@ -177,7 +177,7 @@ class RowWrites:
             await turns.wait_for_budget()
             try:
                 applied = await patiently(partial(self._apply_next, left, waits))
-            except RegionElsewhere:
+            except RegionNotLocal:
                 elsewhere += left.popleft()[1]
             except ColumnarError as error:
                 if not waits:
@@ -200,7 +200,7 @@ class RowWrites:
                 return self._go_on_anywhere(caller.has_gone, work[number:], waits, answer)
             try:
                 applied = self._apply(step, waits)
-            except (StoreBusy, RegionAway, RegionElsewhere):  # closed again meanwhile, for regions of later batches
+            except (StoreBusy, RegionAway, RegionNotLocal):  # closed again meanwhile, for regions of later batches
                 return self._go_on_anywhere(caller.has_gone, work[number:], waits, answer)
             except ColumnarError as error:
                 if not waits:
@@ -213,7 +213,7 @@ class RowWrites:
         left = deque(work)
         try:
             return await self._continue_writing(has_gone, left, waits, answer)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             others = self._access.remote(error)
         for waiting in waits:
             if waiting is not None:
@@ -235,7 +235,7 @@ class RowWrites:
             await turns.wait_for_budget()
             try:
                 applied = await patiently(partial(self._apply_next, left, waits), has_gone)
-            except RegionElsewhere:
+            except RegionNotLocal:
                 raise
             except ColumnarError as error:
                 if not waits:

@@ -33,7 +33,7 @@ from columnar.errors import (
     HostError,
     NotServingRegion,
     RegionAway,
-    RegionElsewhere,
+    RegionNotLocal,
 )
 from columnar.faults import surviving
 from columnar.limits import FLUSHED_AT_ONCE
@@ -152,7 +152,7 @@ class Hosting:
         if state is State.SHUT:
             raise NotServingRegion(self._refusals[info.region_id])
         if not self.state.owns(info.region_id):
-            raise RegionElsewhere(info.table, info.encoded)
+            raise RegionNotLocal(info.table, info.encoded)
 
     def open_next(self) -> None:
         if not self._wanted:

@@ -188,7 +188,7 @@ class HostingState:
         epoch = self._named.get(region_id, self.epoch)
         return epoch is not None and epoch > self._given_up.get(region_id, -1)
 
-    def is_elsewhere(self, region_id: int) -> bool:
+    def is_not_local(self, region_id: int) -> bool:
         """Whether a request is neither served nor kept waiting nor refused here: another server answers for it."""
         state = self._states.get(region_id)
         return (state is None or state is State.CLOSED) and not self.is_stopping and not self.owns(region_id)

@@ -37,7 +37,7 @@ def _nothing(_step: str) -> None:
 
 
 @contextmanager
-def _closed_is_elsewhere(info: RegionInfo) -> Iterator[None]:
+def _closed_as_not_serving(info: RegionInfo) -> Iterator[None]:
     """A store that somebody closes amid the work, as a disable does, is told as its region's end here."""
     try:
         yield
@@ -66,7 +66,7 @@ class ChangingRegions:
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
-        with region.kept_up(), _closed_is_elsewhere(info):
+        with region.kept_up(), _closed_as_not_serving(info):
             await region.aside(region.store.flush)  # the engine tells of files only
             return await middle_row(region)
 
@@ -79,11 +79,11 @@ class ChangingRegions:
             raise NotServingRegion(f"region {change.gone[0].encoded} is not owned at epoch {change.epoch}; ask again")
         kind = Splitting if len(change.gone) == 1 else Merging
         work = kind(self._server, self._served(change.gone[0].table), change)
-        with _closed_is_elsewhere(change.gone[0]):
+        with _closed_as_not_serving(change.gone[0]):
             await work.begin()
         self._under_way[change] = work
         try:
-            with _closed_is_elsewhere(change.gone[0]):
+            with _closed_as_not_serving(change.gone[0]):
                 await work.prepare()
         except BaseException:
             self.call_off(change)
@@ -94,7 +94,7 @@ class ChangingRegions:
         work = self._under_way[change]
         try:
             async with self._server.listener.changing():
-                with _closed_is_elsewhere(change.gone[0]):
+                with _closed_as_not_serving(change.gone[0]):
                     await self._make(work)
                 self.at("made")
                 await self._committed(change, work)

@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from columnar.errors import RegionElsewhere, TableNotFound
+from columnar.errors import RegionNotLocal, TableNotFound
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.change_log import LOG_SPACE
@@ -38,7 +38,7 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
     """
     folder, engine = server.folder_of(info), server.hosting.engine
     if not server.hosting.state.owns(info.region_id):
-        raise RegionElsewhere(info.table, info.encoded)  # its owner may have the store open
+        raise RegionNotLocal(info.table, info.encoded)  # its owner may have the store open
     is_closed = server.hosting.state.state(info.region_id) is State.NONE  # else a thread may still be closing it
     if is_closed and engine.exists(folder) and not server.hosting.ownership(info).behind:
         try:

@@ -106,7 +106,7 @@ class RegionServer:
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
         """RegionAway: it is opened from now on, if it was not; retry after its ``back``, which raises what the opening
-        raised: HostError, DamagedData.  RegionElsewhere, NotServingRegion.
+        raised: HostError, DamagedData.  RegionNotLocal, NotServingRegion.
         """
         last = self._last_used
         if last is not None and last.info is info and last.table is served.schema:
@@ -174,10 +174,10 @@ class RegionServer:
         """Whether this server answers for the region."""
         return self.hosting.state.owns(info.region_id)
 
-    def is_elsewhere(self, served: ServedTable, row: bytes) -> bool:
-        """Whether ``open_region`` would raise RegionElsewhere for the row's region, which costs ten times as much."""
+    def is_not_local(self, served: ServedTable, row: bytes) -> bool:
+        """Whether ``open_region`` would raise RegionNotLocal for the row's region, which costs ten times as much."""
         region_id = served.holding(row).region_id
-        return region_id not in self._open and self.hosting.state.is_elsewhere(region_id)
+        return region_id not in self._open and self.hosting.state.is_not_local(region_id)
 
     def open_count(self) -> int:
         return len(self._open)

@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from time import monotonic
 from typing import Final, Protocol
 
-from columnar.errors import ClientGone, NotServingRegion, OutcomeUnknown, RegionElsewhere
+from columnar.errors import ClientGone, NotServingRegion, OutcomeUnknown, RegionNotLocal
 from columnar.model.owner import Incarnation
 from columnar.model.route import Route
 from columnar.routing import refusals
@@ -123,11 +123,11 @@ class Passing(HandedOn):
             forwarding.routes.left(route.region, self.state.server)
         if isinstance(refusal, Moved):
             is_news = forwarding.routes.moved(refusal.region, refusal.server, refusal.epoch)
-            self._carry_out(self.state.elsewhere(self._route, forwarding.now_ms()))
+            self._carry_out(self.state.not_local(self._route, forwarding.now_ms()))
             if is_news:
                 forwarding.routes_changed((refusal.region.table,))
         elif isinstance(refusal, Unknown):
-            self._carry_out(self.state.elsewhere(self._route, forwarding.now_ms()))
+            self._carry_out(self.state.not_local(self._route, forwarding.now_ms()))
         elif Do.REFUSE_FAILED in self.state.failed():
             self._fail(refusal)
 
@@ -142,9 +142,9 @@ class Passing(HandedOn):
             self._forwarding.forget(self)
             self.succeed(reply)
 
-    def not_here(self, _error: RegionElsewhere, _request: Request) -> None:
+    def not_here(self, _error: RegionNotLocal, _request: Request) -> None:
         if self.state.state is State.HERE:
-            self._carry_out(self.state.elsewhere(self._route, self._forwarding.now_ms()))
+            self._carry_out(self.state.not_local(self._route, self._forwarding.now_ms()))
 
     def broken(self, error: Exception) -> None:
         if self.state.state is State.HERE:

@@ -70,7 +70,7 @@ class Event(Enum):
     WRITTEN = auto()  # the link has begun to send it
     NOT_SENT = auto()  # there is no link, or it broke before
     ANSWER_CAME = auto()
-    ELSEWHERE = auto()  # refused as moved or unknown: nothing was done
+    NOT_LOCAL = auto()  # refused as moved or unknown: nothing was done
     FAILED = auto()  # refused with an error
     LINK_BROKE = auto()
     BROKE_AGAIN = auto()  # of a read
@@ -117,10 +117,10 @@ _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.QUEUED, Event.CLIENT_WENT): (State.GONE, (Do.RECALL,)),
     (State.SENT, Event.ANSWER_CAME): (State.ANSWERED, (Do.ANSWER,)),
     (State.SENT, Event.FAILED): (State.REFUSED, (Do.REFUSE_FAILED,)),
-    (State.SENT, Event.ELSEWHERE): (State.WAITING, ()),
+    (State.SENT, Event.NOT_LOCAL): (State.WAITING, ()),
     (State.SENT, Event.CLIENT_WENT): (State.GONE, (Do.FORGET,)),  # the owner carries it out all the same
     (State.HERE, Event.ENDED_HERE): (State.ANSWERED, ()),
-    (State.HERE, Event.ELSEWHERE): (State.WAITING, ()),
+    (State.HERE, Event.NOT_LOCAL): (State.WAITING, ()),
     (State.HERE, Event.CLIENT_WENT): (State.GONE, ()),
 }
 _READ: Final = _BOTH | {
@@ -200,12 +200,12 @@ class ForwardedCall:
     def answer_came(self) -> tuple[Do, ...]:
         return self._apply_event(_ANSWER_CAME)
 
-    def elsewhere(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+    def not_local(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """The owner refused with ``moved`` or ``unknown``; a ``moved`` is in the copy of the routes already.
 
         Or this server's own state says that it does not own the region, which its copy of the routes did not know.
         """
-        return self._tried(Event.ELSEWHERE, route, now_ms)
+        return self._tried(Event.NOT_LOCAL, route, now_ms)
 
     def failed(self) -> tuple[Do, ...]:
         """The owner refused with an error, which says what was done."""

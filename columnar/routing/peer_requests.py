@@ -40,7 +40,7 @@ class RowGroup:
 @dataclass(frozen=True, slots=True)
 class RowsFound:
     rows: tuple[bytes | None, ...]  # packed, in the order of the groups and their rows; None: no such cells
-    elsewhere: tuple[int, ...] = ()  # numbers of rows in that order
+    not_local_rows: tuple[int, ...] = ()  # numbers of rows in that order
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Rows(Message[RowsFound]):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    elsewhere: tuple[int, ...] = ()  # numbers of rows that were not written; all others are on disk
+    not_local_rows: tuple[int, ...] = ()  # numbers of rows that were not written; all others are on disk
     sequence: tuple[int, int, int] | None = None  # ``change_record.Sequence`` of the last change; None: no row
 
 
@@ -77,7 +77,7 @@ class Apply(Message[Applied]):
 class RowsDeleted:
     rows: int | None  # None: a range went whole
     next_row: bytes | None  # where to go on; None: all is done
-    is_elsewhere: bool = False  # the region of ``next_row`` is another server's
+    is_not_local: bool = False  # the region of ``next_row`` is another server's
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class DeleteRows(Message[RowsDeleted]):
 @dataclass(frozen=True, slots=True)
 class Ingested:
     came: bool  # False: the rows are not all of one region, or something stands among them
-    is_elsewhere: bool = False  # the region is another server's: nothing was done
+    is_not_local: bool = False  # the region is another server's: nothing was done
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Scanned:
     rows: tuple[tuple[bytes, tuple[tuple[bytes, bytes, int], ...]], ...] = ()  # else: row, (column, value, timestamp)
     place: Place | None = None  # of the next step; None: the scan is at its end
     cells_read: int = 0
-    elsewhere: bool = False  # the region is another server's: nothing was read
+    is_not_local: bool = False  # the region is another server's: nothing was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class FlowStatuses(Message[tuple[FlowStatus, ...]]):
 @dataclass(frozen=True, slots=True)
 class Waited:
     is_delivered: bool  # False: not in time
-    is_elsewhere: bool  # a region was another server's at some time: nothing is said then
+    is_not_local: bool  # a region was another server's at some time: nothing is said then
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, RegionElsewhere, RequestTooBig
+from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, RegionNotLocal, RequestTooBig
 from columnar.faults import surviving
 from columnar.limits import PEER_FRAME_BYTES, PEER_SERVING_BYTES
 from columnar.model.region_messages import Message
@@ -43,7 +43,7 @@ SLICE_S: Final = 0.002  # as ``wire.connection.TURN_S``
 _BINARY: Final = Protocol.BINARY
 
 M = TypeVar("M", bound=Message[Any])
-Elsewhere = Callable[[str, bytes], Moved | Unknown]  # of a table and a row that this server does not own
+RefuseNotLocal = Callable[[str, bytes], Moved | Unknown]  # of a table and a row that this server does not own
 
 
 class _Link:
@@ -85,7 +85,7 @@ class _Call:
         except FrameTooLong:
             self.link.refuse(self.number, _too_long(len(reply)))
 
-    def not_here(self, error: RegionElsewhere, request: Request) -> None:
+    def not_here(self, error: RegionNotLocal, request: Request) -> None:
         self.server.ended(self)
         self.link.refuse(self.number, self.server.refusal(self.service, error, request))
 
@@ -107,7 +107,7 @@ class PeerServer:
     def __init__(
         self,
         wires: Mapping[int, WireServer],
-        elsewhere: Elsewhere,
+        elsewhere: RefuseNotLocal,
         connection_ids: Iterator[int],
         bound_bytes: int = PEER_SERVING_BYTES,
     ) -> None:
@@ -117,7 +117,7 @@ class PeerServer:
         """
         self._wires = wires
         self._calls_of = {service: RawCalls(wire) for service, wire in wires.items()}
-        self._elsewhere = elsewhere
+        self._refuse_not_local = elsewhere
         self._ids = connection_ids
         self._bound_bytes = bound_bytes
         self._links: dict[PeerLink, _Link] = {}
@@ -192,12 +192,12 @@ class PeerServer:
         """The call's reply or refusal is on its way to the link."""
         self.serving_bytes -= call.size_bytes
 
-    def refusal(self, service: int, error: RegionElsewhere, request: Request) -> Moved | Unknown:
+    def refusal(self, service: int, error: RegionNotLocal, request: Request) -> Moved | Unknown:
         self.misdirected += 1
         method = request.method
         row_of = ROWS_OF[service].get(method.name) if method is not None else None
         row = row_of(request.args) if row_of is not None else None
-        return self._elsewhere(error.table, row or b"")
+        return self._refuse_not_local(error.table, row or b"")
 
     # --- asks ----------------------------------------------------------------------------------------
 

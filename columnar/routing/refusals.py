@@ -51,7 +51,7 @@ class PeerFault(Exception):
 Refusal = Moved | Unknown | Exception
 
 
-def elsewhere(route: Route | None, here: Incarnation) -> Moved | Unknown:
+def refuse_not_local(route: Route | None, here: Incarnation) -> Moved | Unknown:
     """The answer to a forwarded call whose row this server does not own; ``route``: what its copy says of the row."""
     if route is None:
         return Unknown("no such table is known here")

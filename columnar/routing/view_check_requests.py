@@ -25,7 +25,7 @@ class SourceFound:
     rows: int = 0
     rejected: int = 0  # rows that cannot be read: they give nothing
     entries: tuple[tuple[bytes, tuple[Entry, ...]], ...] = ()  # by row
-    is_elsewhere: bool = False
+    is_not_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class GroupsFound:
     members: int = 0
     wrong: tuple[tuple[bytes, str], ...] = ()  # groups that are at odds with their own members, and in what
     entries: tuple[Entry, ...] = ()
-    is_elsewhere: bool = False
+    is_not_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ReadGroupMembers(Message[EntriesSnapshots]):
 class Said:
     sequence: tuple[int, int, int] = (0, 0, 0)  # above all that the region had
     writes: tuple[RowWrite, ...] = ()  # the row's contributions as of it, one write for each group
-    is_elsewhere: bool = False
+    is_not_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class SayAgain(Message[Said]):
 class Mended:
     totals: int = 0  # cells that were set right
     ordered: int = 0
-    is_elsewhere: bool = False
+    is_not_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

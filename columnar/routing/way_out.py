@@ -1,13 +1,13 @@
 """The way of a call from a service of this server to another server.
 
 ``ahead`` looks before the handler is asked: a call of a single row goes to the owner of the row's region if this
-server's own state says that the region is another's.  The handler would find that out by raising RegionElsewhere,
+server's own state says that the region is another's.  The handler would find that out by raising RegionNotLocal,
 which costs more than all the rest of a forwarded call at its gateway.  The owner says what else may be wrong with
 such a call.
 
 ``handed_on`` looks at the error of a handler:
 
-    RegionElsewhere, of a method of a single row     to the owner of the row's region, which was here before a wait
+    RegionNotLocal, of a method of a single row     to the owner of the row's region, which was here before a wait
     GoesToMaster                                     to the master
     ScannerNotFound                                  to the server that gave the scanner its id
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from columnar.errors import GoesToMaster, RegionElsewhere, ScannerNotFound
+from columnar.errors import GoesToMaster, RegionNotLocal, ScannerNotFound
 from columnar.model.owner import Incarnation
 from columnar.regions.server import RegionServer
 from columnar.routing.forwarding import Forwarding, raw_message
@@ -84,7 +84,7 @@ class WayOut:
         if type(table) is not bytes or type(row) is not bytes:
             return None
         served = self._tables.meant(table)
-        if served is None or not served.enabled or not self._server.is_elsewhere(served, row):
+        if served is None or not served.enabled or not self._server.is_not_local(served, row):
             return None
         self._count(method.name)
         raw = raw_message(request, self._service, ctx.protocol)
@@ -104,7 +104,7 @@ class WayOut:
         self.handed[method] = self.handed.get(method, 0) + 1
 
     def _way_of(self, ctx: CallContext, request: Request, method: str, error: Exception) -> HandedOn | None:
-        if isinstance(error, RegionElsewhere):
+        if isinstance(error, RegionNotLocal):
             found = self._of_one_row.get(method)
             if found is None:
                 return None

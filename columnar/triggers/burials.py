@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
-from columnar.errors import ColumnarError, DamagedData, RegionElsewhere, TriggerError, shown
+from columnar.errors import ColumnarError, DamagedData, RegionNotLocal, TriggerError, shown
 from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import Registration
 from columnar.operations.access import TableAccess
@@ -46,7 +46,7 @@ _NO_IMAGES: Final = (
     f"lack the row before and after their change: with it they were over {dead_letters.CHANGE_BYTES} bytes, or the "
     "trigger asks for other columns than it did; retry these as their rows are now"
 )
-LogElsewhere: TypeAlias = Callable[[str, ChangeRecord], Awaitable[None]]  # table, what to log
+RemoteLogAgain: TypeAlias = Callable[[str, ChangeRecord], Awaitable[None]]  # table, what to log
 
 
 class Burials:
@@ -56,12 +56,12 @@ class Burials:
         self._one_retry_at_a_time = asyncio.Lock()
         self._counts: dict[str, int] = {}  # by trigger, of a process that is alone
         self._counted: dict[int, tuple[Region, int, Counter[str]]] = {}  # region, its writes when it was counted
-        self.log_again_elsewhere: LogElsewhere | None = None  # None: there is no other server
+        self.log_again_remotely: RemoteLogAgain | None = None  # None: there is no other server
         self._server = server
 
     async def load(self) -> None:
         """Count the letters that there are, where the table's region is served here."""
-        with suppress(RegionElsewhere):
+        with suppress(RegionNotLocal):
             async for row, _ in self._tables.rows(DEAD_LETTERS_TABLE, columns=[dead_letters.LETTER_COLUMN]):
                 self._count(dead_letters.trigger_of(row), 1)
 
@@ -76,7 +76,7 @@ class Burials:
             if self._server.hosting.state.owns(info.region_id) and not self._server.is_untouched(info):
                 try:
                     found.update(await self._letters_in(await self._server.opened(served, info)))
-                except RegionElsewhere:
+                except RegionNotLocal:
                     continue  # it left just now, and its owner counts
                 except ColumnarError as error:
                     _log.info("letters of region %s are not counted: %s", info.encoded, error.text)
@@ -183,10 +183,10 @@ class Burials:
     async def _log_wherever(self, table: str, record: ChangeRecord) -> None:
         try:
             await self.log_again(table, record)
-        except RegionElsewhere:
-            if self.log_again_elsewhere is None:
+        except RegionNotLocal:
+            if self.log_again_remotely is None:
                 raise
-            await self.log_again_elsewhere(table, record)
+            await self.log_again_remotely(table, record)
 
     async def skip(self, name: str, row: bytes) -> int:
         """Remove the letters of one row, or of all rows, undelivered; how many."""
@@ -203,7 +203,7 @@ class Burials:
         self._count(letter.trigger, -1)
 
     async def log_again(self, table: str, record: ChangeRecord) -> None:
-        """Log a change for the trigger that it is for, on disk when this returns.  RegionElsewhere.
+        """Log a change for the trigger that it is for, on disk when this returns.  RegionNotLocal.
 
         A record without a stamp stands for its row as it is now.
         """

@@ -70,7 +70,7 @@ class ClusterTriggers:
             for ask, answer in zip(asks, await asyncio.gather(*(self._request_wait(*ask) for ask in asks)), strict=True):
                 if answer.is_delivered:
                     vouched.update(ask[1].regions)
-                elif not answer.is_elsewhere:
+                elif not answer.is_not_local:
                     return False
             left_s = deadline_s - now_s()
             if left_s <= 0:
@@ -96,7 +96,7 @@ class ClusterTriggers:
                 return await self._local_handlers.wait(ask)
             return await self._owners.request_server(server, ask)
         except (*NOTHING_DONE, LinkBroke):
-            return Waited(is_delivered=False, is_elsewhere=True)
+            return Waited(is_delivered=False, is_not_local=True)
 
     # --- retries -------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
-from columnar.errors import RegionAway, RegionElsewhere
+from columnar.errors import RegionAway, RegionNotLocal
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
@@ -37,7 +37,7 @@ class _Itself:
 
 
 class SystemTables:
-    """RegionElsewhere comes out of each method where another server owns a region that ``access.others`` cannot ask;
+    """RegionNotLocal comes out of each method where another server owns a region that ``access.others`` cannot ask;
     nothing was written then."""
 
     def __init__(self, server: RegionServer) -> None:
@@ -55,7 +55,7 @@ class SystemTables:
 
         try:
             await _answered(write)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             await self.access.remote(error).writes(stays, [(served, mutation)], lambda _applied: None)
 
     async def rows(
@@ -91,7 +91,7 @@ class SystemTables:
 
         try:
             return bool(await _answered(read))
-        except RegionElsewhere:
+        except RegionNotLocal:
             async for _ in self.rows(table, row, row + b"\x00", 1):
                 return True
             return False

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from columnar.errors import RegionElsewhere, TableNotEnabled
+from columnar.errors import RegionNotLocal, TableNotEnabled
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Kind, Subscription
@@ -195,7 +195,7 @@ class TriggerManager:
         for info in served.regions:
             try:
                 region = await self._server.opened(served, info)
-            except RegionElsewhere:
+            except RegionNotLocal:
                 continue  # its owner answers for it
             if region.table.change_log_s is not None:
                 region.log.vouch(region.now_ms, region.table.change_log_s)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from columnar.errors import RegionElsewhere
+from columnar.errors import RegionNotLocal
 from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.model.flow_status import FlowStatus
 from columnar.model.region_info import RegionInfo
@@ -20,7 +20,7 @@ from columnar.regions.server import RegionServer
 from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.triggers.trigger_manager import TriggerManager
 
-_ELSEWHERE = Waited(is_delivered=False, is_elsewhere=True)
+_NOT_LOCAL = Waited(is_delivered=False, is_not_local=True)
 
 
 class TriggerPeerHandlers:
@@ -62,12 +62,12 @@ class TriggerPeerHandlers:
         """Delivered, if this server has owned all the regions from the beginning to the end."""
         epochs = self._epochs(asked.regions)
         if epochs is None:
-            return _ELSEWHERE
+            return _NOT_LOCAL
         begun_s = asyncio.get_running_loop().time()
         try:
             await self._open(asked.regions)
-        except RegionElsewhere:
-            return _ELSEWHERE
+        except RegionNotLocal:
+            return _NOT_LOCAL
         left_s = asked.timeout_ms / 1_000 - (asyncio.get_running_loop().time() - begun_s)
         waiting = asyncio.ensure_future(self._delivered(asked, max(0.0, left_s)))
         try:
@@ -75,8 +75,8 @@ class TriggerPeerHandlers:
                 events: list[asyncio.Future[Any]] = [waiting, self._change()]
                 await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
                 if self._epochs(asked.regions) != epochs:
-                    return _ELSEWHERE
-            return Waited(waiting.result(), is_elsewhere=False)
+                    return _NOT_LOCAL
+            return Waited(waiting.result(), is_not_local=False)
         finally:
             waiting.cancel()
 
@@ -102,6 +102,6 @@ class TriggerPeerHandlers:
         try:
             record = unpack(asked.change) if asked.change else ChangeRecord(asked.row, 0, (), (), asked.trigger)
             await self._manager.burials.log_again(asked.table, record)
-        except RegionElsewhere:
+        except RegionNotLocal:
             return False
         return True

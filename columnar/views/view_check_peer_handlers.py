@@ -14,7 +14,7 @@ from functools import lru_cache
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from columnar.errors import RegionElsewhere, ViewError
+from columnar.errors import RegionNotLocal, ViewError
 from columnar.flows.governor import Governor
 from columnar.model.mutation import RowMutation
 from columnar.model.view_definition import from_json
@@ -100,7 +100,7 @@ class ViewCheckPeerHandlers:
         if asked.buckets:
             check_buckets(asked.buckets)
         if not await self._walked(rules.table, asked.start, work):
-            return SourceFound(is_elsewhere=True)
+            return SourceFound(is_not_local=True)
         return SourceFound(walk.next_row, walk.digest.pack(), walk.rows, walk.rejected, tuple(walk.entries))
 
     async def groups_part(self, asked: GroupsPart) -> GroupsFound:
@@ -114,11 +114,11 @@ class ViewCheckPeerHandlers:
                 return walk_members(region, some, asked.buckets, is_over, is_summed=asked.is_summed)
 
             if not await self._walked(asked.view, asked.start, work):
-                return GroupsFound(is_elsewhere=True)
+                return GroupsFound(is_not_local=True)
             return GroupsFound(some.next_row, some.after, some.digest.pack(), entries=tuple(some.entries))
         walk = GroupsWalk(asked.start, asked.after)
         if not await self._walked(asked.view, asked.start, lambda region: walk_groups(region, walk, is_over)):
-            return GroupsFound(is_elsewhere=True)
+            return GroupsFound(is_not_local=True)
         return GroupsFound(walk.next_row, walk.after, walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
 
     async def _walked(self, table: str, row: bytes, work: Callable[[Region], Iterator[None]]) -> bool:
@@ -146,7 +146,7 @@ class ViewCheckPeerHandlers:
         served = self._access.table(table.encode())
         try:
             return await patiently(lambda: self._access.region_for(self._access.again(served), row))
-        except RegionElsewhere:
+        except RegionNotLocal:
             return None
 
     # --- looks ---------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class ViewCheckPeerHandlers:
         rules = self._side(asked.view, asked.side)
         region = await self._region(rules.table, asked.row)
         if region is None:
-            return Said(is_elsewhere=True)
+            return Said(is_not_local=True)
         source, entries = SourceRows(rules), Entries(rules)
         record = ChangeRecord(asked.row, region.now_ms, (), (), NOBODY)
         logged = region.log_records([record], {})  # nothing else runs until the row is read
@@ -193,7 +193,7 @@ class ViewCheckPeerHandlers:
         self._rules(asked.view)
         region = await self._region(asked.view, asked.group)
         if region is None:
-            return Mended(is_elsewhere=True)
+            return Mended(is_not_local=True)
         counts = [0, 0]
         if asked.members:
             removed(region, asked.group, asked.members)
@@ -201,7 +201,7 @@ class ViewCheckPeerHandlers:
         with region.kept_up():
             await in_steps(self._governor, self._while_open(region, mended(region, asked.group, counts)))
         if not self._is_open(region):
-            return Mended(is_elsewhere=True)
+            return Mended(is_not_local=True)
         durable = region.barrier_any()
         if durable is not None:
             await _shielded(durable)

@@ -14,7 +14,7 @@ import asyncio
 from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, OutcomeUnknown, RegionAway, RegionElsewhere
+from columnar.errors import ColumnarError, OutcomeUnknown, RegionAway, RegionNotLocal
 from columnar.prompt_future import PromptFuture
 from columnar.wire import detect
 from columnar.wire.codec import CALL, ONEWAY, Request
@@ -40,7 +40,7 @@ class RawCaller(Protocol):
     def replied(self, reply: bytes) -> None:
         """The whole reply, in the call's protocol and with its seqid."""
 
-    def not_here(self, error: RegionElsewhere, request: Request) -> None:
+    def not_here(self, error: RegionNotLocal, request: Request) -> None:
         """Nothing was done; the request's arguments may be dropped, but for names of table and row."""
 
     def broken(self, error: Exception) -> None: ...
@@ -122,7 +122,7 @@ class RawCalls:
                 self._wait(_Pending(self, ctx, message, caller), result, None)
                 return
             reply = method.reply(ctx.protocol, message.seqid, result)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             caller.not_here(error, message)
             return
         except RegionAway as error:
@@ -164,7 +164,7 @@ class RawCalls:
         except asyncio.CancelledError:
             stopped = OutcomeUnknown("the server stopped before this was done; read before you repeat it")
             reply = errors.failed(ctx.peer, request, ctx.protocol, stopped)
-        except RegionElsewhere as error:
+        except RegionNotLocal as error:
             caller.not_here(error, request)
             return
         except Exception as error:  # noqa: BLE001 - as in ``_answer``

@@ -87,7 +87,7 @@ class WireServer:
         self.handlers: Mapping[str, Handler] = service.handlers
         self.observer: Observer = observer or NoObserver()
         self.limits = limits or WireLimits()
-        self.elsewhere = elsewhere
+        self.sibling_hint = elsewhere
         self.codec = ServiceCodec(definition)
         self.errors = ErrorReplies(self.codec, service, self.unknown)
         self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
@@ -227,7 +227,7 @@ class WireServer:
     # --- what connections call -----------------------------------------------------------------------
 
     def unknown(self, method: str) -> str:
-        hint = self.elsewhere(method) if self.elsewhere is not None else ""
+        hint = self.sibling_hint(method) if self.sibling_hint is not None else ""
         return f"Invalid method name: '{method}'{hint and '; '}{hint}"
 
     def _accept(self, read: bytes | None = None) -> Connection:

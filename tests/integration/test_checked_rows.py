@@ -11,7 +11,7 @@ import pytest
 
 from columnar.client import Append, Connection, Expect, Increment, Put
 from columnar.client.errors import IllegalArgument, IOError, NotColumnar
-from columnar.errors import RegionElsewhere
+from columnar.errors import RegionNotLocal
 from columnar.model.mutation import Put as PutOfRow
 from columnar.model.mutation import RowMutation
 from columnar.model.schema import Family, make_table
@@ -136,7 +136,7 @@ def test_rows_of_another_server_are_left_and_the_others_are_durable() -> None:
 
         def elsewhere(served: Any, row: bytes) -> Any:
             if row >= b"m":
-                raise RegionElsewhere("t", "elsewhere")
+                raise RegionNotLocal("t", "elsewhere")
             return writable(served, row)
 
         access.writable = elsewhere  # type: ignore[method-assign]

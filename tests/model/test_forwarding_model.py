@@ -18,7 +18,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.routing.forwarding_state import LONGEST_PAUSE_MS, ROUTING_TIMEOUT_MS, Do, ForwardedCall, State
-from columnar.routing.refusals import Moved, elsewhere
+from columnar.routing.refusals import Moved, refuse_not_local
 from columnar.routing.routes import Routes
 
 GATEWAY = Incarnation("gw", 1)
@@ -170,7 +170,7 @@ class World:
             call.executions += 1
             server.going.append((number, "done"))
         else:
-            server.going.append((number, elsewhere(server.routes.find("t", call.row), server.me)))
+            server.going.append((number, refuse_not_local(server.routes.find("t", call.row), server.me)))
 
     def owns(self, server: Server, row: bytes) -> bool:
         return any(self.catalogue[one].region.contains_row(row) for one in server.owned if one in self.catalogue)
@@ -188,7 +188,7 @@ class World:
             return
         if isinstance(answer, Moved):
             self.gateway.moved(answer.region, answer.server, answer.epoch)
-        self.do(call, call.state.elsewhere(self.route(call), self.now_ms))
+        self.do(call, call.state.not_local(self.route(call), self.now_ms))
 
     def cut(self) -> None:
         self.break_link(self.servers[self.rng.choice(["s1", "s2"])])
@@ -270,7 +270,7 @@ class World:
             call.ends.append("here")
             self.do(call, call.state.ended_here())
         else:
-            self.do(call, call.state.elsewhere(self.route(call), self.now_ms))
+            self.do(call, call.state.not_local(self.route(call), self.now_ms))
 
     def end(self, call: Call, how: Do) -> None:
         call.ends.append(how)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from columnar.model.owner import Incarnation
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.routing.forwarding_state import Do, ForwardedCall, State
-from columnar.routing.refusals import Moved, Unknown, elsewhere
+from columnar.routing.refusals import Moved, Unknown, refuse_not_local
 from columnar.routing.routes import Routes
 from tests.simulation.agenda import MS
 from tests.simulation.clients import TABLE, Client, Op
@@ -111,7 +111,7 @@ class Gateway:
         if call.state.has_ended:
             return  # the client went
         if isinstance(outcome, Elsewhere):
-            self._do(call, call.state.elsewhere(self._route(op), self._agenda.now_ms))
+            self._do(call, call.state.not_local(self._route(op), self._agenda.now_ms))
             return
         if call.state.state is State.HERE:
             call.state.ended_here()
@@ -127,7 +127,7 @@ class Gateway:
         """A call that came over a link: it is never forwarded again."""
 
         def reply(outcome: Outcome) -> None:
-            told: Reply = outcome if not isinstance(outcome, Elsewhere) else elsewhere(self._route(op), self._server.me)
+            told: Reply = outcome if not isinstance(outcome, Elsewhere) else refuse_not_local(self._route(op), self._server.me)
             me = self._server.me
             self._agenda.send(self._server.process, gateway.process, lambda: gateway.gateway.replied(op, me, told))
 
@@ -146,7 +146,7 @@ class Gateway:
         else:
             if isinstance(told, Moved) and self.routes.moved(told.region, told.server, told.epoch):
                 self._routes_changed(apart_from=call)
-            self._do(call, call.state.elsewhere(self._route(op), self._agenda.now_ms))
+            self._do(call, call.state.not_local(self._route(op), self._agenda.now_ms))
 
     def link_ended(self, peer: Incarnation) -> None:
         for op, call in list(self._sent.items()):

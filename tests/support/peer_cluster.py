@@ -29,7 +29,7 @@ from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
-from columnar.routing.refusals import Moved, Unknown, elsewhere
+from columnar.routing.refusals import Moved, Unknown, refuse_not_local
 from columnar.routing.routes import Routes
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.routing.way_out import WayOut
@@ -96,7 +96,7 @@ class PeerHouse:
         self.is_dead = False
 
     def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:
-        return elsewhere(self.routes.find(table, row), self.me)
+        return refuse_not_local(self.routes.find(table, row), self.me)
 
     async def start(self) -> None:
         await self.wire.start("127.0.0.1", 0)

@@ -170,10 +170,10 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
 MESSAGES = [message for message, _ in ANSWERS]
 # Other shapes of the same classes.
 MORE: list[tuple[Message[Any], Any]] = [
-    (view_check_requests.SourcePart("", 0, b""), view_check_requests.SourceFound(None, b"digest", is_elsewhere=True)),
-    (view_check_requests.GroupsPart("", b""), view_check_requests.GroupsFound(None, is_elsewhere=True)),
-    (view_check_requests.SayAgain("", 0, b""), view_check_requests.Said(is_elsewhere=True)),
-    (view_check_requests.MendGroup("", b""), view_check_requests.Mended(is_elsewhere=True)),
+    (view_check_requests.SourcePart("", 0, b""), view_check_requests.SourceFound(None, b"digest", is_not_local=True)),
+    (view_check_requests.GroupsPart("", b""), view_check_requests.GroupsFound(None, is_not_local=True)),
+    (view_check_requests.SayAgain("", 0, b""), view_check_requests.Said(is_not_local=True)),
+    (view_check_requests.MendGroup("", b""), view_check_requests.Mended(is_not_local=True)),
     (regions.MiddleRow(HIGH), None),
     (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
     (regions.PublishTriggers(Triggers(numbers=None)), None),
@@ -214,5 +214,5 @@ MORE: list[tuple[Message[Any], Any]] = [
         ),
         peer_requests.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
     ),
-    (peer_requests.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1), peer_requests.Scanned(elsewhere=True)),
+    (peer_requests.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1), peer_requests.Scanned(is_not_local=True)),
 ]

@@ -48,7 +48,7 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
     if target.kind == "language":
         name = f"{target.prefix}:{target.title}"
         if name not in draft.languages:
-            draft.languages[name] = _elsewhere(draft, target, name)
+            draft.languages[name] = _interwiki_link(draft, target, name)
         draft.unconverted["interlanguage link"] += not draft.languages[name]
         return Piece(trail, trail, block=trail)
     return _labelled(draft, target, head, label, trail)
@@ -87,14 +87,14 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
         draft.converted["link within the page"] += 1
         section = _NAME_DANGER.sub(_reference, target.section)
         return Piece(f"{before}[[#{section} | {_LABEL_DANGER.sub(_reference, shown)}]]{after}", shown)
-    there = _elsewhere(draft, target, shown) if target.kind == "interwiki" else ""
+    there = _interwiki_link(draft, target, shown) if target.kind == "interwiki" else ""
     if there:
         return Piece(f"{before}{there}{after}", shown)
     draft.unconverted[f"{target.kind} link"] += 1
     return Piece(f"{before}{balance_quotes(escape(shown, cell=True))}{after}", shown)
 
 
-def _elsewhere(draft: Draft, target: Target, label: str) -> str:
+def _interwiki_link(draft: Draft, target: Target, label: str) -> str:
     """Our link to a page of another wiki; "": nobody knows its address."""
     url = address(target.prefix, target.title, target.section, draft.dialect.base)
     if not url or len(url) > URL_CHARS_MAX:

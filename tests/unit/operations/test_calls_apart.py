@@ -14,7 +14,7 @@ from columnar.errors import (
     NotALong,
     NotServingRegion,
     OutcomeUnknown,
-    RegionElsewhere,
+    RegionNotLocal,
     RegionTooBusy,
     RequestTooBig,
     TableNotEnabled,
@@ -204,7 +204,7 @@ def test_one_row_of_a_call_for_many_is_sent_as_a_row() -> None:
         await put(cluster, b"h")
         assert [type(ask) for _, _, ask in cluster.asks] == [peer_requests.Apply]
         assert await names(cluster, b"h", at=1) == [b"h"]
-        with pytest.raises(RegionElsewhere):
+        with pytest.raises(RegionNotLocal):
             await cluster.servers[0].services.call("mutateRow", CTX, b"t", b"h", batches(b"h")[0].mutations, {})
 
     in_cluster(play)
@@ -410,7 +410,7 @@ def test_a_region_that_leaves_between_plan_and_write_is_named_elsewhere() -> Non
         owner.server.evict(region)
         owner.server.hosting.state.give_up(info.region_id)
         applied = await asking
-        assert applied.elsewhere == (1, 2)
+        assert applied.not_local_rows == (1, 2)
         assert applied.sequence is not None
         owner.server.hosting.state.own(info.region_id, 2)
         assert await names(cluster, b"c1", b"c", b"x") == [b"c", b"x"]

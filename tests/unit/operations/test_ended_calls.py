@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from columnar.errors import RegionAway, RegionElsewhere
+from columnar.errors import RegionAway, RegionNotLocal
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import writes
@@ -37,7 +37,7 @@ def batch_in_steps(house: House, monkeypatch: pytest.MonkeyPatch) -> Work:
 
 def batch_that_goes_on_at_another_server(house: House, monkeypatch: pytest.MonkeyPatch) -> Work:
     async def moved(*_arguments: Any) -> Any:
-        raise RegionElsewhere("t", "r")
+        raise RegionNotLocal("t", "r")
 
     monkeypatch.setattr(RowWrites, "_go_on", moved)
     house.operations.access.others = cast(Any, object())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import DamagedData, NotServingRegion, RegionAway, RegionElsewhere, TableNotEnabled
+from columnar.errors import DamagedData, NotServingRegion, RegionAway, RegionNotLocal, TableNotEnabled
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -184,7 +184,7 @@ async def test_who_waits_at_the_stop_is_refused(house: Opening) -> None:
 async def test_a_region_that_was_given_up_is_elsewhere(house: Opening) -> None:
     info = house.info(b"a")
     house.server.hosting.state.apply_event(info.region_id, Event.GIVEN_UP)
-    with pytest.raises(RegionElsewhere, match="is served by another") as caught:
+    with pytest.raises(RegionNotLocal, match="is served by another") as caught:
         house.server.open_region(house.served, info)
     assert caught.value.region == info.encoded
     assert house.opened == []
@@ -199,13 +199,13 @@ async def test_a_look_ahead_agrees_with_the_opening_in_every_state(house: Openin
     def is_elsewhere() -> bool:
         try:
             server.open_region(house.served, info)
-        except RegionElsewhere:
+        except RegionNotLocal:
             raised = True
         except (RegionAway, NotServingRegion):
             raised = False
         else:
             raised = False
-        assert server.is_elsewhere(house.served, b"a") == raised, state.state(info.region_id)
+        assert server.is_not_local(house.served, b"a") == raised, state.state(info.region_id)
         return raised
 
     assert not is_elsewhere(), "it is not open, and is opened here"

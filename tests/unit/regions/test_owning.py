@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from columnar.errors import DamagedData, HostError, NotServingRegion, RegionAway, RegionElsewhere
+from columnar.errors import DamagedData, HostError, NotServingRegion, RegionAway, RegionNotLocal
 from columnar.model.owner import Owner, Tenure, first_owner
 from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion, RenumberRegion
 from columnar.model.region_info import RegionInfo
@@ -32,13 +32,13 @@ from tests.support.owned_regions import (
 
 def test_a_region_is_served_when_it_was_told_and_not_before() -> None:
     async def check(house: House) -> None:
-        with pytest.raises(RegionElsewhere):
+        with pytest.raises(RegionNotLocal):
             house.server.open_region(house.served, FIRST)
         await house.open(first_owner(HERE))
         await house.put()
         await house.open(first_owner(HERE))  # told again
         assert house.engine.claims == [Ownership(FIRST.encoded, 1)]
-        with pytest.raises(RegionElsewhere):
+        with pytest.raises(RegionNotLocal):
             house.server.open_region(house.served, REGIONS[1])
 
     run(check)
@@ -98,7 +98,7 @@ def test_a_region_that_cannot_be_brought_up_to_date_is_refused_at_that_epoch_for
         house.engine.failures.clear()
         with pytest.raises(NotServingRegion, match="epoch 2"):
             await house.open(Owner(HERE, 2))
-        with pytest.raises(RegionElsewhere):
+        with pytest.raises(RegionNotLocal):
             house.server.open_region(house.served, FIRST)
         await house.open(Owner(HERE, 3))
         await house.put()
@@ -210,7 +210,7 @@ def test_a_close_waits_for_what_was_written_and_those_who_wait_go_elsewhere() ->
         house.engine.gate.release()
         assert await closing == GivenUp(1, is_behind=False)
         assert written.durable.done()
-        with pytest.raises(RegionElsewhere):
+        with pytest.raises(RegionNotLocal):
             await late
         assert await house.close_at(1) == GivenUp(1, is_behind=False)
 
@@ -257,7 +257,7 @@ def test_a_close_calls_off_an_opening_that_waits_for_its_turn_and_requests_go_el
         await asyncio.sleep(0)
         assert house.owning._hosting.state.state(REGIONS[1].region_id) is State.OPENING
         assert await house.close_at(2, REGIONS[1]) == GivenUp(2, is_behind=False)
-        with pytest.raises(RegionElsewhere):
+        with pytest.raises(RegionNotLocal):
             await request
         await asked[0]
         with pytest.raises(NotServingRegion, match="given it up"):

@@ -43,7 +43,7 @@ def test_an_answer_goes_to_the_client(is_write: bool) -> None:
 @BOTH
 def test_an_owner_that_refuses_sends_the_call_on(is_write: bool) -> None:
     call = sent(is_write)
-    assert call.elsewhere(MOVING, 3) == (Do.SEND,), "a later owner is tried at once"
+    assert call.not_local(MOVING, 3) == (Do.SEND,), "a later owner is tried at once"
     assert call.server == S2
 
 
@@ -51,7 +51,7 @@ def test_an_owner_that_refuses_sends_the_call_on(is_write: bool) -> None:
 def test_an_owner_that_has_not_heard_of_it_yet_is_asked_again_after_growing_pauses(is_write: bool) -> None:
     call, now_ms, pauses = sent(is_write), 0, []
     while True:
-        doing = call.elsewhere(OLD, now_ms)
+        doing = call.not_local(OLD, now_ms)
         if doing == (Do.REFUSE_AWAY,):
             break
         assert doing == (Do.WAIT,)
@@ -86,10 +86,10 @@ def test_a_region_that_moves_is_served_by_its_source_until_that_refuses(is_write
     assert queued.server == S1
     assert queued.route_changed(MOVING, 1) == ()
     queued.written()
-    assert queued.elsewhere(MOVING, 2) == (Do.SEND,), "at once"
+    assert queued.not_local(MOVING, 2) == (Do.SEND,), "at once"
     assert queued.server == S2
     queued.written()
-    assert queued.elsewhere(MOVING, 3) == (Do.WAIT,), "it has not been told yet"
+    assert queued.not_local(MOVING, 3) == (Do.WAIT,), "it has not been told yet"
     assert queued.route_changed(replace(MOVING, source=None), 4) == (Do.WAIT,)
     assert queued.woke(replace(MOVING, source=None), 3 + 2 * FIRST_PAUSE_MS) == (Do.SEND,)
     assert queued.server == S2
@@ -100,7 +100,7 @@ def test_a_gateway_that_gets_a_region_asks_its_source_meanwhile() -> None:
     assert call.begin(MOVING, 0) == (Do.SEND,)
     assert call.server == S1
     call.written()
-    assert call.elsewhere(MOVING, 1) == (Do.SERVE_HERE,)
+    assert call.not_local(MOVING, 1) == (Do.SERVE_HERE,)
 
 
 def test_a_read_under_which_two_owners_ended_is_refused() -> None:
@@ -152,7 +152,7 @@ def test_a_region_that_is_split_while_a_call_is_with_its_owner(is_write: bool) -
     call, daughter = sent(is_write), Route(RegionInfo("t", 9), S1, 1)
     assert call.route_changed(Route(RegionInfo("t", 10), S2, 12), 1) == (), "epochs of another region are other numbers"
     assert call.route_changed(daughter, 1) == ()
-    assert call.elsewhere(daughter, 2) == (Do.SEND,)
+    assert call.not_local(daughter, 2) == (Do.SEND,)
 
 
 def test_the_same_owner_at_a_higher_epoch_still_answers() -> None:
@@ -197,8 +197,8 @@ def test_a_client_that_goes() -> None:
 @BOTH
 def test_a_region_that_comes_to_the_gateway_itself(is_write: bool) -> None:
     call = sent(is_write)
-    assert call.elsewhere(Route(REGION, HERE, 9), 1) == (Do.SERVE_HERE,)
-    assert call.elsewhere(Route(REGION, HERE, 9), 2) == (Do.WAIT,), "the server has not heard of it yet"
+    assert call.not_local(Route(REGION, HERE, 9), 1) == (Do.SERVE_HERE,)
+    assert call.not_local(Route(REGION, HERE, 9), 2) == (Do.WAIT,), "the server has not heard of it yet"
     assert call.woke(Route(REGION, HERE, 9), 99) == (Do.SERVE_HERE,)
     assert call.ended_here() == ()
     assert call.state is State.ANSWERED
@@ -227,6 +227,6 @@ def test_a_region_that_stays_closed_is_refused_at_once_with_its_reason(is_write:
     assert call.route_changed(shut, 3) == (Do.REFUSE_SHUT,)
     call = sent(is_write)
     assert call.route_changed(shut, 3) == (), "its owner was asked, and answers or refuses"
-    assert call.elsewhere(shut, 4) == (Do.REFUSE_SHUT,)
+    assert call.not_local(shut, 4) == (Do.REFUSE_SHUT,)
     assert call.has_ended
     call.check()

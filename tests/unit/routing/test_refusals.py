@@ -24,7 +24,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.routing import refusals
 from columnar.routing.hello import HELLO, Hello, obstacle
-from columnar.routing.refusals import Moved, PeerFault, Refusal, Unknown, elsewhere
+from columnar.routing.refusals import Moved, PeerFault, Refusal, Unknown, refuse_not_local
 from columnar.routing.value_codec import BadValue
 from columnar.storage.api import StoreBusy, StoreClosed
 from columnar.thrift import errors as thrift_errors
@@ -45,7 +45,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "Throttled": ("t", "over", 12, "10req/s"),
     "ClientGone": (),
     "TooManyHops": (16, 16),
-    "RegionElsewhere": ("t", "0123456789abcdef"),
+    "RegionNotLocal": ("t", "0123456789abcdef"),
     "FolderInUse": ("folder", "me"),
     "RowTooBig": (b"r\xff", 5),
     "FilterTooExpensive": (b"r\xff", b"ValueFilter(=, 'regexstring:x')", "it takes too long"),
@@ -125,9 +125,9 @@ def test_what_is_no_refusal_is_told(why: str, fields: dict[str, Any]) -> None:
 
 
 def test_a_forwarded_call_is_never_forwarded_again() -> None:
-    assert elsewhere(Route(REGION, S2, 9), S1) == Moved(REGION, S2, 9)
-    assert isinstance(elsewhere(Route(REGION, S1, 9), S1), Unknown), "its copy is ahead of its master's word, or behind"
-    assert isinstance(elsewhere(None, S1), Unknown)
+    assert refuse_not_local(Route(REGION, S2, 9), S1) == Moved(REGION, S2, 9)
+    assert isinstance(refuse_not_local(Route(REGION, S1, 9), S1), Unknown), "its copy is ahead of its master's word, or behind"
+    assert isinstance(refuse_not_local(None, S1), Unknown)
 
 
 def test_words_for_clients() -> None:

@@ -41,14 +41,14 @@ async def test_an_owner_vouches_for_what_it_owns_from_beginning_to_end(bench: Be
     for call_id, _, _ in bench.main.take():
         assert not waiting.done()
         bench.main.answer(call_id)
-    assert await waiting == Waited(is_delivered=True, is_elsewhere=False)
+    assert await waiting == Waited(is_delivered=True, is_not_local=False)
     await bench.put(b"99")
-    assert await asked.waiting(0) == Waited(is_delivered=False, is_elsewhere=False)
+    assert await asked.waiting(0) == Waited(is_delivered=False, is_not_local=False)
     waiting = asked.waiting()
     await asyncio.sleep(0)
     asked.leaves()
-    assert await waiting == Waited(is_delivered=False, is_elsewhere=True), "the next owner delivers what is left"
-    assert await asked.waiting() == Waited(is_delivered=False, is_elsewhere=True)
+    assert await waiting == Waited(is_delivered=False, is_not_local=True), "the next owner delivers what is left"
+    assert await asked.waiting() == Waited(is_delivered=False, is_not_local=True)
 
 
 @on_bench()
@@ -68,7 +68,7 @@ async def test_an_owner_that_has_a_region_since_a_moment_ago_opens_it_and_delive
     for call_id, _, row in bench.main.take():
         assert row == b"a"
         bench.main.answer(call_id)
-    assert await waiting == Waited(is_delivered=True, is_elsewhere=False)
+    assert await waiting == Waited(is_delivered=True, is_not_local=False)
 
 
 @on_bench()
@@ -79,13 +79,13 @@ async def test_an_owner_vouches_for_cursors_that_are_on_disk(bench: Bench) -> No
     waiting = asked.waiting(saved=True)
     for call_id, _, _ in bench.main.take():
         bench.main.answer(call_id)
-    assert await waiting == Waited(is_delivered=True, is_elsewhere=False)
+    assert await waiting == Waited(is_delivered=True, is_not_local=False)
     region = bench.region(b"a")
     saved = region.log.cursor("t")
     assert saved is not None
     assert unpack_cursor(saved).read_to == region.log.durable
     bench.keeper.hub.upkeep.pause_saving()
-    assert await asked.waiting(saved=True) == Waited(is_delivered=False, is_elsewhere=False)
+    assert await asked.waiting(saved=True) == Waited(is_delivered=False, is_not_local=False)
 
 
 @on_bench()
@@ -98,7 +98,7 @@ async def test_letters_are_counted_where_they_lie(bench: Bench) -> None:
         await bench.put(row)
         ((call_id, _, _),) = bench.main.take()
         bench.main.answer(call_id, "Error: no")
-    assert await asyncio.wait_for(asked.waiting(), 5) == Waited(is_delivered=True, is_elsewhere=False)
+    assert await asyncio.wait_for(asked.waiting(), 5) == Waited(is_delivered=True, is_not_local=False)
     assert await asked.letters() == 3
     assert await asked.letters() == 3, "nothing was written since"
     assert await bench.keeper.retry("t", rows[0]) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import HostError, NoSuchColumnFamily, OutcomeUnknown, RegionElsewhere, TriggerError
+from columnar.errors import HostError, NoSuchColumnFamily, OutcomeUnknown, RegionNotLocal, TriggerError
 from columnar.master.catalogue import Catalogue
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
@@ -188,12 +188,12 @@ async def test_no_owner_is_asked_about_a_dropped_table_without_triggers(bench: B
 
 @on_bench(regions=2)
 async def test_an_owner_marks_its_own_regions(bench: Bench) -> None:
-    """The others raise RegionElsewhere out of their opening."""
+    """The others raise RegionNotLocal out of their opening."""
     opened, elsewhere = bench.server.opened, bench.table.regions[1]
 
     async def owned(served: ServedTable, info: RegionInfo) -> Region:
         if info == elsewhere:
-            raise RegionElsewhere(info.table, info.encoded)
+            raise RegionNotLocal(info.table, info.encoded)
         return await opened(served, info)
 
     with pytest.MonkeyPatch.context() as patch:

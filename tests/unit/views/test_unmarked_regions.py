@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import RegionElsewhere
+from columnar.errors import RegionNotLocal
 from columnar.model.schema import Family
 from columnar.views.view_manager import follower_name
 from tests.support.view_house import ViewHouse, by_a, in_view_house
@@ -19,7 +19,7 @@ async def add_while_elsewhere(house: ViewHouse) -> None:
     house.server.evict(await house.server.opened(house.served("t"), info))
 
     async def elsewhere(_served: Any, _info: Any) -> Any:
-        raise RegionElsewhere("t", "elsewhere")
+        raise RegionNotLocal("t", "elsewhere")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(house.server, "opened", elsewhere)

@@ -85,7 +85,7 @@ def test_nothing_is_repaired_in_a_region_that_is_about_to_be_replaced() -> None:
             await asyncio.sleep(0)
         hosting.report_event(region, Event.REPLACEMENT_BEGINS)
         writes = region.writes
-        assert (await mending).is_elsewhere, "it is asked for again"
+        assert (await mending).is_not_local, "it is asked for again"
         assert region.writes == writes
         hosting.report_event(region, Event.CALLED_OFF)
         assert (await house.asked.mend_group(MendGroup("v", b"first"))).totals == 1
