@@ -186,7 +186,7 @@ class ClusterServer:
         for asked in view_check_requests.KINDS:
             self.peer_server.register(asked, self._checked)
         self.doors.other_views, self.doors.owners = self._views_of_others, self.owners
-        keeper.burials.log_again_remotely = apart.log_again
+        keeper.dead_letter_store.log_again_remotely = apart.log_again
 
     async def _own_figures(self, _asked: OwnFigures) -> Figures:
         return self.doors.extension.figures()

@@ -10,7 +10,7 @@ from columnar.errors import IllegalArgument, TriggerError
 from columnar.model import flow_status
 from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
-from columnar.triggers.burials import LETTERS_PER_CALL
+from columnar.triggers.dead_letter_store import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.trigger_manager import Summary, TriggerManager
 from columnar.views.here import ViewsHere, view_key
@@ -89,7 +89,7 @@ class TriggerMethods:
     async def columnarTriggerDeadShow(self, _ctx: Any, trigger: str, row: bytes, limit: int | None) -> list[Any]:
         if not trigger or (limit or 0) <= 0:
             raise IllegalArgument("say which trigger's dead letters to show, and how many")
-        return list(map(_letter, await self._manager.burials.shown(trigger, row or b"", limit or 0)))
+        return list(map(_letter, await self._manager.dead_letter_store.shown(trigger, row or b"", limit or 0)))
 
     def columnarTriggerRetry(self, ctx: Any, trigger: str, row: bytes) -> Any:
         return self.columnarTriggerDeadRetry(ctx, trigger, row, False)
@@ -102,12 +102,12 @@ class TriggerMethods:
     def columnarTriggerDeadSkip(self, _ctx: Any, trigger: str, row: bytes) -> Any:
         if not trigger or not row:
             raise IllegalArgument("say whose dead letters to skip: the trigger and the row")
-        return self._manager.burials.skip(trigger, row)
+        return self._manager.dead_letter_store.skip(trigger, row)
 
     def columnarTriggerDeadPurge(self, _ctx: Any, trigger: str) -> Any:
         if not trigger:
             raise IllegalArgument("say which trigger's dead letters to remove")
-        return self._manager.burials.skip(trigger, b"")
+        return self._manager.dead_letter_store.skip(trigger, b"")
 
     def columnarTriggerWait(self, ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
         name = trigger or ""

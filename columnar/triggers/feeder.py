@@ -497,4 +497,4 @@ class Feeder:
             timer.cancel()
         for pool in self._pools.values():
             await pool.close()
-        await self.outcomes.wait_for_burials()
+        await self.outcomes.wait_for_letter_writes()

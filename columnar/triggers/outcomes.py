@@ -89,7 +89,7 @@ class Outcomes:
         self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
         self.figures = Figures()  # the hub's
         self.applying: set[Call] = set()  # whose effects are being written
-        self._burials: set[asyncio.Task[None]] = set()
+        self._letter_writes: set[asyncio.Task[None]] = set()
         self._lines = CallLines()
         self._closing = asyncio.Event()
 
@@ -446,8 +446,8 @@ class Outcomes:
         if consumer.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
             letter = letter_of(consumer, delivery, error, output, int(time.time() * 1000))
             task = asyncio.ensure_future(self._give_up(consumer, delivery, letter))
-            self._burials.add(task)
-            task.add_done_callback(self._burials.discard)
+            self._letter_writes.add(task)
+            task.add_done_callback(self._letter_writes.discard)
         self._progress(consumer)
 
     async def _give_up(self, consumer: Consumer, delivery: Delivery, letter: DeadLetter) -> None:
@@ -478,8 +478,8 @@ class Outcomes:
         self._feeder.moved(consumer)
 
     @property
-    def burials_under_way(self) -> int:
-        return len(self._burials)
+    def pending_letter_writes(self) -> int:
+        return len(self._letter_writes)
 
     # --- the stop ----------------------------------------------------------------------------------
 
@@ -493,6 +493,6 @@ class Outcomes:
                 self.applier.give_up(call.job)
         self.applying.clear()
 
-    async def wait_for_burials(self) -> None:
-        if self._burials:
-            await asyncio.wait(self._burials)
+    async def wait_for_letter_writes(self) -> None:
+        if self._letter_writes:
+            await asyncio.wait(self._letter_writes)

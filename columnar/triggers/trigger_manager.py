@@ -32,7 +32,7 @@ from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.triggers import replaying
-from columnar.triggers.burials import Burials
+from columnar.triggers.dead_letter_store import DeadLetterStore
 from columnar.triggers.consumer import BACKFILL, Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
@@ -83,8 +83,8 @@ class TriggerManager:
         self._modules = modules
         self._triggers: Triggers | None = None  # None: the master has not told of any yet
         self.system = SystemTables(server)
-        self.burials = Burials(server, self.system)
-        self.feeder = Feeder(hub.followers, hub.upkeep, self.burials.bury)
+        self.dead_letter_store = DeadLetterStore(server, self.system)
+        self.feeder = Feeder(hub.followers, hub.upkeep, self.dead_letter_store.bury)
         self._checks = FunctionChecks(self.feeder)
         self.places_of_effects = EffectPlaces(lambda: self.triggers, hub.flows)
         self.feeder.outcomes.places_of_effects = self.places_of_effects
@@ -95,7 +95,7 @@ class TriggerManager:
 
     async def load(self) -> None:
         """Before the first request is served."""
-        await self.burials.load()
+        await self.dead_letter_store.load()
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
         """The store listens, for workers at ``private``: start delivering."""
@@ -218,7 +218,7 @@ class TriggerManager:
         return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
 
     def _stands(self, name: str) -> tuple[str, int]:
-        return self._state(name), self.burials.count_of(name)
+        return self._state(name), self.dead_letter_store.count_of(name)
 
     def _state(self, name: str) -> str:
         if self.feeder.is_paused(name):
@@ -244,7 +244,7 @@ class TriggerManager:
             sum(consumer.lag_changes for consumer in consumers),
             max((consumer.lag_seconds for consumer in consumers), default=0.0),
             sum(consumer.state.parked_count for consumer in consumers),
-            self.burials.count_of(name),
+            self.dead_letter_store.count_of(name),
             next(filter(None, errors), ""),
             registration,
             self.hub.figures.of(trigger(name), now_s).rate_per_s(now_s),
@@ -270,10 +270,10 @@ class TriggerManager:
     # --- dead letters ------------------------------------------------------------------------------
 
     async def dead_letters(self, name: str, limit: int) -> list[DeadLetter]:
-        return await self.burials.found(name, limit)
+        return await self.dead_letter_store.found(name, limit)
 
     async def retry(self, name: str, row: bytes, *, as_it_was: bool = False) -> int:
-        return await self.burials.retry(self.triggers.known(name).registration, row, as_it_was=as_it_was)
+        return await self.dead_letter_store.retry(self.triggers.known(name).registration, row, as_it_was=as_it_was)
 
 
 def _resting(one: Trigger) -> Summary:

@@ -49,11 +49,11 @@ class TriggerPeerHandlers:
         }
 
     async def trigger_statuses(self, _asked: TriggerStatuses) -> tuple[TriggerStatus, ...]:
-        letters = await self._manager.burials.letters_here()
+        letters = await self._manager.dead_letter_store.letters_here()
         return tuple(replace(one.to_status(), letters=letters[one.name]) for one in self._manager.summaries())
 
     async def flow_statuses(self, _asked: FlowStatuses) -> tuple[FlowStatus, ...]:
-        letters = await self._manager.burials.letters_here()
+        letters = await self._manager.dead_letter_store.letters_here()
         return tuple(
             replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._manager.hub.flow_statuses()
         )
@@ -101,7 +101,7 @@ class TriggerPeerHandlers:
     async def log_again(self, asked: LogAgain) -> bool:
         try:
             record = unpack(asked.change) if asked.change else ChangeRecord(asked.row, 0, (), (), asked.trigger)
-            await self._manager.burials.log_again(asked.table, record)
+            await self._manager.dead_letter_store.log_again(asked.table, record)
         except RegionNotLocal:
             return False
         return True

@@ -51,7 +51,7 @@ async def a_write_of_several_tables(house: House) -> Any:
 
 
 async def a_retry_of_a_dead_letter(house: House) -> Any:
-    await house.keeper.burials.log_again("t", ChangeRecord(b"20", 0, (), (), "trigger-0"))
+    await house.keeper.dead_letter_store.log_again("t", ChangeRecord(b"20", 0, (), (), "trigger-0"))
 
 
 CALLS = [a_delete, an_ingestion, a_read, a_write, a_write_of_several_tables, a_retry_of_a_dead_letter]

@@ -132,7 +132,7 @@ class Bench:
         """Returns when all effects and dead letters are written, and what they led to is fed."""
         outcomes = self.feeder.outcomes
         regions = self.server.all_open()
-        while outcomes.applying or outcomes.burials_under_way or not all(one.is_quiet for one in regions):  # noqa: ASYNC110
+        while outcomes.applying or outcomes.pending_letter_writes or not all(one.is_quiet for one in regions):  # noqa: ASYNC110
             await asyncio.sleep(0)  # fsyncs end in iterations of the loop
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from columnar.errors import DamagedData, TriggerError
 from columnar.model.mutation import Put, RowMutation
 from columnar.regions.change_record import ChangeRecord
-from columnar.triggers import burials, dead_letters, system_tables
+from columnar.triggers import dead_letter_store, dead_letters, system_tables
 from columnar.triggers.api import Change
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, INFO, DeadLetter
 from columnar.triggers.slices import change_from
@@ -35,12 +35,12 @@ async def test_a_letter_keeps_the_whole_change(bench: Bench) -> None:
     stamp = await die(bench, b"a")
     (listed,) = await bench.keeper.dead_letters("t", 10)
     assert listed.change is None, "lists do not read them"
-    (letter,) = await bench.keeper.burials.shown("t", b"a", 10)
+    (letter,) = await bench.keeper.dead_letter_store.shown("t", b"a", 10)
     assert letter.change is not None
     assert letter.change.stamp == stamp
     assert [(one.qualifier, one.value) for one in letter.change.entries] == [(b"a", b"1")]
     assert [one.value for one in letter.change.before] == [b"1"]
-    assert await bench.keeper.burials.shown("t", b"other", 10) == []
+    assert await bench.keeper.dead_letter_store.shown("t", b"other", 10) == []
 
 
 @on_bench()
@@ -87,11 +87,11 @@ async def test_letters_are_skipped_and_purged_undelivered(bench: Bench) -> None:
     await bench.add("t", attempts=1)
     for row in (b"a", b"b", b"c"):
         await die(bench, row)
-    assert await bench.keeper.burials.skip("t", b"b") == 1
+    assert await bench.keeper.dead_letter_store.skip("t", b"b") == 1
     assert [letter.row for letter in await bench.keeper.dead_letters("t", 10)] == [b"a", b"c"]
-    assert bench.keeper.burials.count_of("t") == 2
-    assert await bench.keeper.burials.skip("t", b"") == 2
-    assert bench.keeper.burials.count_of("t") == 0
+    assert bench.keeper.dead_letter_store.count_of("t") == 2
+    assert await bench.keeper.dead_letter_store.skip("t", b"") == 2
+    assert bench.keeper.dead_letter_store.count_of("t") == 0
     assert bench.main.take() == []
 
 
@@ -116,15 +116,15 @@ async def buried(bench: Bench, count: int, error: str = "") -> None:
 
 
 def test_letters_behind_the_longest_list_are_shown_retried_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(burials, "LETTERS_PER_CALL", 3)
+    monkeypatch.setattr(dead_letter_store, "LETTERS_PER_CALL", 3)
 
     @on_bench()
     async def run(bench: Bench) -> None:
         await bench.add("t", attempts=1)
         await buried(bench, 10)
         assert [one.row for one in await bench.keeper.dead_letters("t", 10)] == [b"0", b"1", b"2"]
-        assert [one.row for one in await bench.keeper.burials.shown("t", b"9", 1)] == [b"9"]
-        assert await bench.keeper.burials.skip("t", b"9") == 1
+        assert [one.row for one in await bench.keeper.dead_letter_store.shown("t", b"9", 1)] == [b"9"]
+        assert await bench.keeper.dead_letter_store.skip("t", b"9") == 1
         assert await bench.keeper.retry("t", b"8") == 1
         await bench.main.until(lambda: bench.main.sent)
         assert [row for _, _, row in bench.main.take()] == [b"8"]
@@ -137,9 +137,9 @@ def test_letters_behind_the_longest_list_are_shown_retried_and_skipped(monkeypat
 @on_bench()
 async def test_a_list_of_letters_ends_where_an_answer_is_large(bench: Bench) -> None:
     await bench.add("t", attempts=1)
-    await buried(bench, 10, "e" * (burials.LISTED_BYTES // 4))
+    await buried(bench, 10, "e" * (dead_letter_store.LISTED_BYTES // 4))
     assert len(await bench.keeper.dead_letters("t", 10)) == 4
-    assert await bench.keeper.burials.skip("t", b"") == 10
+    assert await bench.keeper.dead_letter_store.skip("t", b"") == 10
 
 
 def test_a_letter_that_dies_again_meanwhile_is_not_retried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_letter_that_dies_again_meanwhile_is_not_retried_for_ever(monkeypatch:
     async def run(bench: Bench) -> None:
         await bench.add("t", attempts=1)
         await die(bench, b"a")
-        log_again, logged = bench.keeper.burials.log_again, list[bytes]()
+        log_again, logged = bench.keeper.dead_letter_store.log_again, list[bytes]()
 
         async def logged_and_dead_again(table: str, record: ChangeRecord) -> None:
             logged.append(record.row)
@@ -160,7 +160,7 @@ def test_a_letter_that_dies_again_meanwhile_is_not_retried_for_ever(monkeypatch:
             did(bench, call_id, "failed", error="Error: no")
             await bench.settle()
 
-        bench.keeper.burials.log_again = logged_and_dead_again  # type: ignore[method-assign]
+        bench.keeper.dead_letter_store.log_again = logged_and_dead_again  # type: ignore[method-assign]
         assert await bench.keeper.retry("t", b"") == len(logged)
         assert len(await bench.keeper.dead_letters("t", 10)) == 1
 
@@ -184,7 +184,7 @@ async def test_a_letter_of_a_table_that_the_trigger_does_not_follow_any_more_sta
         with pytest.raises(TriggerError, match="1 dead letters of trigger t are of another table, t"):
             await bench.keeper.retry("t", b"", as_it_was=as_it_was)
     assert [letter.row for letter in await bench.keeper.dead_letters("t", 10)] == [b"a"]
-    assert bench.keeper.burials.count_of("t") == 1
+    assert bench.keeper.dead_letter_store.count_of("t") == 1
 
 
 SEES = {"row": False, "images": True, "before": True, "columns": ("f:a",), "where": ("f:a=ordered",), "attempts": 1}
@@ -279,8 +279,8 @@ def test_what_is_no_letter_hides_no_letter(row: bytes, cells: dict[bytes, bytes]
         await bench.keeper.system.write(DEAD_LETTERS_TABLE, RowMutation(row, puts))
         for name in ("", "t"):
             assert [one.row for one in await bench.keeper.dead_letters(name, 10)] == [b"a"]
-        assert [one.row for one in await bench.keeper.burials.shown("t", b"", 10)] == [b"a"]
-        await bench.keeper.burials.load()
+        assert [one.row for one in await bench.keeper.dead_letter_store.shown("t", b"", 10)] == [b"a"]
+        await bench.keeper.dead_letter_store.load()
         assert await bench.keeper.retry("t", b"", as_it_was=True) == 1
 
     on_bench()(body)()

@@ -49,7 +49,7 @@ _NO_IMAGES: Final = (
 RemoteLogAgain: TypeAlias = Callable[[str, ChangeRecord], Awaitable[None]]  # table, what to log
 
 
-class Burials:
+class DeadLetterStore:
     def __init__(self, server: RegionServer, tables: SystemTables) -> None:
         self._access = TableAccess(server)
         self._tables = tables
