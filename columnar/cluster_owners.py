@@ -1,7 +1,7 @@
 """The owners of all regions as one: a master asks it as it would ask the owner of a single process.
 
     to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
-                         Undelivered, Loads, LogReach, PublishViews, ShownRegions
+                         Undelivered, Loads, LogReach, PublishViews, BackfilledRegions
     to the region's      MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
     to any               PrepareRegions, CheckFunction, CheckSource
 
@@ -55,7 +55,7 @@ class ClusterOwners:
             messages.Undelivered: self._undelivered,
             messages.LogReach: self._log_reach,
             messages.Loads: self._loads,
-            messages.ShownRegions: self._shown_regions,
+            messages.BackfilledRegions: self._list_backfilled_regions,
             messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release,
             messages.MiddleRow: self._of_region,
@@ -137,7 +137,7 @@ class ClusterOwners:
     async def _loads(self, asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
         return tuple(load for answer in await self._of_all(asked) for load in answer)
 
-    async def _shown_regions(self, asked: messages.ShownRegions) -> dict[str, list[int]]:
+    async def _list_backfilled_regions(self, asked: messages.BackfilledRegions) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for answer in await self._of_all(asked):
             for view, regions in answer.items():

@@ -30,7 +30,7 @@ def printable(data: bytes) -> str:
     return "".join(chr(b) if 32 <= b < 127 and b != 92 else f"\\x{b:02X}" for b in data)
 
 
-def shown(data: bytes) -> str:
+def abbreviate(data: bytes) -> str:
     """The beginning of ``data`` as one short line."""
     text = printable(data[:80])
     return text if len(data) <= 80 else f"{text}... ({len(data)} bytes)"
@@ -93,7 +93,7 @@ class FilterTooExpensive(CallerError):
     """A filter that takes more time for one row than others can wait; ``why`` says which part of it."""
 
     def __init__(self, row: bytes, filter_text: bytes, why: str) -> None:
-        super().__init__(f"row '{shown(row)}' cannot be filtered by {shown(filter_text)}: {why}")
+        super().__init__(f"row '{abbreviate(row)}' cannot be filtered by {abbreviate(filter_text)}: {why}")
         self.row = row
 
 
@@ -103,7 +103,7 @@ class RowTooBig(CallerError):
     hbase_class = "RowTooBigException"
 
     def __init__(self, row: bytes, bound: int) -> None:
-        text = f"row '{shown(row)}' has over {bound} bytes in an answer"
+        text = f"row '{abbreviate(row)}' has over {bound} bytes in an answer"
         super().__init__(f"{text}; ask for some of its columns, or scan it with a ColumnPaginationFilter")
         self.row = row
 
@@ -112,7 +112,7 @@ class ServersEnded(CallerError):
     """Work under which two owners of its row ended: it is not sent to the next one."""
 
     def __init__(self, table: str, row: bytes, server: str) -> None:
-        text = f"two servers ended while they worked for this call on row '{shown(row)}' of table {table}"
+        text = f"two servers ended while they worked for this call on row '{abbreviate(row)}' of table {table}"
         super().__init__(f"{text}, the last one {server}; it is not repeated, as it may be what ends them")
         self.row = row
 
@@ -169,7 +169,7 @@ class NoSuchColumnFamily(CallerError):
 
     def __init__(self, family: bytes, table: str) -> None:
         hint = "" if family else "; a column is written family:qualifier"
-        super().__init__(f"Column family {shown(family) or repr('')} does not exist in table {table}{hint}")
+        super().__init__(f"Column family {abbreviate(family) or repr('')} does not exist in table {table}{hint}")
         self.family = family
         self.table = table
 
@@ -191,7 +191,7 @@ class NotAMember(CallerError):
 
     def __init__(self, table: str, row: bytes, column: bytes, why: str) -> None:
         super().__init__(
-            f"the cell {shown(column)} of row {shown(row)} of {table} was not written by a contribution ({why}); "
+            f"the cell {abbreviate(column)} of row {abbreviate(row)} of {table} was not written by a contribution ({why}); "
             "nothing was stored: delete the cell, or keep members in another family"
         )
         self.row = row
@@ -210,7 +210,7 @@ class PutTooBig(IllegalArgument):
 
     def __init__(self, column: bytes, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(
-            f"KeyValue size too large: the cell {shown(column)} of {size_bytes} bytes is over the limit of "
+            f"KeyValue size too large: the cell {abbreviate(column)} of {size_bytes} bytes is over the limit of "
             f"{limit_bytes}; nothing was stored"
         )
 
@@ -224,8 +224,8 @@ class ImageTooBig(CallerError):
 
     def __init__(self, table: str, row: bytes, family: bytes, asker: str) -> None:
         super().__init__(
-            f"row {shown(row)} of table {table} has over {IMAGE_CELLS} cells or {IMAGE_BYTES} bytes in family "
-            f"{shown(family)}, all of which {asker} reads with each change; nothing was stored: spread the cells over "
+            f"row {abbreviate(row)} of table {table} has over {IMAGE_CELLS} cells or {IMAGE_BYTES} bytes in family "
+            f"{abbreviate(family)}, all of which {asker} reads with each change; nothing was stored: spread the cells over "
             f"more rows, or remove {asker} or have it name columns"
         )
         self.row = row

@@ -20,7 +20,7 @@ from typing import Any, Final
 _log = logging.getLogger(__name__)
 
 LOG_INTERVAL_S: Final = 1.0  # between two tracebacks of one loop in the log
-SHOWN_S: Final = 600.0
+HEALTH_WINDOW_S: Final = 600.0
 STUCK_TRIES: Final = 3
 STUCK_S: Final = 10.0
 TEXT_CHARS: Final = 200
@@ -101,7 +101,7 @@ class Faults:
             f"{one.loop} met {one.count} unexpected exceptions and goes on; the last {now_s - one.last_s:.0f} s ago: "
             f"{one.text} (see the log)"
             for one in found
-            if now_s - one.last_s < SHOWN_S
+            if now_s - one.last_s < HEALTH_WINDOW_S
         ]
 
 

@@ -69,9 +69,9 @@ def last_lines(descriptor: int) -> tuple[str, ...]:
         if is_of_slot and len(text) == length <= LAST_LINE_BYTES:
             found[number] = text
     dump = os.pread(descriptor, DUMP_BYTES, _DUMP_AT).splitlines()
-    return tuple(_shown(line) for line in (*(found[number] for number in sorted(found)), *dump) if line)
+    return tuple(_escape_line(line) for line in (*(found[number] for number in sorted(found)), *dump) if line)
 
 
-def _shown(line: bytes) -> str:
+def _escape_line(line: bytes) -> str:
     text = line.decode(errors="backslashreplace")
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)

@@ -28,7 +28,7 @@ from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
-from columnar.model.region_messages import Message, Peer, Shown
+from columnar.model.region_messages import Message, Peer, Backfilled
 from columnar.model.schema import Family, Table
 from columnar.operations.region_rows import rows_of
 from columnar.regions.opening import opened, opened_again
@@ -107,7 +107,7 @@ class Leading:
 
     async def request_peer(self, message: Message[Any]) -> Any:
         """Answer what owners of regions ask of their master: as a ``Peer``."""
-        if isinstance(message, Shown):
+        if isinstance(message, Backfilled):
             return await self.views.answer_owner(message)
         return await self.region_changes.answer_owner(message)
 

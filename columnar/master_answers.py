@@ -17,7 +17,7 @@ from typing import Any
 from columnar.errors import ColumnarError
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, Listening
-from columnar.model.region_messages import Commit, Message, Peer, Shown
+from columnar.model.region_messages import Commit, Message, Peer, Backfilled
 from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.peer_server import PeerServer
@@ -46,7 +46,7 @@ class MasterAnswers:
         self._calls = PeerServer(services, _no_row, itertools.count(1))
         self._answers = {
             Commit: lambda _server, asked: master.request_peer(asked),
-            Shown: lambda _server, asked: master.request_peer(asked),
+            Backfilled: lambda _server, asked: master.request_peer(asked),
             Listening: listening,
             CannotOpen: cannot_open,
         }

@@ -34,7 +34,7 @@ class RegionOwner:
         self._server = server
         self._trigger_manager = keeper
         self.views = ViewsHere(server, keeper.hub, keeper.applier, keeper.governor)
-        self.views.on_shown = self._say_shown
+        self.views.on_backfilled = self._report_backfilled
         self._master: Peer | None = None
         self.changing = ChangingRegions(server, self._commit, region_bytes)
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
@@ -51,7 +51,7 @@ class RegionOwner:
             messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
             messages.LogReach: lambda asked: keeper.reach(asked.table),
             messages.PublishViews: lambda asked: self.views.follow(asked.views),
-            messages.ShownRegions: self._shown_regions,
+            messages.BackfilledRegions: self._list_backfilled_regions,
             messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
             messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),
@@ -111,12 +111,12 @@ class RegionOwner:
         self._trigger_manager.feeder.deliver()
         self.views.resume_views()
 
-    async def _shown_regions(self, asked: messages.ShownRegions) -> dict[str, list[int]]:
-        return self.views.shown(asked.views)
+    async def _list_backfilled_regions(self, asked: messages.BackfilledRegions) -> dict[str, list[int]]:
+        return self.views.backfilled_regions(asked.views)
 
-    def _say_shown(self, view: str) -> None:
+    def _report_backfilled(self, view: str) -> None:
         if self._master is not None:
-            self._trigger_manager.hub.background.spawn(_say(self._master, messages.Shown(view)))
+            self._trigger_manager.hub.background.spawn(_say(self._master, messages.Backfilled(view)))
 
     # --- regions in the place of others --------------------------------------------------------------
 

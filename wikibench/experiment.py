@@ -23,7 +23,7 @@ from .paths import Layout, page_name, parse_rewrite
 from .report import environment
 from .requirements import Requirement
 from .run import replay
-from .secrets import redacted, shown_words
+from .secrets import redacted, redact_words
 from .summary import Json, Replay, judge_all, summarize
 from .target import Target, parse_target, require_loopback
 from .trace_file import TraceFile
@@ -86,7 +86,7 @@ class Experiment:
     def summary(self, result: Replay, required: tuple[Requirement, ...], pace: Pace) -> Json:
         about = {
             "target": self.target.url(""),
-            "command_line": shlex.join(["wikibench", *shown_words(sys.argv[1:])]),
+            "command_line": shlex.join(["wikibench", *redact_words(sys.argv[1:])]),
             "seed": self.load.seed,
             "trace": {
                 "file": self.path,

@@ -32,17 +32,17 @@ def of_no_address(text: str) -> str:
     return _BEFORE_LAST_AT.sub("", text, count=1)
 
 
-def shown_words(words: Sequence[str]) -> list[str]:
+def redact_words(words: Sequence[str]) -> list[str]:
     """The words of a command line as a report shows them."""
     shown, option = [], ""
     for word in words:
         if option or not word.startswith("--"):
-            shown.append(_SHOWN.get(option, without_login)(word))
+            shown.append(_REDACTED_OPTIONS.get(option, without_login)(word))
             option = ""
             continue
         name, equals, value = word.partition("=")
-        shown.append(f"{name}={_SHOWN.get(name, without_login)(value)}" if equals else word)
-        option = name if name in _SHOWN and not equals else ""
+        shown.append(f"{name}={_REDACTED_OPTIONS.get(name, without_login)(value)}" if equals else word)
+        option = name if name in _REDACTED_OPTIONS and not equals else ""
     return shown
 
 
@@ -51,7 +51,7 @@ def _header(text: str) -> str:
     return f"{name}: {LEFT_OUT}" if colon else LEFT_OUT
 
 
-_SHOWN: Final = {"--header": _header, "--target": of_target}
+_REDACTED_OPTIONS: Final = {"--header": _header, "--target": of_target}
 
 
 def redacted(value: Any, secrets: Iterable[str]) -> Any:

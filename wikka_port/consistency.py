@@ -198,7 +198,7 @@ class _CheckPass:
     def _as_newest(
         self, connection: Connection, key: bytes, newest: Head, page: Cells, found: list[Difference]
     ) -> Cells:
-        row = connection.table(schema.REVISIONS).row(schema.revision_row(key, newest), columns=list(schema.SHOWN))
+        row = connection.table(schema.REVISIONS).row(schema.revision_row(key, newest), columns=list(schema.CONTENT_FAMILIES))
         if not row:
             return page  # told by the chain
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}
@@ -330,8 +330,8 @@ def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
             last, hidden = newest.get(key, (NO_HEAD, frozenset()))
             time_ms = times.get(schema.revision_row(key, head))
             is_of_page = head.place(key) == last.place(key) and 0 < head.number <= last.number
-            is_shown = is_of_page and head.number not in hidden and time_ms is not None
-            if is_shown and row == schema.change_row(key, time_ms or 0, head.number):
+            is_backfilled = is_of_page and head.number not in hidden and time_ms is not None
+            if is_backfilled and row == schema.change_row(key, time_ms or 0, head.number):
                 continue
             yield from cell_differences(schema.CHANGES, row, {}, cells, 0)
 

@@ -36,17 +36,17 @@ class Difference:
 
     def text(self) -> str:
         """One line for a person."""
-        where = f"{_shown(self.table)} {_shown(self.row)}" + (f" {_shown(self.column)}" if self.column else "")
+        where = f"{_format_bytes(self.table)} {_format_bytes(self.row)}" + (f" {_format_bytes(self.column)}" if self.column else "")
         if self.kind is Kind.MISSING:
-            return f"{where}: missing, should be {_shown(self.expected)}"
+            return f"{where}: missing, should be {_format_bytes(self.expected)}"
         if self.kind is Kind.DIFFERENT:
-            return f"{where}: is {_shown(self.found)}, should be {_shown(self.expected)}"
+            return f"{where}: is {_format_bytes(self.found)}, should be {_format_bytes(self.expected)}"
         if self.kind in (Kind.STALE, Kind.SPARE):
-            return f"{where}: should not be there ({_shown(self.found)})"
+            return f"{where}: should not be there ({_format_bytes(self.found)})"
         return f"{where}: the row of this revision is gone"
 
 
-def _shown(data: bytes | None) -> str:
+def _format_bytes(data: bytes | None) -> str:
     text = (data or b"").decode(errors="backslashreplace").replace("\x00", "|")
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -32,7 +32,7 @@ _PAIR_WORDS: Final = 10  # what a pair costs beside its words
 ALIKE: Final = 0.35  # share of common words from which two lines are versions of each other
 CONTEXT: Final = 3  # unchanged lines shown around each change
 MAX_ROWS: Final = 3_000  # shown of one diff
-SHOWN_CHARS: Final = 500_000
+MAX_DIFF_CHARS: Final = 500_000
 _TOKEN: Final = re.compile(r"\w+|\s+|[^\w\s]")
 
 
@@ -77,7 +77,7 @@ class Work:
         self.lines = _Steps(int(BUDGET * share))
         self.words = _Steps(int(WORD_BUDGET * share))
         self.pairing = _Steps(int(PAIRING_WORDS * share))
-        self.chars = _Steps(int(SHOWN_CHARS * share))
+        self.chars = _Steps(int(MAX_DIFF_CHARS * share))
 
 
 def operations(old: Sequence[Hashable], new: Sequence[Hashable], budget: int = BUDGET) -> list[Operation]:

@@ -94,7 +94,7 @@ def _rows(
     found = connection.table(schema.REVISIONS).scan(
         row_start=schema.revisions_from(place, begin),
         row_stop=schema.revisions_end(place),
-        columns=[*(schema.SHOWN if bodies else (b"meta",)), *further],
+        columns=[*(schema.CONTENT_FAMILIES if bodies else (b"meta",)), *further],
         batch_size=max(batch, 2),
     )
     for row, cells in found:
@@ -104,7 +104,7 @@ def _rows(
 def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
     """The page's cells of its newest revision, where the row still has those of another."""
     head = head_of(row)
-    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head), columns=list(schema.SHOWN))
+    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head), columns=list(schema.CONTENT_FAMILIES))
     if not found:
         return row
     name = row.get(schema.NAME, found.get(schema.NAME, b""))  # a renamed page has another name than its revisions

@@ -26,7 +26,7 @@ from typing import Final
 from wikka_port.texts import _
 
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
-_SHOWN_CHARS: Final = 200
+_MAX_HOST_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Hosts:
         return _(
             "This wiki listens on loopback and does not answer as '{host}'. Ask for localhost or "
             "127.0.0.1; whoever runs the wiki can allow a name with --allow-host.",
-            host=host[:_SHOWN_CHARS],
+            host=host[:_MAX_HOST_CHARS],
         )
 
     def _is_ours(self, name: str) -> bool:

@@ -114,9 +114,9 @@ class _runner:  # noqa: N801 - a function with a memory
         call = (action, tuple(sorted(arguments.items())))
         if call not in self._done:
             self._done[call] = self._run(action, arguments)
-        return self._shown(self._done[call]) if action == "include" else self._done[call]
+        return self._limit_included_html(self._done[call]) if action == "include" else self._done[call]
 
-    def _shown(self, html: str) -> str:
+    def _limit_included_html(self, html: str) -> str:
         """The HTML of a page that is included once more."""
         self._chars[0] -= len(html)
         if self._chars[0] >= 0:

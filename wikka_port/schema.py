@@ -121,7 +121,7 @@ REVISION_NOTE: Final = b"meta:note"
 REVISION_BODY: Final = b"body:text"
 SOURCE: Final = b"source:text"
 ORIGIN: Final = b"source:origin"
-SHOWN: Final = (b"meta", b"body")  # families of a revision without its source
+CONTENT_FAMILIES: Final = (b"meta", b"body")  # families of a revision without its source
 
 FROM: Final = b"from:"
 TO: Final = b"to:"

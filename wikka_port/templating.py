@@ -71,24 +71,24 @@ def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Cat
 @pass_context
 def when(context: Context, time_ms: int) -> Markup:
     """A moment for people, in the visitor's time zone, and for machines."""
-    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms))
+    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _format_local_time(context, time_ms))
 
 
 @pass_context
 def clock_time(context: Context, time_ms: int) -> Markup:
     """The time of day alone, where the day stands above."""
-    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _shown(context, time_ms)[11:])
+    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _format_local_time(context, time_ms)[11:])
 
 
 @pass_context
 def zoned(context: Context, time_ms: int) -> Markup:
     """As ``when``, with its zone: for a page that shows one moment and has no ``zone_note``."""
-    return _zoned(context, time_ms, _shown(context, time_ms))
+    return _zoned(context, time_ms, _format_local_time(context, time_ms))
 
 
 @pass_context
 def zoned_clock(context: Context, time_ms: int) -> Markup:
-    return _zoned(context, time_ms, _shown(context, time_ms)[11:])
+    return _zoned(context, time_ms, _format_local_time(context, time_ms)[11:])
 
 
 def _zoned(context: Context, time_ms: int, shown: str) -> Markup:
@@ -103,7 +103,7 @@ def zone_note(context: Context, catalogue: Catalogue) -> Markup:
     return Markup('<span class="zone-note">{}</span>').format(said)
 
 
-def _shown(context: Context, time_ms: int) -> str:
+def _format_local_time(context: Context, time_ms: int) -> str:
     return local_time(time_ms, context["visitor"].settings.zone_info)
 
 

@@ -25,7 +25,7 @@ from wikka_port.security import network_of
 from wikka_port.texts import _w
 
 Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
-_SHOWN_DIGITS: Final = 4
+_SIGNATURE_DIGITS: Final = 4
 _HASH_CHARS: Final = 32
 HASHES_KEPT: Final = 1_024  # addresses, of this month and the one before
 
@@ -52,7 +52,7 @@ class Visitor:
 
 
 def unregistered(network_hash: str) -> Visitor:
-    signature = f"{_w('Visitor')} {network_hash[:_SHOWN_DIGITS]}".rstrip()
+    signature = f"{_w('Visitor')} {network_hash[:_SIGNATURE_DIGITS]}".rstrip()
     return Visitor(None, signature, "anonymous", False, network_hash)
 
 

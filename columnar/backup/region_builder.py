@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from columnar.backup.cell_blocks import ExportedCell
-from columnar.errors import CallerError, shown
+from columnar.errors import CallerError, abbreviate
 from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.drafting import FUTURE
@@ -56,14 +56,14 @@ class SortedFiles:
         view = self._views.get(family)
         if view is None:
             raise CallerError(
-                f"row {shown(row)} has the family {shown(family)}; table {self._table.name} has none such"
+                f"row {abbreviate(row)} has the family {abbreviate(family)}; table {self._table.name} has none such"
             )
         column = (row, family, qualifier)
         if column != self._column:
             self._begin_column(column)
         elif timestamp >= self._last_at:
             if timestamp > self._last_at:
-                raise CallerError(f"row {shown(row)}: versions of {shown(family + b':' + qualifier)} out of order")
+                raise CallerError(f"row {abbreviate(row)}: versions of {abbreviate(family + b':' + qualifier)} out of order")
             return
         elif self._kept >= view.max_versions:
             return
@@ -81,7 +81,7 @@ class SortedFiles:
             if self.first_row is None:
                 self.first_row = column[0]
             elif column[0] < self.last_row:
-                raise CallerError(f"rows out of order: {shown(column[0])} after {shown(self.last_row)}")
+                raise CallerError(f"rows out of order: {abbreviate(column[0])} after {abbreviate(self.last_row)}")
             self.last_row = column[0]
             self.rows += 1
         self._column = column
@@ -101,7 +101,7 @@ class SortedFiles:
             held[0].put(key, raw)
         except ValueError:
             row, family, qualifier = self._column or (b"", b"", b"")
-            raise CallerError(f"row {shown(row)}: {shown(family + b':' + qualifier)} stands out of order") from None
+            raise CallerError(f"row {abbreviate(row)}: {abbreviate(family + b':' + qualifier)} stands out of order") from None
         self._open[space, view.number] = (held[0], held[1] + len(key) + len(raw))
 
     def finish(self) -> None:

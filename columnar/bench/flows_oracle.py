@@ -18,7 +18,7 @@ from typing import Final
 
 from columnar.bench.flows_plan import IN, OWN, Tweets, tweet_id, user_of
 
-SHOWN: Final = 10
+MAX_EXAMPLES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def judged(tweets: Tweets, acknowledged: bytes, timelines: Iterable[tuple[bytes,
                     copies[number] += 1
                 continue
             strange += 1
-            if len(examples) < SHOWN:
+            if len(examples) < MAX_EXAMPLES:
                 examples.append(f"row {row!r} has {column!r}")
     missing = torn = 0
     for number, is_acknowledged in enumerate(acknowledged):
@@ -60,7 +60,7 @@ def judged(tweets: Tweets, acknowledged: bytes, timelines: Iterable[tuple[bytes,
             torn += bool(own[number] or copies[number]) and bool(lacks or not own[number])
         elif lacks or not own[number]:
             missing += lacks + (not own[number])
-            if len(examples) < SHOWN:
+            if len(examples) < MAX_EXAMPLES:
                 examples.append(f"tweet {number} lacks {lacks} of {degree} followers, own timeline: {own[number]}")
     sent = sum(acknowledged)
     held = sum(count for count, is_acknowledged in zip(copies, acknowledged, strict=True) if is_acknowledged)

@@ -51,11 +51,11 @@ def table_of_group(group: Group) -> Table:
     for column in group.columns:
         table.add_column(column, justify="right", footer=f"{spread(group, column):.2f}")
     for step in group.steps:
-        table.add_row(step.what, *(_shown(column, figure) for column, figure in step.figures.items()))
+        table.add_row(step.what, *(_format_figure(column, figure) for column, figure in step.figures.items()))
     return table
 
 
-def _shown(column: str, figure: float) -> str:
+def _format_figure(column: str, figure: float) -> str:
     return f"{figure:.2f}" if figure < 10 and column.endswith(("ms", "CPU")) else f"{figure:,.0f}"
 
 

@@ -29,7 +29,7 @@ from thriftpy2.transport.memory import TCyMemoryBuffer
 FRAME_HEAD: Final = 4
 CALL: Final = 1
 REPLY: Final = 2
-_SHOWN_BYTES: Final = 300  # of the endpoint's words
+_MAX_ERROR_BYTES: Final = 300  # of the endpoint's words
 _SHORT_LIST: Final = 15  # the compact protocol writes smaller lengths beside the type
 _U32 = Struct(">I")
 _BINARY_STRING: Final = 11
@@ -236,4 +236,4 @@ def _compact_text(result: bytes) -> str:
 
 
 def _words(result: bytes, at: int, length: int) -> str:
-    return result[at : at + min(length, _SHOWN_BYTES)].decode(errors="replace").split("\n")[0]
+    return result[at : at + min(length, _MAX_ERROR_BYTES)].decode(errors="replace").split("\n")[0]

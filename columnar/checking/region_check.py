@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final
 
 from columnar.checking.findings import Report, Severity
-from columnar.errors import ColumnarError, DamagedData, shown
+from columnar.errors import ColumnarError, DamagedData, abbreviate
 from columnar.flows.delivery_state import unpack_cursor
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -107,11 +107,11 @@ class RegionCheck:
             looked.value_bytes += len(raw)
             row, qualifier = split_cell_key(key)
             if cell_key(row, qualifier) != key or END_OF_ROW not in key or not row:
-                self._say("a key that is none of ours", f"{shown(key)} in {view.space}")
+                self._say("a key that is none of ours", f"{abbreviate(key)} in {view.space}")
             elif not self._info.contains_row(row):
                 self._outside += 1  # what a split left behind: nobody reads it
             if not _decodes(raw):
-                self._say("a value that does not decode", f"row {shown(row)}, {shown(view.column_prefix + qualifier)}")
+                self._say("a value that does not decode", f"row {abbreviate(row)}, {abbreviate(view.column_prefix + qualifier)}")
 
     def _versions(self) -> None:
         """Newest and older versions stand in one order, but a look-up for each cell is simpler, and these are few."""
@@ -125,13 +125,13 @@ class RegionCheck:
             if view is None or view.max_versions == 1:
                 continue  # of a family that is no more or keeps one version now: the next sweep takes it
             if len(key) < 12 or not _decodes(raw):
-                self._say("an older version that does not decode", shown(key))
+                self._say("an older version that does not decode", abbreviate(key))
                 continue
             name, timestamp = split_version_key(key)
             if key[:-8] != column:
                 column, newest = key[:-8], self._store.get(view.space, name)
             row, qualifier = split_cell_key(name)
-            where = f"row {shown(row)}, {shown(view.column_prefix + qualifier)}"
+            where = f"row {abbreviate(row)}, {abbreviate(view.column_prefix + qualifier)}"
             if newest is None:
                 self._say("an older version without a newest one", f"{where}, at {timestamp}")
             elif timestamp >= timestamp_of(newest) or timestamp != timestamp_of(raw):
@@ -149,7 +149,7 @@ class RegionCheck:
                 self._say("a change record that does not decode", f"{key.hex()}: {error}")
                 continue
             if sequence.origin == self._info.region_id and not self._info.contains_row(record.row):
-                self._say("a change record of a row outside the range", f"{shown(record.row)} at {sequence.token}")
+                self._say("a change record of a row outside the range", f"{abbreviate(record.row)} at {sequence.token}")
             for entry in record.entries:
                 if entry.kind is Kind.DELETE_FAMILY:
                     last.pop((entry.family, record.row), None)
@@ -170,7 +170,7 @@ class RegionCheck:
             for qualifier, timestamp in columns.items():
                 newest = self._store.get(view.space, cell_key(row, qualifier))
                 if newest is not None and timestamp_of(newest) < timestamp:
-                    where = f"row {shown(row)}, {shown(view.column_prefix + qualifier)}"
+                    where = f"row {abbreviate(row)}, {abbreviate(view.column_prefix + qualifier)}"
                     self._say(
                         "a cell older than what the log tells of it", f"{where}: {timestamp_of(newest)} < {timestamp}"
                     )

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from columnar.backup.region_builder import FILE_BYTES
-from columnar.errors import ColumnarError, DamagedData, shown
+from columnar.errors import ColumnarError, DamagedData, abbreviate
 from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import views_of
@@ -42,8 +42,8 @@ class Lost(NamedTuple):
     def text(self) -> str:
         first = split_cell_key(self.after)[0]
         last = split_cell_key(self.to)[0] if self.to is not None else None
-        behind = f"row '{shown(first)}'" if self.after else "the first row"
-        before = "the last row" if last is None else f"row '{shown(last)}'"
+        behind = f"row '{abbreviate(first)}'" if self.after else "the first row"
+        before = "the last row" if last is None else f"row '{abbreviate(last)}'"
         return f"lost in {self.space}: from {behind} to {before}"
 
 

@@ -16,7 +16,7 @@ from columnar.backup.region_reader import cells_of, read_rows
 from columnar.checking.findings import Report, Severity
 from columnar.checking.ranges import Hole, faults_of
 from columnar.checking.region_check import RegionCheck
-from columnar.errors import CallerError, ColumnarError, shown
+from columnar.errors import CallerError, ColumnarError, abbreviate
 from columnar.master import snapshot_manifest
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
 from columnar.master.snapshot_manifest import MANIFEST
@@ -80,7 +80,7 @@ class StoreCheck:
             rows = read_rows(self._engine, self._folders.path(META), META_SCHEMA)
             stray, sane = strays(rows)
             for row in stray:
-                self.report.add(Severity.ERROR, "catalogue", f"row {shown(row)} names a region of no table")
+                self.report.add(Severity.ERROR, "catalogue", f"row {abbreviate(row)} names a region of no table")
             self._catalogue_region()
             return Catalogue(sane, _no_writes)
         except ColumnarError as error:
@@ -102,7 +102,7 @@ class StoreCheck:
         for name, entry in sorted(catalogue.tables.items()):
             for fault in faults_of(entry.regions):
                 if isinstance(fault, Hole):
-                    text = f"no region holds the rows from '{shown(fault.start)}' to '{shown(fault.end)}'"
+                    text = f"no region holds the rows from '{abbreviate(fault.start)}' to '{abbreviate(fault.end)}'"
                     self.report.add(Severity.ERROR, name, text, "'columnar repair' puts an empty region there")
                 else:
                     text = f"regions {fault.left.encoded} and {fault.right.encoded} hold the same rows"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, abbreviate
 from columnar.model.contribution import checked
 from columnar.model.effect import CONTRIBUTE, GIVEN_ROWS, TALLY
 from columnar.model.key_parts import joined
@@ -89,7 +89,7 @@ class ChangeContributions:
 
 def _check_order(key: Key, before: _Given, now: _Given) -> None:
     """IllegalArgument: I2."""
-    where = f"row {shown(key[1])} of {shown(key[0])}"
+    where = f"row {abbreviate(key[1])} of {abbreviate(key[0])}"
     if before[0] == now[0] and before[2] != now[2]:
         raise IllegalArgument(
             f"a change gives to {where} by a Tally and by a Contribute, which keep different books: name another "
@@ -127,11 +127,11 @@ def check_families(row: bytes, said: Contribute, table: Table) -> None:
     there = {family.bytes_name for family in table.families}
     for family in said.families:
         if family not in there:
-            name = shown(family)
+            name = abbreviate(family)
             what = "for members" if family == said.family else "for totals"
             if family == said.order_family:
                 what = "for ordered cells"
             raise IllegalArgument(
-                f"an effect gives to totals of row {shown(row)} of {table.name}, which has no family {name} {what}: "
+                f"an effect gives to totals of row {abbreviate(row)} of {table.name}, which has no family {name} {what}: "
                 f"columnar alter {table.name} --add {name}, or name another family in the effect"
             )

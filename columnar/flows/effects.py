@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, PutTooBig, RequestTooBig, shown
+from columnar.errors import IllegalArgument, PutTooBig, RequestTooBig, abbreviate
 from columnar.flows.effect_contributions import KINDS as GIVING
 from columnar.flows.effect_contributions import ChangeContributions, check_families
 from columnar.flows.effect_contributions import Write as Write
@@ -66,7 +66,7 @@ def _write_of(effect: Any, stamp: int) -> Write:
         if isinstance(table, bytes) and isinstance(row, bytes) and row:
             if isinstance(what, dict | list) and len(what) > ROW_OPERATIONS:
                 raise RequestTooBig(
-                    f"an effect names {len(what)} columns of row {shown(row)}, at most {ROW_OPERATIONS} are written as "
+                    f"an effect names {len(what)} columns of row {abbreviate(row)}, at most {ROW_OPERATIONS} are written as "
                     "one step: yield several"
                 )
             if kind == PUT and isinstance(what, dict) and what:
@@ -90,7 +90,7 @@ def for_table(mutation: RowMutation, table: Table) -> RowMutation:
         return mutation
     if table.delete_markers_ms is None:
         raise IllegalArgument(
-            f"an effect deletes in row {shown(mutation.row)} of {table.name}, which has no DELETE_MARKERS, so that a "
+            f"an effect deletes in row {abbreviate(mutation.row)} of {table.name}, which has no DELETE_MARKERS, so that a "
             f"late put would bring it back: columnar alter {table.name} --set DELETE_MARKERS=3600000"
         )
     if first.family != _ALL_FAMILIES:
@@ -119,5 +119,5 @@ def _parts(column: Any) -> tuple[bytes, bytes | None]:
         raise IllegalArgument(f"an effect names the column {column!r}, which is not bytes"[:200])
     family, colon, qualifier = column.partition(b":")
     if not family:
-        raise IllegalArgument(f"an effect names the column {shown(column)}; a column is written family:qualifier")
+        raise IllegalArgument(f"an effect names the column {abbreviate(column)}; a column is written family:qualifier")
     return family, qualifier if colon else None

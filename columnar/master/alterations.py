@@ -25,7 +25,7 @@ from columnar.errors import (
     NamespaceNotFound,
     NotAllowed,
     TableNotFound,
-    shown,
+    abbreviate,
 )
 from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
 from columnar.master.schema_changes import SchemaChanges, check_not_kept, ranges_from
@@ -136,7 +136,7 @@ class Alterations:
         text = table_name_text(name)
         entry = self._catalogue.tables.get(text)
         if entry is None:
-            raise TableNotFound(shown(name))
+            raise TableNotFound(abbreviate(name))
         if entry.schema.is_system:
             raise IllegalArgument(f"{text} is a table of the system and is not {what}")
         check_not_kept(entry.schema, what)
@@ -188,5 +188,5 @@ class Alterations:
     def _known(self, name: bytes) -> str:
         text = name.decode(errors="replace")
         if text not in self._catalogue.namespaces:
-            raise NamespaceNotFound(f"{shown(name)}; columnar namespace list shows those there are")
+            raise NamespaceNotFound(f"{abbreviate(name)}; columnar namespace list shows those there are")
         return text

@@ -29,7 +29,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from columnar.errors import DamagedData, shown
+from columnar.errors import DamagedData, abbreviate
 from columnar.master import catalogue_rows, owner_rows, trigger_rows, view_rows
 from columnar.master.catalogue_rows import (
     INFO,
@@ -104,10 +104,10 @@ class Catalogue:
             try:
                 self._take(row, cells, regions, triggers)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise DamagedData(f"row {shown(row)} of the catalogue is none of ours: {error!r}") from error
+                raise DamagedData(f"row {abbreviate(row)} of the catalogue is none of ours: {error!r}") from error
         for info in sorted(regions, key=_start):
             if info.table not in self.tables:
-                raise DamagedData(f"row {shown(region_row(info))} of the catalogue names a region of no table")
+                raise DamagedData(f"row {abbreviate(region_row(info))} of the catalogue names a region of no table")
             self.tables[info.table].regions.append(info)
         self.triggers = trigger_rows.triggers_from(triggers, self.tables)
         self.views = view_rows.views_from(sorted(self._view_rows.items()), self.tables)

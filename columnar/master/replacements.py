@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, abbreviate
 from columnar.limits import ROW_KEY_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionLoad
@@ -43,12 +43,12 @@ def check_split(parent: RegionInfo, row: bytes) -> None:
         raise IllegalArgument(f"a region splits at a row of 1 to {ROW_KEY_BYTES} bytes, not {len(row)}")
     if row == parent.start:
         raise IllegalArgument(
-            f"row {shown(row)} is the first that region {parent.encoded} may hold; choose a later one"
+            f"row {abbreviate(row)} is the first that region {parent.encoded} may hold; choose a later one"
         )
     if not parent.contains_row(row):
         raise IllegalArgument(
-            f"row {shown(row)} is outside region {parent.encoded}, which holds {shown(parent.start)} to "
-            f"{shown(parent.end) or 'the end'}"
+            f"row {abbreviate(row)} is outside region {parent.encoded}, which holds {abbreviate(parent.start)} to "
+            f"{abbreviate(parent.end) or 'the end'}"
         )
 
 
@@ -70,7 +70,7 @@ def check_merge(left: RegionInfo, right: RegionInfo) -> None:
     if not left.end or left.end != right.start:
         raise IllegalArgument(
             f"regions {left.encoded} and {right.encoded} are no neighbours: one ends at "
-            f"{shown(left.end) or 'the end'}, the other begins at {shown(right.start)}"
+            f"{abbreviate(left.end) or 'the end'}, the other begins at {abbreviate(right.start)}"
         )
 
 
@@ -88,11 +88,11 @@ def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
     if not regions or regions[0].start:
         return "no region begins at the first row"
     if regions[-1].end:
-        return f"no region holds the rows from {shown(regions[-1].end)} on"
+        return f"no region holds the rows from {abbreviate(regions[-1].end)} on"
     for left, right in pairwise(regions):
         if left.end != right.start:
             what = "overlap" if not left.end or left.end > right.start else "leave a hole"
-            return f"regions {left.encoded} and {right.encoded} {what} at {shown(right.start)}"
+            return f"regions {left.encoded} and {right.encoded} {what} at {abbreviate(right.start)}"
     return None
 
 

@@ -27,7 +27,7 @@ from columnar.errors import (
     TableNotDisabled,
     TableNotEnabled,
     TableNotFound,
-    shown,
+    abbreviate,
 )
 from columnar.limits import ROW_KEY_BYTES
 from columnar.master import namespace_room
@@ -239,7 +239,7 @@ class SchemaChanges:
         name = name or b""
         text = table_name_text(name)
         if text not in self._catalogue.tables:
-            raise TableNotFound(shown(name))
+            raise TableNotFound(abbreviate(name))
         return text
 
 

@@ -37,7 +37,7 @@ from columnar.errors import (
     SnapshotExists,
     SnapshotNotFound,
     TableNotFound,
-    shown,
+    abbreviate,
 )
 from columnar.master import namespace_room, snapshot_manifest
 from columnar.master.catalogue import Catalogue, TableEntry
@@ -373,7 +373,7 @@ class Snapshots:
     def _known(self, table: bytes) -> TableEntry:
         text = table_name_text(table)
         if text not in self._catalogue.tables:
-            raise TableNotFound(shown(table))
+            raise TableNotFound(abbreviate(table))
         return self._catalogue.tables[text]
 
     def _path(self, name: str) -> str:

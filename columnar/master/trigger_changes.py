@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, shown
+from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, abbreviate
 from columnar.master.catalogue import Catalogue
 from columnar.model import region_messages as messages
 from columnar.model.flow_graph import Flow, Graph, place_of
@@ -156,7 +156,7 @@ class TriggerChanges:
             raise IllegalArgument("table name is empty")
         self._check_generation(name)
         if entry is None:
-            raise TableNotFound(shown(name.encode()))
+            raise TableNotFound(abbreviate(name.encode()))
         if not entry.enabled:
             raise TableNotEnabled(name)
         if entry.schema.is_system:

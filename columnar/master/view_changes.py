@@ -217,7 +217,7 @@ class ViewChanges:
 
     # --- builds --------------------------------------------------------------------------------------
 
-    async def answer_owner(self, _message: messages.Shown) -> None:
+    async def answer_owner(self, _message: messages.Backfilled) -> None:
         """Answer an owner: it has something to show for a view."""
         self._schedule_build_check()
 
@@ -241,7 +241,7 @@ class ViewChanges:
     async def check_view_builds(self) -> None:
         """Views of which every row has been shown are live from now on (I4)."""
         names = tuple(one.name for one in self.views.building())
-        shown = await self._owner.request_peer(messages.ShownRegions(names))
+        shown = await self._owner.request_peer(messages.BackfilledRegions(names))
         async with self.lock:
             for view in self.views.building():
                 if view.name in names and self._is_built(view, frozenset(shown.get(view.name, ()))):

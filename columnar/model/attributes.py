@@ -77,27 +77,27 @@ def _truth(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _shown_truth(value: bool) -> str:
+def _format_truth(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _shown_seconds(value: int | None) -> str:
+def _format_seconds(value: int | None) -> str:
     return "FOREVER" if value is None else str(value)
 
 
-def _shown_number(value: int | None) -> str:
+def _format_number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
 FAMILY_ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
     "VERSIONS": _Attribute("max_versions", _number, str, "how many versions of a cell are kept"),
     "MIN_VERSIONS": _Attribute("min_versions", _number, str, "so many stay though their time to live is over"),
-    "TTL": _Attribute("ttl_s", _seconds, _shown_seconds, "seconds that a cell lives, or FOREVER"),
+    "TTL": _Attribute("ttl_s", _seconds, _format_seconds, "seconds that a cell lives, or FOREVER"),
     "COMPRESSION": _Attribute("compression", _compression, str, ", ".join(COMPRESSIONS)),
     "BLOOMFILTER": _Attribute("bloom_filter", _one_of(BLOOM_FILTERS), str, ", ".join(BLOOM_FILTERS)),
-    "IN_MEMORY": _Attribute("in_memory", _truth, _shown_truth, "true: a cache that other families cannot use up"),
-    "BLOCKCACHE": _Attribute("block_cache", _truth, _shown_truth, "false: blocks are not kept in memory"),
-    "BLOCKSIZE": _Attribute("block_size", bytes_written, _shown_number, "bytes read from disk at a time"),
+    "IN_MEMORY": _Attribute("in_memory", _truth, _format_truth, "true: a cache that other families cannot use up"),
+    "BLOCKCACHE": _Attribute("block_cache", _truth, _format_truth, "false: blocks are not kept in memory"),
+    "BLOCKSIZE": _Attribute("block_size", bytes_written, _format_number, "bytes read from disk at a time"),
     "DURABILITY": _Attribute("durability", _one_of(DURABILITIES), str, "USE_DEFAULT: as the table's"),
 }
 OWN_DEFAULT: Final = Family("", compression=OWN_COMPRESSION)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from columnar.errors import IllegalArgument, NotSent, shown
+from columnar.errors import IllegalArgument, NotSent, abbreviate
 from columnar.limits import ROW_KEY_BYTES
 
 
@@ -40,7 +40,7 @@ def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
     """As ``split_column``; IllegalArgument when the family is empty, as HBase answers a put."""
     family, qualifier = split_column(name)
     if not family:
-        raise IllegalArgument(f"column '{shown(name)}' has no family; write it as family:qualifier")
+        raise IllegalArgument(f"column '{abbreviate(name)}' has no family; write it as family:qualifier")
     return family, qualifier
 
 

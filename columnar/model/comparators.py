@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.errors import shown
+from columnar.errors import abbreviate
 from columnar.model.bounded_search import contains, decoded
 from columnar.model.java_patterns import BoundedPattern, PatternProblem, compiled
 
@@ -69,7 +69,7 @@ def comparator(text: bytes) -> Comparator:
     kind, colon, operand = text.partition(b":")
     if not colon or kind not in KINDS:
         raise ComparatorProblem(
-            f"'{shown(text)}' is no comparator; it begins with one of "
+            f"'{abbreviate(text)}' is no comparator; it begins with one of "
             + ", ".join(f"{known.decode()}:" for known in KINDS)
         )
     made = Comparator(kind, operand)
@@ -77,7 +77,7 @@ def comparator(text: bytes) -> Comparator:
         try:
             _pattern(made)
         except PatternProblem as problem:
-            raise ComparatorProblem(f"the pattern '{shown(operand)}' {problem}") from problem
+            raise ComparatorProblem(f"the pattern '{abbreviate(operand)}' {problem}") from problem
     return made
 
 

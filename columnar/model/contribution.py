@@ -28,7 +28,7 @@ import struct
 from struct import Struct
 from typing import Final
 
-from columnar.errors import DamagedData, IllegalArgument, shown
+from columnar.errors import DamagedData, IllegalArgument, abbreviate
 from columnar.model.key_parts import SEPARATOR, escaped
 from columnar.model.mutation import Contribute
 
@@ -194,7 +194,7 @@ def split_order_qualifier(qualifier: bytes) -> tuple[bytes, bytes]:
     """Order and source.  DamagedData: it is the qualifier of no ordered cell."""
     order, separator, source = qualifier.partition(SEPARATOR)
     if not separator or order.count(b"\0") != order.count(b"\0\xff"):
-        raise DamagedData(f"{shown(qualifier)} is the qualifier of no ordered cell")
+        raise DamagedData(f"{abbreviate(qualifier)} is the qualifier of no ordered cell")
     return order.replace(b"\0\xff", b"\0"), source
 
 
@@ -353,7 +353,7 @@ def checked(said: Contribute) -> Contribute:
     families = [said.family, *{family for family, _ in totals}, *((said.order_family,) if said.order_family else ())]
     if len(set(families)) != len(families):
         raise IllegalArgument(
-            f"members, totals and ordered cells stand in families of their own; {shown(said.family)} holds members"
+            f"members, totals and ordered cells stand in families of their own; {abbreviate(said.family)} holds members"
         )
     names = [column for column, _ in said.carry] + [family + b":" + qualifier for family, qualifier in totals]
     if len(said.carry) > CARRIED or any(len(name) > ORDER_BYTES for name in names):

@@ -28,7 +28,7 @@ from itertools import product
 from math import prod
 from typing import Final, Protocol
 
-from columnar.errors import DamagedData, IllegalArgument, shown
+from columnar.errors import DamagedData, IllegalArgument, abbreviate
 from columnar.limits import MIB, ROW_KEY_BYTES
 from columnar.model.column_text import COLUMN, QUOTED, bytes_of, column_of, column_text, family_of, unquoted
 from columnar.model.key_parts import joined, parted
@@ -105,7 +105,7 @@ class RowPiece(_OfRow):
     def parts(self, row: bytes, image: Image) -> tuple[bytes, ...]:
         pieces = row.split(self.separator)
         if not -len(pieces) <= self.index < len(pieces):
-            raise Unreadable(f"row {shown(row)} has no piece {self.index} between {shown(self.separator)}")
+            raise Unreadable(f"row {abbreviate(row)} has no piece {self.index} between {abbreviate(self.separator)}")
         return (_there(pieces[self.index], "the piece of the row key"),)
 
 
@@ -185,16 +185,16 @@ def keys_of(extractors: tuple[Extractor, ...], row: bytes, image: Image, last: t
     parts = [extractor.parts(row, image) for extractor in extractors]
     is_plain = len(parts) == 1 and not last
     if (len(parts[0]) if is_plain else prod(map(len, parts))) > GROUPS_OF_A_ROW:
-        raise Unreadable(f"row {shown(row)} would be in more than {GROUPS_OF_A_ROW} groups")
+        raise Unreadable(f"row {abbreviate(row)} would be in more than {GROUPS_OF_A_ROW} groups")
     keys: list[bytes] = []
     left = KEYS_BYTES
     for one in parts[0] if is_plain else product(*parts):  # looked at as it is made: all may be a thousand rows large
         key = one if isinstance(one, bytes) else joined((*one, *last))
         left -= len(key)
         if len(key) > ROW_KEY_BYTES:
-            raise Unreadable(f"row {shown(row)} makes a key of more than {ROW_KEY_BYTES} bytes")
+            raise Unreadable(f"row {abbreviate(row)} makes a key of more than {ROW_KEY_BYTES} bytes")
         if left < 0:
-            raise Unreadable(f"row {shown(row)} makes keys of more than {KEYS_BYTES} bytes")
+            raise Unreadable(f"row {abbreviate(row)} makes keys of more than {KEYS_BYTES} bytes")
         keys.append(key)
     return keys
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from columnar.errors import FilterSyntaxError, shown
+from columnar.errors import FilterSyntaxError, abbreviate
 from columnar.limits import FILTER_BYTES, FILTER_DEPTH
 from columnar.model import cell_filters as cells
 from columnar.model import row_filters as rows
@@ -142,7 +142,7 @@ class _Parser:
 
     def found(self) -> str:
         rest = self.text[self.at : self.at + 24]
-        return f"found '{shown(rest)}'" if rest else "the string ends"
+        return f"found '{abbreviate(rest)}'" if rest else "the string ends"
 
     def blanks(self) -> None:
         while self.at < len(self.text) and self.text[self.at] in _BLANKS:
@@ -211,7 +211,7 @@ class _Parser:
         start = self.at
         signature = FILTERS.get(name)
         if signature is None:
-            self.fail(f"there is no filter '{shown(name)}'{_near(name)}")
+            self.fail(f"there is no filter '{abbreviate(name)}'{_near(name)}")
         self.at += len(name)
         self.blanks()
         if self.text[self.at : self.at + 1] != b"(":
@@ -255,7 +255,7 @@ class _Parser:
         return _Argument(start, bare[0], quoted=False)
 
     def value(self, kind: Kind, argument: _Argument) -> Any:
-        wanted = f"expected {_WORDING[kind]}; found '{shown(argument.value)}'"
+        wanted = f"expected {_WORDING[kind]}; found '{abbreviate(argument.value)}'"
         if argument.quoted != (kind in ("bytes", "comparator")):
             self.fail(wanted + (" in quotes" if argument.quoted else " without quotes"), argument.position)
         if kind == "bytes":

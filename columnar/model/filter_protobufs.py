@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, abbreviate
 from columnar.limits import FILTER_BYTES, FILTER_DEPTH
 
 Value = int | bytes
@@ -158,7 +158,7 @@ def _comparator(data: bytes) -> bytes:
         return _quoted(b"substring:" + _needed(inner, 1, name))
     if name == "RegexStringComparator":
         return _quoted(_pattern(inner))
-    return _no_form(f"the comparator {shown(name.encode())}")
+    return _no_form(f"the comparator {abbreviate(name.encode())}")
 
 
 def _pattern(fields: Fields) -> bytes:
@@ -166,9 +166,9 @@ def _pattern(fields: Fields) -> bytes:
     pattern, flags = _needed(fields, 1, "RegexStringComparator"), _number(fields, 2) or 0
     charset, engine = _bytes(fields, 3) or b"UTF-8", _bytes(fields, 4) or b"JAVA"
     if charset.upper() != b"UTF-8":
-        _refuse(f"values are read as UTF-8 by a pattern, not as {shown(charset)}")
+        _refuse(f"values are read as UTF-8 by a pattern, not as {abbreviate(charset)}")
     if engine.upper() != b"JAVA":
-        _refuse(f"patterns are those of java.util.regex, not of {shown(engine)}")
+        _refuse(f"patterns are those of java.util.regex, not of {abbreviate(engine)}")
     if flags & ~_FLAGS:
         _refuse(f"the flags {flags} of a pattern are more than CASE_INSENSITIVE, MULTILINE, DOTALL and LITERAL")
     if flags & _LITERAL:
@@ -202,7 +202,7 @@ def _filter(data: bytes, depth: int) -> bytes:
         return _filter(_needed(inner, 1, name), depth + 1)
     arguments = _ARGUMENTS.get(name)
     if arguments is None:
-        _no_form(f"the filter {shown(name.encode())}")
+        _no_form(f"the filter {abbreviate(name.encode())}")
     return name.encode() + b"(" + b", ".join(arguments(inner)) + b")"
 
 

@@ -19,7 +19,7 @@ from columnar.limits import INERT_ATTRIBUTES, INERT_TEXT_BYTES
 from columnar.model.written_amounts import bytes_written
 
 AS_THE_SERVER_SAYS: Final = "-1"  # of a number: HBase's clients write it for one that was not set
-_NAMES_SHOWN: Final = 100
+_NAMES_LISTED: Final = 100
 _METADATA: Final = "METADATA."
 
 
@@ -145,7 +145,7 @@ def kept(known: Mapping[str, Inert], name: str, text: str, said: str = "") -> st
     """
     if len(name.encode()) > INERT_TEXT_BYTES or len(text.encode()) > INERT_TEXT_BYTES:
         raise IllegalArgument(
-            f"attribute {name[:_NAMES_SHOWN]}: names and values have at most {INERT_TEXT_BYTES} bytes"
+            f"attribute {name[:_NAMES_LISTED]}: names and values have at most {INERT_TEXT_BYTES} bytes"
         )
     if is_setting(name):
         return text

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, abbreviate
 from columnar.model.column_text import COLUMN, column_of, column_text
 from columnar.model.key_parts import SEPARATOR, escaped, unescaped
 
@@ -43,10 +43,10 @@ def decimal_of(value: bytes, scale: int = 0) -> int:
     """``value`` times ten to the ``scale``.  Unreadable: it is no decimal, or has more places than that."""
     match = _DECIMAL.fullmatch(value)
     if match is None:
-        raise Unreadable(f"'{shown(value)}' is no decimal number")
+        raise Unreadable(f"'{abbreviate(value)}' is no decimal number")
     sign, whole, places = match[1], match[2], (match[3] or b"").rstrip(b"0")
     if len(places) > scale:
-        raise Unreadable(f"'{shown(value)}' has more than {scale} decimal places")
+        raise Unreadable(f"'{abbreviate(value)}' has more than {scale} decimal places")
     number = int(whole + places.ljust(scale, b"0"))
     return _bounded(-number if sign == b"-" else number)
 
@@ -71,7 +71,7 @@ class Number:
         if is_text:
             return decimal_of(value, self.scale)
         if len(value) != 8:
-            raise Unreadable(f"{column_text(self.column)}: '{shown(value)}' is no number")
+            raise Unreadable(f"{column_text(self.column)}: '{abbreviate(value)}' is no number")
         return int.from_bytes(value, "big", signed=True)
 
     def value(self, image: Mapping[bytes, bytes]) -> int | None:

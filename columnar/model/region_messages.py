@@ -6,7 +6,7 @@ outcome is unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
                        triggers   PublishTriggers, CheckFunction, CheckSource, ReloadFunctions, Undelivered, LogReach
-                       views      PublishViews, ShownRegions
+                       views      PublishViews, BackfilledRegions
                        copies     PauseDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, ReclaimSpace
                                   Loads
@@ -155,7 +155,7 @@ class PublishViews(Message[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRegions(Message[dict[str, list[int]]]):
+class BackfilledRegions(Message[dict[str, list[int]]]):
     """To every owner: of each of these views, the ids of the sources' regions here that have shown it all their rows.
 
     A region that has will for ever have, and so will those that take its place.  For each region that comes to it of
@@ -269,7 +269,7 @@ class Commit(Message[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Message[None]):
-    """To the master: one more region here has shown this view all its rows; ``ShownRegions`` says which have."""
+class Backfilled(Message[None]):
+    """To the master: one more region here has shown this view all its rows; ``BackfilledRegions`` says which have."""
 
     view: str

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
-from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, NotAllowed, shown
+from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, NotAllowed, abbreviate
 from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, KEPT_LOG_BYTES, TABLE_NAME_BYTES
 from columnar.model import throttle_limits
 from columnar.model.inert_attributes import (
@@ -184,7 +184,7 @@ def checked_table_name(name: bytes) -> str:
     namespace, colon, qualifier = text.rpartition(":")
     if (colon and not _is_word(namespace)) or qualifier[:1] in (".", "-") or not _is_word(qualifier, also=".-"):
         raise IllegalArgument(
-            f"table name '{shown(name)}': use letters, digits, '_', '-' and '.', not beginning with '-' or '.'"
+            f"table name '{abbreviate(name)}': use letters, digits, '_', '-' and '.', not beginning with '-' or '.'"
         )
     return text.removeprefix("default:")
 
@@ -214,7 +214,7 @@ def namespace_of(table: str) -> str:
 def checked_namespace(name: bytes) -> str:
     text = name.decode(errors="replace")
     if not _is_word(text) or len(name) > TABLE_NAME_BYTES // 2:
-        raise IllegalArgument(f"namespace '{shown(name)}': use letters, digits and '_'")
+        raise IllegalArgument(f"namespace '{abbreviate(name)}': use letters, digits and '_'")
     return text
 
 
@@ -233,7 +233,7 @@ def checked_family_name(name: bytes) -> str:
     elif bare == b"recovered.edits":
         problem = "is reserved"
     if problem:
-        raise IllegalArgument(f"column family '{shown(bare)}' {problem}")
+        raise IllegalArgument(f"column family '{abbreviate(bare)}' {problem}")
     return bare.decode("latin-1")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-SHOWN: Final = 100  # findings of a report; more are counted
+MOST_FINDINGS: Final = 100  # findings of a report; more are counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ def from_json(data: bytes) -> View:
             raise DamagedData(f"view of version {version}; this program knows {VERSION}: upgrade")
         name, sources = _text(held, "name", ""), held.get("sources")
         if not isinstance(sources, list) or len(sources) not in (1, 2):
-            raise ValueError(f"sources is a list of one source or two, not {_shown(sources)}")
+            raise ValueError(f"sources is a list of one source or two, not {_format_value(sources)}")
         _check_known(held, {"version", "name", "sources", "spread"}, f"view {name}")
         read = [_source_from_json(one, f"sources[{at}]") for at, one in enumerate(sources)]
         return View(name, read[0], read[1] if len(read) > 1 else None, _number(held, "spread", ""))
@@ -234,7 +234,7 @@ def _source_from_json(held: Any, place: str) -> Source:
         elif name == "key_parts":
             plain[name] = _number(held, name, within)
             if plain[name] < 0:
-                raise ValueError(f"{within}{name} is 0 or more, not {_shown(plain[name])}")
+                raise ValueError(f"{within}{name} is 0 or more, not {_format_value(plain[name])}")
         else:
             plain[name] = _text(held, name, within)
     return Source(**plain)
@@ -249,14 +249,14 @@ def _check_known(held: Mapping[str, Any], known: set[str], of: str) -> None:
 def _text(held: Mapping[str, Any], name: str, within: str) -> str:
     value = held.get(name)
     if not _is_text(value):
-        raise ValueError(f"{within}{name} is a text, not {_shown(value)}")
+        raise ValueError(f"{within}{name} is a text, not {_format_value(value)}")
     return str(value)
 
 
 def _texts(held: Mapping[str, Any], name: str, within: str) -> tuple[str, ...]:
     value = held.get(name)
     if not isinstance(value, list) or not all(map(_is_text, value)):
-        raise ValueError(f"{within}{name} is a list of texts, not {_shown(value)}")
+        raise ValueError(f"{within}{name} is a list of texts, not {_format_value(value)}")
     return tuple(value)
 
 
@@ -265,17 +265,17 @@ def _pairs(held: Mapping[str, Any], name: str, within: str) -> dict[str, str]:
     value = held.get(name)
     is_list = isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
     if not is_list or not all(_is_text(text) for pair in value or () for text in pair):
-        raise ValueError(f"{within}{name} is a list of pairs of texts, [[name, number], ...], not {_shown(value)}")
+        raise ValueError(f"{within}{name} is a list of pairs of texts, [[name, number], ...], not {_format_value(value)}")
     found = dict(value or ())
     if len(found) < len(value or ()):
-        raise ValueError(f"{within}{name} has a name twice: {_shown(value)}")
+        raise ValueError(f"{within}{name} has a name twice: {_format_value(value)}")
     return found
 
 
 def _number(held: Mapping[str, Any], name: str, within: str) -> int:
     value = held.get(name)
     if type(value) is not int:
-        raise ValueError(f"{within}{name} is a whole number, not {_shown(value)}")
+        raise ValueError(f"{within}{name} is a whole number, not {_format_value(value)}")
     return value
 
 
@@ -284,5 +284,5 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and not _SURROGATE.search(value)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "left out" if value is None else repr(value)[:60]

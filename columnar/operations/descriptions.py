@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from columnar.errors import IllegalArgument, TableNotFound, shown
+from columnar.errors import IllegalArgument, TableNotFound, abbreviate
 from columnar.model.region_info import RegionInfo, write_fault_text
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -79,7 +79,7 @@ class Descriptions:
             for info in served.regions:
                 if name in (info.name, info.encoded.encode()):
                     return served, info
-        raise TableNotFound(f"{shown(name)}; neither a table nor a region has this name")
+        raise TableNotFound(f"{abbreviate(name)}; neither a table nor a region has this name")
 
     def regions_named(self, name: bytes | None) -> list[tuple[ServedTable, RegionInfo]]:
         """The regions of a table, or the one region (observed row 31).  TableNotFound."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
-from columnar.errors import ClientGone, ColumnarError, OutcomeUnknown, shown
+from columnar.errors import ClientGone, ColumnarError, OutcomeUnknown, abbreviate
 from columnar.limits import BATCH_BYTES
 from columnar.model.mutation import RowWrite
 from columnar.model.owner import Incarnation
@@ -134,7 +134,7 @@ class DistributedWrites:
 
 
 def _unsure(server: Incarnation, table: str, count: int, first: bytes, last: bytes) -> OutcomeUnknown:
-    which = f"row {shown(first)}" if count == 1 else f"{count} rows from {shown(first)} to {shown(last)}"
+    which = f"row {abbreviate(first)}" if count == 1 else f"{count} rows from {abbreviate(first)} to {abbreviate(last)}"
     return OutcomeUnknown(
         f"server {server} did not answer before the link to it broke: {which} of table {table} may or may not be "
         "written; read before you repeat the call"

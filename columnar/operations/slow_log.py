@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from time import monotonic, time
 from typing import Final
 
-from columnar.errors import ScannerNotFound, printable, shown
+from columnar.errors import ScannerNotFound, printable, abbreviate
 from columnar.limits import SLOW_REQUESTS_KEPT
 from columnar.model.slow_request import SlowRequest
 from columnar.operations.descriptions import Descriptions
@@ -25,7 +25,7 @@ from columnar.operations.scanners import Scanner
 _log = logging.getLogger("columnar.slow")
 
 LINES_PER_SECOND: Final = 8  # one slow fsync makes slow requests of all that wait for it
-FILTER_SHOWN_BYTES: Final = 200
+FILTER_LOGGED_BYTES: Final = 200
 MUCH_READ: Final = 1_000  # cells in one call: a filter that reads more, and ten times what it returns, is named
 READ_RATIO: Final = 10
 
@@ -81,10 +81,10 @@ class SlowLog:
         scanned = self._scanner(subject.scanner_id) if subject.scanner_id is not None else None
         table, row, answered = scanned.table if scanned else subject.table, subject.row, subject.answered
         if table is not None:
-            words.append(f"table={shown(table)}")
+            words.append(f"table={abbreviate(table)}")
             words += self._region_of(table, answered[2] if scanned and answered and answered[0] else row)
         if row is not None:
-            words.append(f"row={shown(row)}")
+            words.append(f"row={abbreviate(row)}")
         if answered is not None:
             words.append(f"rows={answered[0]} cells={answered[1]}")
         if scanned:
@@ -114,5 +114,5 @@ def _filter_words(subject: Subject, scanned: Scanner | None) -> list[str]:
         text = scanned.spec.filter_string if read >= MUCH_READ and read >= READ_RATIO * cells else None
     if text is None:
         return []
-    cut = "..." if len(text) > FILTER_SHOWN_BYTES else ""
-    return [f"filter={printable(text[:FILTER_SHOWN_BYTES])}{cut}"]
+    cut = "..." if len(text) > FILTER_LOGGED_BYTES else ""
+    return [f"filter={printable(text[:FILTER_LOGGED_BYTES])}{cut}"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from columnar.errors import CellTooBig, DamagedData, NotALong, NotAMember, shown
+from columnar.errors import CellTooBig, DamagedData, NotALong, NotAMember, abbreviate
 from columnar.limits import CELL_BYTES
 from columnar.model.contribution import (
     Member,
@@ -199,7 +199,7 @@ class ContributedRow:
             return False
         packed = pack(member)
         if len(said.source) + len(packed) > CELL_BYTES:
-            raise CellTooBig(f"the member {shown(said.source)}", len(said.source) + len(packed), CELL_BYTES)
+            raise CellTooBig(f"the member {abbreviate(said.source)}", len(said.source) + len(packed), CELL_BYTES)
         if member.is_gone:
             self._guard(view)
         self._cells[view.space][key] = packed

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from columnar.errors import CellTooBig, DamagedData, NotAllowed, NotALong, NotAMember, shown
+from columnar.errors import CellTooBig, DamagedData, NotAllowed, NotALong, NotAMember, abbreviate
 from columnar.limits import CELL_BYTES
 from columnar.model.contribution import (
     Member,
@@ -46,7 +46,7 @@ def contribute(draft: RowDraft, said: Contribute) -> None:
     _move(draft, said.source, held, member)
     data = pack(member)
     if len(said.source) + len(data) > CELL_BYTES:
-        raise CellTooBig(f"the member {shown(said.source)}", len(said.source) + len(data), CELL_BYTES)
+        raise CellTooBig(f"the member {abbreviate(said.source)}", len(said.source) + len(data), CELL_BYTES)
     view = draft.view(said.family)
     if member.is_gone:
         draft.guarded.append(view.number)
@@ -94,7 +94,7 @@ def _move(draft: RowDraft, source: bytes, held: Member | None, member: Member) -
 
 
 def expiring(table: str, family: bytes) -> NotAllowed:
-    name = shown(family)
+    name = abbreviate(family)
     return NotAllowed(
         f"family {name} of {table} has a time to live, after which cells that a contribution counts on would "
         f"vanish; alter it to TTL=FOREVER, or name another family"

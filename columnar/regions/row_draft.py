@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from columnar.errors import CellTooBig, NotALong, RequestTooBig, shown
+from columnar.errors import CellTooBig, NotALong, RequestTooBig, abbreviate
 from columnar.limits import APPENDED_BYTES, CELL_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Append, Condition, Contribute, Delete, Increment, Operation, Put
 from columnar.regions import contributions
@@ -219,7 +219,7 @@ class RowDraft:
                 return
             if left < 0:
                 raise RequestTooBig(
-                    f"row {shown(self.row)} has over {ROW_OPERATIONS} columns, too many to delete in one step; "
+                    f"row {abbreviate(self.row)} has over {ROW_OPERATIONS} columns, too many to delete in one step; "
                     "nothing was deleted, delete its columns by name in several calls"
                 )
             qualifier = unescape(key[len(prefix) :])
@@ -316,7 +316,7 @@ class RowDraft:
     def _check_appended(self, qualifier: bytes, size_bytes: int, added_bytes: int) -> None:
         """CellTooBig, RequestTooBig: nothing was stored."""
         if size_bytes > CELL_BYTES:
-            raise CellTooBig(f"the appended value of {shown(qualifier)}", size_bytes, CELL_BYTES)
+            raise CellTooBig(f"the appended value of {abbreviate(qualifier)}", size_bytes, CELL_BYTES)
         self._appended_bytes += added_bytes
         if self._appended_bytes > APPENDED_BYTES:
             raise RequestTooBig(

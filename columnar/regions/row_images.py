@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from columnar.errors import ImageTooBig, NotAllowed, shown
+from columnar.errors import ImageTooBig, NotAllowed, abbreviate
 from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
 from columnar.model.mutation import Contribute, Put, RowMutation
 from columnar.regions.change_record import Entry, Kind
@@ -42,7 +42,7 @@ def check_lasting(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> 
             readers = policy.lasting[operation.family]
             reader = readers.get(operation.qualifier) or readers.get(None)
             if reader is not None:
-                column = shown(operation.family + b":" + operation.qualifier)
+                column = abbreviate(operation.family + b":" + operation.qualifier)
                 either = ", or let the trigger allow it (--allow-expiry)" if reader.startswith(TRIGGER) else ""
                 raise NotAllowed(
                     f"a put into {column} of {draft.table} has a time to live: {reader} reads the family, and would "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, TableNotEnabled, TableNotFound, shown
+from columnar.errors import IllegalArgument, TableNotEnabled, TableNotFound, abbreviate
 from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -145,5 +145,5 @@ def _there(served: ServedTable | None, name: bytes | None) -> ServedTable:
     if not name:
         raise IllegalArgument("table name is empty")
     if served is None:
-        raise TableNotFound(shown(name))
+        raise TableNotFound(abbreviate(name))
     return served

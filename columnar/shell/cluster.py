@@ -18,7 +18,7 @@ from columnar.shell.servers import dry_run_option, server_json, show_change
 from columnar.shell.text import age_text, bytes_text, readable, typed
 
 LONGEST_S: Final = 600.0  # a region with much in its log, or whose trigger is at work
-DECISIONS_SHOWN: Final = 5  # of a row's region
+MAX_LISTED_DECISIONS: Final = 5  # of a row's region
 
 _region_argument = click.argument("region", shell_complete=completing("region"))
 
@@ -47,7 +47,7 @@ def where(server: Server, table: str, row: str) -> None:
             server.output.line("triggers that are behind are known to the servers alone: ask without --data")
         elif not found.remarks and not lags:
             server.output.line("nothing keeps its requests waiting")
-        for one in found.decisions[:DECISIONS_SHOWN]:
+        for one in found.decisions[:MAX_LISTED_DECISIONS]:
             server.output.line(f"{age_text(one.ago_ms)} ago: {one.text}")
 
 

@@ -17,7 +17,7 @@ from columnar.shell.session import in_script
 from columnar.shell.text import is_text, readable
 from columnar.shell.values import Form, number_of
 
-VALUE_BYTES_SHOWN: Final = 200  # of one value, at a terminal
+MAX_PRINTED_VALUE_BYTES: Final = 200  # of one value, at a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,12 @@ class Output:
             width = max((len(readable(cell.column)) for cell in cells), default=0)
             for cell in cells:
                 stamp = click.style(f"{time_text(cell.timestamp_ms)}  ", dim=True) if timestamps else ""
-                value = _shown(cell.value, form, None if full else VALUE_BYTES_SHOWN) + _pointed_out(cell.value, form)
+                value = _format_value(cell.value, form, None if full else MAX_PRINTED_VALUE_BYTES) + _pointed_out(cell.value, form)
                 self.line(f"  {click.style(readable(cell.column).ljust(width), fg='cyan')}  {stamp}{value}")
         else:
             for cell in cells:
                 stamps = [str(cell.timestamp_ms)] if timestamps else []
-                self.line("\t".join([readable(row), readable(cell.column), *stamps, _shown(cell.value, form)]))
+                self.line("\t".join([readable(row), readable(cell.column), *stamps, _format_value(cell.value, form)]))
 
     def done(self, text: str, value: Mapping[str, Any] | None = None) -> None:
         """That something was done: a line for a person; nothing for a script unless it asked for JSON."""
@@ -116,11 +116,11 @@ class Output:
 
 def _as_json(cell: Cell, form: Form | None) -> dict[str, object]:
     number = number_of(cell.value) if form == "counter" else None
-    value = number if number is not None else _shown(cell.value, form)
+    value = number if number is not None else _format_value(cell.value, form)
     return {"column": readable(cell.column), "value": value, "timestamp": cell.timestamp_ms}
 
 
-def _shown(value: bytes, form: Form | None, most: int | None = None) -> str:
+def _format_value(value: bytes, form: Form | None, most: int | None = None) -> str:
     if form == "hex":
         return value.hex()
     number = number_of(value) if form == "counter" else None

@@ -45,10 +45,10 @@ def is_text(data: bytes) -> bool:
 
 
 def _written(text: str) -> str:
-    return "".join(map(_shown, text))
+    return "".join(map(_escape_character, text))
 
 
-def _shown(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character.isprintable() and character != "\\":
         return character
     return "".join(f"\\x{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from columnar.errors import CallerError, TableNotFound, shown
+from columnar.errors import CallerError, TableNotFound, abbreviate
 from columnar.model.region_info import RegionInfo
 from columnar.operations.table_operations import TableOperations
 from columnar.thrift import translate
@@ -36,7 +36,7 @@ class TableMethods:
 
     def createTable(self, _ctx: Any, table: bytes, families: Any) -> Any:
         if not families:
-            raise CallerError(f"table {shown(table or b'')} needs at least one column family")
+            raise CallerError(f"table {abbreviate(table or b'')} needs at least one column family")
         return self._changes.create(table or b"", [translate.family_from_wire(family) for family in families])
 
     def deleteTable(self, _ctx: Any, table: bytes) -> Any:
@@ -79,7 +79,7 @@ class TableMethods:
         table, _, rest = (row or b"").partition(b",")
         served = self._descriptions.find_meant(table)
         if served is None:
-            raise TableNotFound(shown(table))
+            raise TableNotFound(abbreviate(table))
         start = rest.rpartition(b",")[0] if b"," in rest else rest
         return self._region(served.holding(start))
 

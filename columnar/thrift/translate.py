@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from columnar.errors import CellTooBig, IllegalArgument, PutTooBig, RequestTooBig, shown
+from columnar.errors import CellTooBig, IllegalArgument, PutTooBig, RequestTooBig, abbreviate
 from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, ROW_KEY_BYTES, ROW_OPERATIONS
 from columnar.model.cell import parse_column, split_column
 from columnar.model.contribution import checked as checked_contribution
@@ -84,7 +84,7 @@ def checked_value(value: bytes | None, column: bytes) -> bytes:
     """No value is an empty one (observed T6)."""
     value = value or b""
     if len(column) + len(value) > CELL_BYTES:
-        raise CellTooBig(f"the cell {shown(column)}", len(column) + len(value), CELL_BYTES)
+        raise CellTooBig(f"the cell {abbreviate(column)}", len(column) + len(value), CELL_BYTES)
     return value
 
 
@@ -100,7 +100,7 @@ def checked_operations(count: int, row: bytes) -> None:
     """RequestTooBig where one row's step would have more operations than ROW_OPERATIONS."""
     if count > ROW_OPERATIONS:
         raise RequestTooBig(
-            f"{count} operations on row {shown(row)} as one step, at most {ROW_OPERATIONS} are allowed; nothing was "
+            f"{count} operations on row {abbreviate(row)} as one step, at most {ROW_OPERATIONS} are allowed; nothing was "
             "stored, send them in several calls"
         )
 

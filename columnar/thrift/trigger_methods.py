@@ -89,7 +89,7 @@ class TriggerMethods:
     async def columnarTriggerDeadShow(self, _ctx: Any, trigger: str, row: bytes, limit: int | None) -> list[Any]:
         if not trigger or (limit or 0) <= 0:
             raise IllegalArgument("say which trigger's dead letters to show, and how many")
-        return list(map(_letter, await self._manager.dead_letter_store.shown(trigger, row or b"", limit or 0)))
+        return list(map(_letter, await self._manager.dead_letter_store.letters_with_changes(trigger, row or b"", limit or 0)))
 
     def columnarTriggerRetry(self, ctx: Any, trigger: str, row: bytes) -> Any:
         return self.columnarTriggerDeadRetry(ctx, trigger, row, False)

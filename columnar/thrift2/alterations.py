@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING, Any
 
-from columnar.errors import InvalidFamilyOperation, shown
+from columnar.errors import InvalidFamilyOperation, abbreviate
 from columnar.model.alteration import TableChange
 from columnar.model.attributes import whole
 from columnar.model.schema import Family, checked_family_name
@@ -33,7 +33,7 @@ class AlterationMethods2:
         wanted, table = schema.family_from_wire(given(family, "column family")), schema.table_name(name)
         held = self._families_of(table)
         if wanted.name in held:
-            raise InvalidFamilyOperation(f"table {shown(table)} has a column family {wanted.name} already")
+            raise InvalidFamilyOperation(f"table {abbreviate(table)} has a column family {wanted.name} already")
         return self._alterations.alter(table, TableChange(add=(wanted,)))
 
     def deleteColumnFamily(self, _ctx: Any, name: Any, family: bytes | None) -> Awaitable[None]:
@@ -41,7 +41,7 @@ class AlterationMethods2:
         held = self._families_of(table)
         _check_family_exists(wanted, table, held)
         if len(held) == 1:
-            raise InvalidFamilyOperation(f"{wanted} is the only column family of table {shown(table)}; drop the table")
+            raise InvalidFamilyOperation(f"{wanted} is the only column family of table {abbreviate(table)}; drop the table")
         return self._alterations.alter(table, TableChange(drop=frozenset({wanted})))
 
     def modifyColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
@@ -82,7 +82,7 @@ class AlterationMethods2:
 
 def _check_family_exists(family: str, table: bytes, held: Collection[str]) -> None:
     if family not in held:
-        raise InvalidFamilyOperation(f"Column family {family} does not exist in table {shown(table)}")
+        raise InvalidFamilyOperation(f"Column family {family} does not exist in table {abbreviate(table)}")
 
 
 async def _void(waiting: Awaitable[object]) -> None:

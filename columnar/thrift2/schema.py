@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, abbreviate
 from columnar.model import inert_attributes as inert
 from columnar.model.attributes import FAMILY_ATTRIBUTES, attributes_of, with_attributes
 from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, is_setting, name_from_hbase, name_in_hbase
@@ -150,8 +150,8 @@ def table_from_wire(wire: Any) -> tuple[bytes, list[Family], dict[str, str]]:
     """(name, families, attributes); the schema itself checks what each may be."""
     name = table_name(given(wire, "TTableDescriptor").tableName)
     if not wire.columns:
-        raise IllegalArgument(f"table {shown(name)} needs at least one column family")
-    sent, known = _texts(wire.attributes, f"table {shown(name)}"), (*ATTRIBUTES, *TABLE_INERT)
+        raise IllegalArgument(f"table {abbreviate(name)} needs at least one column family")
+    sent, known = _texts(wire.attributes, f"table {abbreviate(name)}"), (*ATTRIBUTES, *TABLE_INERT)
     attributes = {name_from_hbase(key, known): text for key, text in sent.items() if text}
     if wire.durability is not None:
         attributes["DURABILITY"] = dict(enumerate(_DURABILITIES)).get(wire.durability, str(wire.durability))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from columnar.errors import IllegalArgument, NamespaceNotFound, shown
+from columnar.errors import IllegalArgument, NamespaceNotFound, abbreviate
 from columnar.model.cell import checked_row
 from columnar.model.java_patterns import PatternProblem, PatternTimeout, begin_row, compiled
 from columnar.model.region_info import RegionInfo
@@ -106,7 +106,7 @@ class TableMethods2:
         try:
             regex = compiled(pattern)
         except PatternProblem as problem:
-            raise IllegalArgument(f"the pattern '{shown(pattern.encode())}' {problem}") from None
+            raise IllegalArgument(f"the pattern '{abbreviate(pattern.encode())}' {problem}") from None
         begin_row()
         try:
             return [
@@ -126,7 +126,7 @@ class TableMethods2:
 
     def _namespace(self, name: str | None) -> str:
         if name not in self._alterations.namespaces():
-            raise NamespaceNotFound(shown(given(name, "namespace").encode()))
+            raise NamespaceNotFound(abbreviate(given(name, "namespace").encode()))
         return name
 
     def listNamespaces(self, _ctx: Any) -> list[str]:

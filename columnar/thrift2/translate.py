@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from columnar.errors import IllegalArgument, NotSent, RequestTooBig, shown
+from columnar.errors import IllegalArgument, NotSent, RequestTooBig, abbreviate
 from columnar.limits import COLUMNS_PER_CALL
 from columnar.model import read
 from columnar.model.cell import checked_row
@@ -187,7 +187,7 @@ def put(table: Table, tput: Any) -> RowMutation:
         stamp = default if one.timestamp is None else translate.checked_timestamp(one.timestamp)
         operations.append(Put(family, qualifier, value, stamp, ttl_ms))
     if not operations:
-        raise IllegalArgument(f"the put of row {shown(row)} names no column")
+        raise IllegalArgument(f"the put of row {abbreviate(row)} names no column")
     return RowMutation(row, tuple(operations), (), durability_of(tput.durability))
 
 
@@ -248,7 +248,7 @@ def append(table: Table, tappend: Any) -> RowMutation:
 
 def _changing(row: bytes, operations: Sequence[Operation], asked: Any) -> RowMutation:
     if not operations:
-        raise IllegalArgument(f"no column to change in row {shown(row)}")
+        raise IllegalArgument(f"no column to change in row {abbreviate(row)}")
     return RowMutation(row, tuple(operations), (), durability_of(asked.durability))
 
 
@@ -271,13 +271,13 @@ def row_mutations(table: Table, asked: Any) -> RowMutation:
         translate.checked_operations(len(operations), row)
         durability = Durability.SYNC if part.durability is Durability.SYNC else durability
     if not operations:
-        raise IllegalArgument(f"no mutations given for row {shown(row)}")
+        raise IllegalArgument(f"no mutations given for row {abbreviate(row)}")
     return RowMutation(row, tuple(operations), (), durability)
 
 
 def same_row(row: bytes, other: bytes) -> None:
     if row != other:
-        raise IllegalArgument(f"row {shown(other)} of a mutation is not the row {shown(row)} of the call")
+        raise IllegalArgument(f"row {abbreviate(other)} of a mutation is not the row {abbreviate(row)} of the call")
 
 
 def guarded(

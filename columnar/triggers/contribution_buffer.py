@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
-from columnar.errors import shown
+from columnar.errors import abbreviate
 from columnar.model.contribution import TOTALS, wrapped
 from columnar.model.effect import GIVEN_ROWS, Barrier, Checkpoint, Contribute, Effect, Parted, Tally
 
@@ -140,7 +140,7 @@ def _together(one: Parted, two: Parted) -> Parted:
 
 
 def _refuse(gift: Effect, what: str) -> NoReturn:
-    raise ValueError(f"a change yields for row {shown(gift[2])} of {shown(gift[1])} {what}")
+    raise ValueError(f"a change yields for row {abbreviate(gift[2])} of {abbreviate(gift[1])} {what}")
 
 
 def _close(yielded: Iterator[Any]) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
-from columnar.errors import ColumnarError, DamagedData, RegionNotLocal, TriggerError, shown
+from columnar.errors import ColumnarError, DamagedData, RegionNotLocal, TriggerError, abbreviate
 from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import Registration
 from columnar.operations.access import TableAccess
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 LETTERS_PER_CALL: Final = 10_000
 LISTED_BYTES: Final = 4 * 1024 * 1024  # of errors, outputs and rows: some 50 ms of the loop
 COUNTED_ROWS: Final = 50  # in one step, of some 10 us each
-SHOWN_LETTERS: Final = 10  # with their changes, which may be large
+LETTERS_WITH_CHANGES: Final = 10  # with their changes, which may be large
 _NO_CHANGE: Final = (
     f"hold no change: it was over {dead_letters.CHANGE_BYTES} bytes, or they are of an earlier version; retry these as "
     "their rows are now"
@@ -132,13 +132,13 @@ class DeadLetterStore:
             if letter is not None:
                 yield letter
 
-    async def shown(self, name: str, row: bytes, limit: int) -> list[DeadLetter]:
+    async def letters_with_changes(self, name: str, row: bytes, limit: int) -> list[DeadLetter]:
         """Letters of one trigger with their changes, of one row or of all rows; SHOWN_LETTERS at most."""
         found = (one async for one in self._whole(name, row))
         taken: list[DeadLetter] = []
         async for letter in found:
             taken.append(letter)
-            if len(taken) >= min(limit, SHOWN_LETTERS):
+            if len(taken) >= min(limit, LETTERS_WITH_CHANGES):
                 break
         return taken
 
@@ -228,7 +228,7 @@ def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
             raise DamagedData("a dead letter in a row of another one")
         return letter
     except DamagedData as error:
-        _log.warning("row %s of %s is passed over: %s", shown(row), DEAD_LETTERS_TABLE, error.text)
+        _log.warning("row %s of %s is passed over: %s", abbreviate(row), DEAD_LETTERS_TABLE, error.text)
         return None
 
 

@@ -28,7 +28,7 @@ from columnar.triggers.forked import ending_copies
 from columnar.triggers.contribution_buffer import BUFFERED, buffer_contributions, buffer_contribution_pairs
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event
-from columnar.triggers.model_tables import ModelClient, ModelTables, Row, Shown, Write
+from columnar.triggers.model_tables import ModelClient, ModelTables, Row, TableContents, Write
 from columnar.triggers.slices import Function, check_put_off, effects_of, pairs_of
 
 START_MS = 1_800_000_000_000
@@ -108,17 +108,17 @@ class Run:
                 self._deliver(row, None)
         return self
 
-    def recomputed(self) -> Shown:
+    def recomputed(self) -> TableContents:
         """Derive the tables from the source as it is now."""
         fresh = Run(self.registration, self._function, self._looked)
         fresh.source = self.source
         for row in self.source.rows(self._table):
             if fresh._image(row):
                 fresh._pend(row, (), {}, is_backfill=True)
-        return fresh._drained().shown()
+        return fresh._drained().table_contents()
 
-    def shown(self) -> Shown:
-        return {table: rows for table, rows in self.derived.shown().items() if table not in self._looked}
+    def table_contents(self) -> TableContents:
+        return {table: rows for table, rows in self.derived.table_contents().items() if table not in self._looked}
 
     # --- the source ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Row = dict[bytes, bytes]
-Shown = dict[bytes, dict[bytes, Row]]  # table -> row -> column -> value
+TableContents = dict[bytes, dict[bytes, Row]]  # table -> row -> column -> value
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class ModelTables:
     def rows(self, table: bytes) -> list[bytes]:
         return [row for row in sorted(self._cells.get(table, {})) if self.row(table, row)]
 
-    def shown(self) -> Shown:
+    def table_contents(self) -> TableContents:
         found = {table: {row: self.row(table, row) for row in self.rows(table)} for table in sorted(self._cells)}
         return {table: rows for table, rows in found.items() if rows}
 

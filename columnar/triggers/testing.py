@@ -27,14 +27,14 @@ from columnar.triggers.forked import ending_copies
 from columnar.triggers.looked import Looked
 from columnar.triggers.model_history import Event, random_history, shrunk
 from columnar.triggers.model_runs import START_MS, Run, yielded
-from columnar.triggers.model_tables import Row, Shown
+from columnar.triggers.model_tables import Row, TableContents
 from columnar.triggers.slices import function_of
 
 __all__ = ["assert_converges", "effects_of"]
 
 ROWS: Final = (b"a", b"b", b"ab")  # a key that is cut is another's
 FIRST_SEED: Final = 20261124
-_SHOWN_CELLS: Final = 6
+_PRINTED_CELLS: Final = 6
 _STAMP_SEEDS: Final = 20  # a function that converges is looked at for unstamped writes in so many histories
 
 Cells = Mapping[bytes, bytes]
@@ -139,15 +139,15 @@ def _problem(
     try:
         run = Run(asked, function_of(function), looked).play(history)
         if run.tallies:  # the rows do not say how many changes there were
-            wanted = Run(asked, function_of(function), looked).play(history, is_kind=True).shown()
+            wanted = Run(asked, function_of(function), looked).play(history, is_kind=True).table_contents()
         else:
             wanted = run.recomputed()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the author's code: whatever it raises is what is wrong
         return f"it raises {type(error).__name__}: {error}"
-    return _difference(run.shown(), wanted)
+    return _difference(run.table_contents(), wanted)
 
 
-def _difference(found: Shown, wanted: Shown) -> str:
+def _difference(found: TableContents, wanted: TableContents) -> str:
     mine, theirs = _flat(found), _flat(wanted)
     lines = []
     for place in sorted(mine.keys() | theirs.keys()):
@@ -158,8 +158,8 @@ def _difference(found: Shown, wanted: Shown) -> str:
             )
     if not lines:
         return ""
-    more = [f"  and {len(lines) - _SHOWN_CELLS} more"] if len(lines) > _SHOWN_CELLS else []
-    return "\n".join([*lines[:_SHOWN_CELLS], *more, f"  {_hint(mine, theirs)}"])
+    more = [f"  and {len(lines) - _PRINTED_CELLS} more"] if len(lines) > _PRINTED_CELLS else []
+    return "\n".join([*lines[:_PRINTED_CELLS], *more, f"  {_hint(mine, theirs)}"])
 
 
 def _hint(mine: Mapping[Any, bytes], theirs: Mapping[Any, bytes]) -> str:
@@ -170,7 +170,7 @@ def _hint(mine: Mapping[Any, bytes], theirs: Mapping[Any, bytes]) -> str:
     return "A value is another: name its source in the qualifier or row, stamp it, and add to no counter."
 
 
-def _flat(shown: Shown) -> dict[tuple[bytes, bytes, bytes], bytes]:
+def _flat(shown: TableContents) -> dict[tuple[bytes, bytes, bytes], bytes]:
     return {
         (table, row, column): value
         for table, rows in shown.items()

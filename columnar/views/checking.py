@@ -27,7 +27,7 @@ from typing import Final
 
 from columnar.errors import printable
 from columnar.model.mutation import RowMutation
-from columnar.model.view_check import SHOWN, CheckReport, Finding
+from columnar.model.view_check import MOST_FINDINGS, CheckReport, Finding
 from columnar.model.view_definition import View
 from columnar.routing.view_check_requests import (
     Entry,
@@ -95,7 +95,7 @@ class ViewCheck:
             found.rejected,
             found.groups,
             found.members,
-            tuple(self._findings(wrong, found.odd_groups))[:SHOWN],
+            tuple(self._findings(wrong, found.odd_groups))[:MOST_FINDINGS],
             len(wrong) + len(found.odd_groups),
             unsure,
             repaired,

@@ -26,7 +26,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.errors import IllegalArgument, shown
+from columnar.errors import IllegalArgument, abbreviate
 from columnar.limits import CELL_BYTES, MIB
 from columnar.model.column_text import bytes_of, column_of, family_of
 from columnar.model.condition_text import RowCondition, column_tested, condition_of
@@ -173,10 +173,10 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
     carry = tuple([(column, seen[column]) for column in rules.include if column in seen]) if rules.include else ()
     carried_bytes = sum([len(column) + len(value) for column, value in carry]) if carry else 0
     if carried_bytes > CARRIED_BYTES:
-        return Given({}, f"row {shown(row)} would carry {carried_bytes} bytes, over {CARRIED_BYTES}: include less")
+        return Given({}, f"row {abbreviate(row)} would carry {carried_bytes} bytes, over {CARRIED_BYTES}: include less")
     if carried_bytes * len(groups) > ROW_BYTES:
         where = f"into each of {len(groups)} groups, over {ROW_BYTES} in all"
-        return Given({}, f"row {shown(row)} would carry {carried_bytes} bytes {where}: include less")
+        return Given({}, f"row {abbreviate(row)} would carry {carried_bytes} bytes {where}: include less")
     member = rules.side + row
     return Given({group: Share(group, member, amounts, order, carry) for group in groups})
 

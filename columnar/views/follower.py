@@ -127,7 +127,7 @@ class ViewFollower(Follower):
 
     @property
     def is_prepared(self) -> bool:
-        return self.progress.is_shown
+        return self.progress.is_backfilled
 
     @property
     def is_idle(self) -> bool:

@@ -48,7 +48,7 @@ class ViewsHere:
         self._manager: ViewManager | None = None
         # Tables, key of the view, seconds: ``triggers.apart`` with ``saved``.  None: this process has all regions.
         self.wait_saved_in_cluster: Callable[[list[str], str, float], Awaitable[bool]] | None = None
-        self.on_shown: Callable[[str], None] = _nobody  # one more region here has shown a view all its rows
+        self.on_backfilled: Callable[[str], None] = _nobody  # one more region here has shown a view all its rows
         server.guards_needed_from = self.guards_needed_from
         hub.register(Kind(KIND, True, self._is_removed, flows=self._flows))
 
@@ -64,12 +64,12 @@ class ViewsHere:
             if told.all and self._manager is None:
                 from columnar.views.view_manager import ViewManager  # most stores have no views
 
-                self._manager = ViewManager(self._hub, self._applier, self._governor, self._shown)
+                self._manager = ViewManager(self._hub, self._applier, self._governor, self._notify_backfilled)
             if self._manager is not None:
                 await self._manager.follow(told)
 
-    def _shown(self, view: str) -> None:
-        self.on_shown(view)
+    def _notify_backfilled(self, view: str) -> None:
+        self.on_backfilled(view)
 
     def _is_removed(self, _name: str, number: int) -> bool:
         return self._assigned_views is not None and self._assigned_views.is_removed(number)
@@ -77,10 +77,10 @@ class ViewsHere:
     def _flows(self) -> list[Flow]:
         return [one.flow for one in self.views.in_use()]
 
-    def shown(self, names: Iterable[str]) -> dict[str, list[int]]:
-        """By view the regions here that have shown it all their rows (``ShownRegions``)."""
+    def backfilled_regions(self, names: Iterable[str]) -> dict[str, list[int]]:
+        """By view the regions here that have shown it all their rows (``BackfilledRegions``)."""
         keeper = self._manager
-        return {} if keeper is None else {name: keeper.shown(name) for name in names}
+        return {} if keeper is None else {name: keeper.backfilled_region_ids(name) for name in names}
 
     async def guards_needed_from(self, table: str, now_ms: int) -> int | None:
         """From when on withdrawals were made that something may still meet (``regions.guards.NeededFrom``).

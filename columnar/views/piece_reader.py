@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.errors import NotAllowed, shown
+from columnar.errors import NotAllowed, abbreviate
 from columnar.model.read import Projection, ReadSpec
 from columnar.regions.change_record import Images, Sequence
 from columnar.regions.family_view import kept_versions
@@ -91,9 +91,9 @@ class PieceReader:
                     continue
                 versions = stored_versions(store, view, row, unescape(qualifier), raw)
                 if any(one.ttl_ms is not None for one in kept_versions(versions, view, now_ms)):
-                    column = shown(view.column_prefix + unescape(qualifier))
+                    column = abbreviate(view.column_prefix + unescape(qualifier))
                     raise NotAllowed(
-                        f"row {shown(row)} of {self._region.info.table} has a time to live in {column}, whose end no "
+                        f"row {abbreviate(row)} of {self._region.info.table} has a time to live in {column}, whose end no "
                         "view hears of; put the cell without one, delete it, or wait until it has ended"
                     )
 

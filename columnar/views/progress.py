@@ -58,12 +58,12 @@ class Progress:
     bound: bytes | None = b""
 
     @property
-    def is_shown(self) -> bool:
+    def is_backfilled(self) -> bool:
         return self.walk in (Pass.OVER, Pass.COUNTS)
 
     def wants(self, row: bytes) -> bool:
         """Whether changes of the row are the view's."""
-        return self.is_shown or self.bound is None or row < self.bound
+        return self.is_backfilled or self.bound is None or row < self.bound
 
     def bound_to(self, end: bytes | None) -> Progress:
         """A piece up to ``end`` is gathered (None: to the end of the region)."""
@@ -73,7 +73,7 @@ class Progress:
 
     def piece_ended(self, end: bytes | None, rows: int, rejected: int) -> Progress:
         """``rejected``: how many of the piece's rows cannot be read now."""
-        shown = rows if not self.is_shown else 0
+        shown = rows if not self.is_backfilled else 0
         moved = replace(self, done=end, rows=self.rows + shown, rejected=self.rejected + rejected)
         if end is not None:
             return moved
@@ -93,7 +93,7 @@ class Progress:
         )
         if not self.rejected and self.walk is not Pass.COUNTS:
             return moved  # neither has any
-        if self.is_shown:
+        if self.is_backfilled:
             return replace(moved, rejected=0, walk=Pass.COUNTS, done=start, bound=start)
         return replace(moved, walk=Pass.SHOWS_THEN_COUNTS)
 
@@ -105,7 +105,7 @@ def _later(row: bytes | None, start: bytes) -> bytes | None:
 def merged(parts: Iterable[Progress], region: int) -> Progress:
     """Merge the progress of regions in whose place one comes; each has shown all its rows."""
     held = list(parts)
-    assert all(one.is_shown for one in held), "a merge waits for builds"
+    assert all(one.is_backfilled for one in held), "a merge waits for builds"
     rejected, rows = sum(one.rejected for one in held), sum(one.rows for one in held)
     if any(one.walk is Pass.COUNTS for one in held):
         return Progress(region, 0, rows, Pass.COUNTS, b"", b"")

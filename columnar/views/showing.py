@@ -93,7 +93,7 @@ class Showing:
         if found.end is not None and not reader.is_full:
             return
         self._reader = None
-        if self.progress.is_shown:  # a count writes nothing, and wants what was wanted
+        if self.progress.is_backfilled:  # a count writes nothing, and wants what was wanted
             self._rows = []
         self.progress = self.progress.bound_to(piece.end)
         self._save().add_done_callback(partial(self._saved, piece))

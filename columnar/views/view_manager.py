@@ -37,14 +37,14 @@ def follower_name(name: str) -> FollowerName:
 
 
 class ViewManager:
-    def __init__(self, hub: Hub, applier: Applier, governor: Governor, on_shown: Callable[[str], None]) -> None:
-        """``on_shown``: called with a view that is being built when a region here has shown it all its rows."""
+    def __init__(self, hub: Hub, applier: Applier, governor: Governor, on_backfilled: Callable[[str], None]) -> None:
+        """``on_backfilled``: called with a view that is being built when a region here has shown it all its rows."""
         self._hub = hub
-        self._on_shown = on_shown
+        self._on_backfilled = on_backfilled
         self._with = Maintaining(applier, governor, self._is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures)
         self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
-        self._shown: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows
+        self._backfilled: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows
 
     # --- what the master tells -----------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ class ViewManager:
         self._assigned_views = told
         for key in [key for key in before if key not in now]:
             self._hub.unsubscribe(follower_name(key[0]))
-            self._shown.pop(key, None)
+            self._backfilled.pop(key, None)
             self._unreadable.pop(key[0], None)
         for key, view in now.items():
             held = before.get(key)
@@ -107,17 +107,17 @@ class ViewManager:
     def _progressed(self, follower: Follower) -> None:
         view = self._assigned_views.find(follower.name.name)
         if view is not None and follower.is_prepared:
-            self._note_shown(view, follower.region.info.region_id)
+            self._note_backfilled(view, follower.region.info.region_id)
         if follower.dirty:
             self._hub.upkeep.soon(follower.region)
         self._hub.followers.notify(follower.key)
 
-    def _note_shown(self, view: KeptView, region_id: int) -> None:
-        shown = self._shown.setdefault((view.name, view.number), set())
+    def _note_backfilled(self, view: KeptView, region_id: int) -> None:
+        shown = self._backfilled.setdefault((view.name, view.number), set())
         if region_id not in shown:
             shown.add(region_id)
             if view.state == "building":
-                self._on_shown(view.name)
+                self._on_backfilled(view.name)
 
     # --- copies ----------------------------------------------------------------------------------------
 
@@ -156,12 +156,12 @@ class ViewManager:
             next(filter(None, errors), ""),
         )
 
-    def shown(self, name: str) -> list[int]:
+    def backfilled_region_ids(self, name: str) -> list[int]:
         """Ids of regions here that have shown the view all their rows."""
         view = self._assigned_views.find(name)
         if view is None:
             return []
-        return sorted(self._shown.get((name, view.number), ()))
+        return sorted(self._backfilled.get((name, view.number), ()))
 
 
 def _mark(name: FollowerName, number: int, region: Region) -> None:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
-from columnar.errors import ColumnarError, TableNotFound, shown
+from columnar.errors import ColumnarError, TableNotFound, abbreviate
 from columnar.model.build_cluster_status import UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
 from columnar.model.flow_status import FlowStatus
 from columnar.model.measures import Family
@@ -29,8 +29,8 @@ from columnar.webui.host import of_disk
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
 from columnar.webui.pages import (
     REFRESH_S,
-    REGIONS_SHOWN,
-    TRIGGERS_SHOWN,
+    REGIONS_PER_PAGE,
+    MAX_LISTED_TRIGGERS,
     Pages,
     duration_text,
     environment,
@@ -44,11 +44,11 @@ from columnar.webui.status import ClusterStatusSource, line_of
 from columnar.webui.where import answered, link_to
 from columnar.wire.browsers import Visitors
 
-TABLES_SHOWN: Final = 200
-TRANSITIONS_SHOWN: Final = 200
+MAX_LISTED_TABLES: Final = 200
+MAX_LISTED_TRANSITIONS: Final = 200
 UNSERVED: Final = ("waiting", "failed")  # kinds of transitions: nobody serves the region
-UNSERVED_SHOWN: Final = 20
-DECISIONS_SHOWN: Final = 20  # about one server or region
+MAX_LISTED_UNSERVED: Final = 20
+MAX_LISTED_DECISIONS: Final = 20  # about one server or region
 
 
 class Servers(Protocol):
@@ -105,9 +105,9 @@ class ClusterStatusPages:
         return self.page(
             "servers.html",
             status,
-            tables=tables[:TABLES_SHOWN],
-            unserved=[one for one in transitions if one.kind in UNSERVED][:UNSERVED_SHOWN],
-            hidden=max(0, len(tables) - TABLES_SHOWN),
+            tables=tables[:MAX_LISTED_TABLES],
+            unserved=[one for one in transitions if one.kind in UNSERVED][:MAX_LISTED_UNSERVED],
+            hidden=max(0, len(tables) - MAX_LISTED_TABLES),
             busiest=busiest,
         )
 
@@ -119,7 +119,7 @@ class ClusterStatusPages:
         found = next((one for one in status.cluster.servers if one.name == name), None)
         if found is None:
             return _none(f"There is no server {name}; /servers shows them.")
-        about = [one for one in decisions if one.server == name][:DECISIONS_SHOWN]
+        about = [one for one in decisions if one.server == name][:MAX_LISTED_DECISIONS]
         rows, page, pages = _slice(request, regions)
         return self.page("server.html", status, server=found, regions=rows, decisions=about, page=page, pages=pages)
 
@@ -138,7 +138,7 @@ class ClusterStatusPages:
             status,
             name=name,
             count=len(regions),
-            first=(page - 1) * REGIONS_SHOWN,
+            first=(page - 1) * REGIONS_PER_PAGE,
             strip=strip_of(rows, servers),
             legend=legend_of(rows, servers),
             regions=rows,
@@ -154,14 +154,14 @@ class ClusterStatusPages:
 
         answer = answered(request, find_row)
         status, tables = self._run_on_loop(lambda: (self._status(), self._source.tables()))
-        names = [one.name for one in tables[:TABLES_SHOWN]]
-        decisions = answer.found.decisions[:DECISIONS_SHOWN] if answer.found is not None else ()
+        names = [one.name for one in tables[:MAX_LISTED_TABLES]]
+        decisions = answer.found.decisions[:MAX_LISTED_DECISIONS] if answer.found is not None else ()
         return self.page("where.html", status, renews=False, answer=answer, tables=names, decisions=decisions)
 
     def _transitions(self, _request: Request) -> Response:
         status, found = self._run_on_loop(lambda: (self._status(), self._source.transitions()))
-        hidden = max(0, len(found) - TRANSITIONS_SHOWN)
-        return self.page("transitions.html", status, transitions=found[:TRANSITIONS_SHOWN], hidden=hidden)
+        hidden = max(0, len(found) - MAX_LISTED_TRANSITIONS)
+        return self.page("transitions.html", status, transitions=found[:MAX_LISTED_TRANSITIONS], hidden=hidden)
 
     def _decisions(self, _request: Request) -> Response:
         status, found = self._run_on_loop(lambda: (self._status(), self._source.decisions()))
@@ -204,8 +204,8 @@ class ClusterPages(Pages):
 
     def _triggers(self) -> Response:
         looks, silent = self._servers.triggers()
-        shown_ones = [line_of(look) for look in looks[:TRIGGERS_SHOWN]]
-        hidden = max(0, len(looks) - TRIGGERS_SHOWN)
+        shown_ones = [line_of(look) for look in looks[:MAX_LISTED_TRIGGERS]]
+        hidden = max(0, len(looks) - MAX_LISTED_TRIGGERS)
         status = self._run_on_loop(self._status)
         return self._page("triggers.html", status, triggers=shown_ones, hidden=hidden, silent=silent)
 
@@ -252,9 +252,9 @@ def _slice(request: Request, regions: Sequence[RegionStatus]) -> tuple[Sequence[
     """The regions of the page that was asked for, which one it is, and how many there are."""
     text = request.args.get("page", "")
     asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
-    pages = max(1, -(-len(regions) // REGIONS_SHOWN))
+    pages = max(1, -(-len(regions) // REGIONS_PER_PAGE))
     page = min(max(1, asked), pages)
-    return regions[(page - 1) * REGIONS_SHOWN : page * REGIONS_SHOWN], page, pages
+    return regions[(page - 1) * REGIONS_PER_PAGE : page * REGIONS_PER_PAGE], page, pages
 
 
 def age_text(age_ms: int) -> str:
@@ -264,4 +264,4 @@ def age_text(age_ms: int) -> str:
 
 
 def key_text(key: bytes) -> str:
-    return shown(key)
+    return abbreviate(key)

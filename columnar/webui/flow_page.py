@@ -12,7 +12,7 @@ from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.flow_drawing import FLOWS_DRAWN, drawing_of
 
 Looked = tuple[Sequence[FlowStatus], Sequence[str]]  # looks, and names of servers that did not answer
-FLOWS_SHOWN: Final = 200
+MAX_LISTED_FLOWS: Final = 200
 
 
 class FlowPage:
@@ -31,7 +31,7 @@ class FlowPage:
         return self._page(
             "flows.html",
             self._status(),
-            flows=looks[:FLOWS_SHOWN],
+            flows=looks[:MAX_LISTED_FLOWS],
             drawing=drawing_of(looks),
             hidden=max(0, len(looks) - FLOWS_DRAWN),
             silent=silent,

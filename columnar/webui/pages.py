@@ -22,7 +22,7 @@ from markupsafe import Markup
 from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
-from columnar.errors import shown
+from columnar.errors import abbreviate
 from columnar.faults import FAULTS
 from columnar.model import unanswered
 from columnar.webui.host import memory_bytes, sizes_of
@@ -31,9 +31,9 @@ from columnar.webui.status import NotAnswering, Status, TableLine
 from columnar.wire.browsers import Visitors
 
 REFRESH_S: Final = 5
-TABLES_SHOWN: Final = 100  # at a time; the page of a table shows that one
-REGIONS_SHOWN: Final = 200  # of one table at a time, and of all tables together on the first page
-TRIGGERS_SHOWN: Final = 200
+TABLES_PER_PAGE: Final = 100  # at a time; the page of a table shows that one
+REGIONS_PER_PAGE: Final = 200  # of one table at a time, and of all tables together on the first page
+MAX_LISTED_TRIGGERS: Final = 200
 _ICON: Final = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><g fill="#3b82c4">'
     '<rect x="1" y="6" width="3.6" height="9" rx="1"/><rect x="6.2" y="1" width="3.6" height="14" rx="1"/>'
@@ -74,14 +74,14 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageRequest:
     """What a request asks to see: tables, or the regions of one; ``page`` counts from 1."""
 
     table: str = ""
     page: int = 1
 
     @classmethod
-    def from_request(cls, request: Request) -> Shown:
+    def from_request(cls, request: Request) -> PageRequest:
         text = request.args.get("page", "")
         page = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
         return cls(request.args.get("table", ""), max(1, page))
@@ -181,22 +181,22 @@ class StatusPages(Pages):
 
     def _index(self, request: Request) -> Response:
         """Its size is bounded, however many tables and regions there are."""
-        status, asked = self._status(), Shown.from_request(request)
+        status, asked = self._status(), PageRequest.from_request(request)
         lines = [line for line in status.tables if not asked.table or line.name == asked.table]
         if asked.table and not lines:
             return Response("There is no such table.\n", 404, mimetype="text/plain")
-        count, at_once = (len(lines[0].regions), REGIONS_SHOWN) if asked.table else (len(lines), TABLES_SHOWN)
+        count, at_once = (len(lines[0].regions), REGIONS_PER_PAGE) if asked.table else (len(lines), TABLES_PER_PAGE)
         pages = max(1, -(-count // at_once))
         page = min(asked.page, pages)
         first = (page - 1) * at_once
-        rows = _tables_shown(lines[first : first + at_once]) if not asked.table else [_table_row(lines[0], first)]
+        rows = _limited_table_rows(lines[first : first + at_once]) if not asked.table else [_table_row(lines[0], first)]
         html = self._page.render(
             status=status,
             tables=rows,
             asked=asked,
             page=page,
             pages=pages,
-            triggers=status.triggers[:TRIGGERS_SHOWN],
+            triggers=status.triggers[:MAX_LISTED_TRIGGERS],
             peak=max(status.rates, default=0.0),
             line=sparkline(status.rates),
             memory_bytes=memory_bytes(),
@@ -216,18 +216,18 @@ def status_pages(
     return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {})
 
 
-def _tables_shown(lines: Sequence[TableLine]) -> list[TableRow]:
-    left, rows = REGIONS_SHOWN, []
+def _limited_table_rows(lines: Sequence[TableLine]) -> list[TableRow]:
+    left, rows = REGIONS_PER_PAGE, []
     for line in lines:
         rows.append(_table_row(line, 0, left))
         left -= len(rows[-1].regions)
     return rows
 
 
-def _table_row(table: TableLine, first: int, at_most: int = REGIONS_SHOWN) -> TableRow:
+def _table_row(table: TableLine, first: int, at_most: int = REGIONS_PER_PAGE) -> TableRow:
     sizes = sizes_of(table)
     rows = [
-        RegionRow(r.encoded, shown(r.start), shown(r.end), r.is_open, r.reads, r.writes, size)
+        RegionRow(r.encoded, abbreviate(r.start), abbreviate(r.end), r.is_open, r.reads, r.writes, size)
         for r, size in zip(table.regions[first : first + at_most], sizes[first:], strict=False)
     ]
     return TableRow(table, sum(sizes), tuple(rows), len(table.regions) - len(rows))

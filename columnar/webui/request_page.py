@@ -20,7 +20,7 @@ from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
 from columnar.webui.cluster_status import ClusterStatus
 
-SLOW_SHOWN: Final = 100
+MAX_LISTED_SLOW: Final = 100
 RATED_AFTER_S: Final = 1.0
 _OK: Final = "ok"
 
@@ -92,7 +92,7 @@ class RequestPage:
         measures, silent = self._measures()
         slow, silent_too = self._slow()
         figures = self._rated(method_figures(family for its in measures.values() for family in its))
-        newest = sorted(slow, key=lambda one: one.at_ms, reverse=True)[:SLOW_SHOWN]
+        newest = sorted(slow, key=lambda one: one.at_ms, reverse=True)[:MAX_LISTED_SLOW]
         return self._page(
             "requests.html", self._status(), methods=figures, slow=newest, silent=sorted({*silent, *silent_too})
         )

@@ -37,7 +37,7 @@ from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver
-from wikka_port.handlers.suggest import HEADINGS, SHOWN
+from wikka_port.handlers.suggest import HEADINGS, MAX_SUGGESTIONS
 from wikka_port.import_plan import ImportedRevision, PagePart
 from wikka_port.markup.links import links
 from wikka_port.page_rows import Cells, autolink_of, head_of, page_of
@@ -172,7 +172,7 @@ def typing(wiki: Wiki, pages: Sequence[SearchedPage], many: int, seed: int) -> N
         for end in range(2, len(text) + 1):
             started = time.perf_counter()
             headings = wiki.suggested_headings(text[:end], most=HEADINGS)
-            found += len(wiki.suggested(text[:end], most=SHOWN - len(headings))) + len(headings)
+            found += len(wiki.suggested(text[:end], most=MAX_SUGGESTIONS - len(headings))) + len(headings)
             took.append((time.perf_counter() - started) * 1e3)
     p50, p95 = statistics.median(took), statistics.quantiles(took, n=20)[-1]
     print(f"suggestions behind each of {len(took)} letters, {found / len(took):.1f} found:", end=" ")

@@ -26,7 +26,7 @@ class FakeOwner:
         refusal = self.refuses(message)
         if refusal is not None:
             raise refusal
-        if isinstance(message, messages.ShownRegions):  # it has no region
+        if isinstance(message, messages.BackfilledRegions):  # it has no region
             return {}
         return {name: self.undelivered.get(name, 0) for name in message.triggers} if _counts(message) else None
 
@@ -51,7 +51,7 @@ class SeveralOwners:
                 raise answer
         if _counts(message):
             return {name: sum(answer[name] for answer in answers) for name in message.triggers}
-        if isinstance(message, messages.ShownRegions):
+        if isinstance(message, messages.BackfilledRegions):
             return {name: set().union(*(answer.get(name, ()) for answer in answers)) for name in message.views}
         return None
 

@@ -10,7 +10,7 @@ from columnar.master.alterations import Alterations
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.model.mutation import Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, projection
-from columnar.model.region_messages import Message, Shown
+from columnar.model.region_messages import Message, Backfilled
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
 from columnar.regions.applied import Applied
@@ -54,7 +54,7 @@ class ViewHouse(ChangingHouse):
 
     async def request_peer(self, message: Message[Any]) -> Any:
         """The master as its owner knows it."""
-        return await (self.views if isinstance(message, Shown) else self.regions).answer_owner(message)
+        return await (self.views if isinstance(message, Backfilled) else self.regions).answer_owner(message)
 
     async def add(self, view: View) -> None:
         await self.views.add(to_json(view))

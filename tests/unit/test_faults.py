@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from columnar import faults as module
-from columnar.faults import FAULTS, SHOWN_S, STUCK_S, STUCK_TRIES, Faults, surviving
+from columnar.faults import FAULTS, HEALTH_WINDOW_S, STUCK_S, STUCK_TRIES, Faults, surviving
 from columnar.planned_step import LONGEST_PAUSE_S, PlannedStep, pause_after
 from columnar.webui.pages import health_of
 
@@ -49,7 +49,7 @@ def test_it_is_shown_for_some_time(clock: Clock) -> None:
     assert faults.recent() == [
         "sweeps met 1 unexpected exceptions and goes on; the last 12 s ago: KeyError: 'mine' (see the log)"
     ]
-    clock.now_s += SHOWN_S
+    clock.now_s += HEALTH_WINDOW_S
     assert faults.recent() == []
     assert faults.counts() == [("sweeps", 1)]
 

@@ -8,7 +8,7 @@ from html import escape, unescape
 import pytest
 from werkzeug.test import Client
 
-from columnar.webui.pages import REGIONS_SHOWN, TABLES_SHOWN, status_pages
+from columnar.webui.pages import REGIONS_PER_PAGE, TABLES_PER_PAGE, status_pages
 from columnar.webui.status import RegionLine, Status, TableLine
 
 BOUND_BYTES = 200_000
@@ -48,7 +48,7 @@ def test_it_is_bounded(tables: list[TableLine]) -> None:
 
 
 def test_all_tables_are_reached_by_its_links() -> None:
-    names = [f"t&<{n}>" for n in range(3 * TABLES_SHOWN + 1)]
+    names = [f"t&<{n}>" for n in range(3 * TABLES_PER_PAGE + 1)]
     visited = visitor(*(table(name, 1) for name in names))
     found, place, pages = [], "/", 0
     while place:
@@ -61,7 +61,7 @@ def test_all_tables_are_reached_by_its_links() -> None:
 
 
 def test_all_regions_of_a_table_are_reached_by_its_links() -> None:
-    visited = visitor(table("a", 3), table("t", 2 * REGIONS_SHOWN + 1))
+    visited = visitor(table("a", 3), table("t", 2 * REGIONS_PER_PAGE + 1))
     first = visited.get("/").get_data(as_text=True)
     more = re.search(r'<a href="([^"]*)">and [\d,]+ more</a>', first)
     assert more is not None
@@ -71,7 +71,7 @@ def test_all_regions_of_a_table_are_reached_by_its_links() -> None:
         found |= seen(page)
         following = re.search(r'<a href="([^"]*)">next</a>', page)
         place = unescape(following[1]) if following else ""
-    assert found == {f"{n:032x}" for n in range(2 * REGIONS_SHOWN + 1)}
+    assert found == {f"{n:032x}" for n in range(2 * REGIONS_PER_PAGE + 1)}
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "99999999999999999999", "x", "", "\u0663"])

@@ -52,4 +52,4 @@ def _link(call: ActionCall, year: int, month: int) -> tuple[str, str] | None:
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if not 1 <= year <= YEAR_MAX:
         return None
-    return page_path(call.shown_page, year=year, month=month), _name(year, month)
+    return page_path(call.outermost_page, year=year, month=month), _name(year, month)

@@ -21,7 +21,7 @@ class ActionCall:
     query_parameters: Mapping[str, str] | None = None  # parameters of the page's address, as typed; None: it takes none here
 
     @property
-    def shown_page(self) -> str:
+    def outermost_page(self) -> str:
         """The page that is read: the outermost of those that include this one."""
         return self.within[0] if self.within else self.page
 

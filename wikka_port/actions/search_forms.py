@@ -20,7 +20,7 @@ def expanded(call: ActionCall) -> str:
         return search(call)
     given = call.query_parameters.get("phrase", "") or call.arguments.get("phrase", "")
     phrase = " ".join(given.split())[: QUERY_CHARS + 1]
-    form = _form(call, phrase[:QUERY_CHARS], here=page_path(call.shown_page))
+    form = _form(call, phrase[:QUERY_CHARS], here=page_path(call.outermost_page))
     if not phrase:
         return form
     wiki = call.site.wiki

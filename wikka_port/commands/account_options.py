@@ -108,6 +108,6 @@ def accounts_of(wiki: Wiki) -> Accounts:
     return make_accounts(wiki.rows, _DEFAULTS, time.time, EditBuckets.opened(1))
 
 
-def shown_url(public_url: str, handler: str, **query: str) -> str:
+def absolute_url(public_url: str, handler: str, **query: str) -> str:
     base = public_url or f"http://{_DEFAULTS.host}:{_DEFAULTS.port}"
     return base.rstrip("/") + site_path(handler, **query)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from columnar.client import ClientTls
-from wikka_port.commands.account_options import accounts_of, public_url_option, shown_url
+from wikka_port.commands.account_options import accounts_of, public_url_option, absolute_url
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.pages import Wiki
 
@@ -28,7 +28,7 @@ def new_admin_link(wiki: Wiki, public_url: str) -> str:
     accounts = accounts_of(wiki)
     token = accounts.registration.links.issue("administrator")
     accounts.audit.note("administrator's link", user="", by="command")
-    return shown_url(public_url, "register", administrator=token)
+    return absolute_url(public_url, "register", administrator=token)
 
 
 def first_admin_link(wiki: Wiki, public_url: str) -> str | None:

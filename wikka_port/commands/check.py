@@ -18,7 +18,7 @@ from wikka_port.commands.store_options import errors, open_wiki, store_options
 from wikka_port.consistency import CheckReport
 from wikka_port.pages import Wiki
 
-_SHOWN = 50  # differences of each look; --json gives all
+_MAX_LISTED = 50  # differences of each look; --json gives all
 DIFFERENCES = 1  # exit status
 
 
@@ -66,7 +66,7 @@ def _shower(status: Any) -> Callable[[str, int], None]:
 
 
 def _as_data(report: CheckReport, repair: bool) -> dict[str, Any]:
-    def shown(data: bytes | None) -> str | None:
+    def decode_cell(data: bytes | None) -> str | None:
         return None if data is None else data.decode(errors="backslashreplace")
 
     return {
@@ -79,11 +79,11 @@ def _as_data(report: CheckReport, repair: bool) -> dict[str, Any]:
         "differences": [
             {
                 "kind": one.kind.value,
-                "table": shown(one.table),
-                "row": shown(one.row),
-                "column": shown(one.column),
-                "expected": shown(one.expected),
-                "found": shown(one.found),
+                "table": decode_cell(one.table),
+                "row": decode_cell(one.row),
+                "column": decode_cell(one.column),
+                "expected": decode_cell(one.expected),
+                "found": decode_cell(one.found),
             }
             for one in report.differences
         ],
@@ -104,13 +104,13 @@ def _print(report: CheckReport, repair: bool) -> None:
     for name in sorted({table_name for table_name, _ in counts}):
         table.add_row(name, *(str(counts[name, kind]) for kind in ("missing", "stale", "different", "lost")))
     console.print(table)
-    for one in report.differences[:_SHOWN]:
+    for one in report.differences[:_MAX_LISTED]:
         console.print(f"  {one.kind.value:9} {one.text()}", markup=False)
-    if len(report.differences) > _SHOWN:
-        console.print(f"  ... and {len(report.differences) - _SHOWN:,} more (--json gives all)")
+    if len(report.differences) > _MAX_LISTED:
+        console.print(f"  ... and {len(report.differences) - _MAX_LISTED:,} more (--json gives all)")
     if not repair:
         console.print(f"{len(report.differences):,} differences; put them right with: wikka check --repair")
     else:
         console.print(f"{len(report.differences):,} differences, {len(report.left):,} left after the repair")
-        for one in report.left[:_SHOWN]:
+        for one in report.left[:_MAX_LISTED]:
             console.print(f"  left: {one.text()}", markup=False)

@@ -30,7 +30,7 @@ from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.moving import GuardedMoves
 
 F = TypeVar("F", bound=Callable[..., Any])
-_SHOWN: Final = 50
+_MAX_LISTED: Final = 50
 _SETTLE_S: Final = 30.0
 _DRY: Final = click.option("--dry-run", is_flag=True, help="Say what would be done; nothing is changed.")
 _REASON: Final = click.option("--reason", default="", help="Is kept with it, for those who look later.")
@@ -245,12 +245,12 @@ def revert(
             return
         assert author is not None, "one of both is given"
         names = list(edited_by(wiki, author, since_ms))
-        for name in names[:_SHOWN]:
+        for name in names[:_MAX_LISTED]:
             plan = planned(wiki, author, since_ms, name)
             to = f"back to revision {plan.to}" if plan.to else "deleted"
             to = f"{plan.current_name} has this name again" if plan.current_name else to
             click.echo(f"  {name}: {plan.why or f'{plan.edits} edits go, {to}'}")
-        click.echo(f"{len(names):,} pages{'' if len(names) <= _SHOWN else f'; the first {_SHOWN} are shown'}")
+        click.echo(f"{len(names):,} pages{'' if len(names) <= _MAX_LISTED else f'; the first {_MAX_LISTED} are shown'}")
         if dry_run or not names:
             return
         if not yes:
@@ -291,7 +291,7 @@ def _do(wiki: Wiki, job: Job, names: list[str]) -> None:
             jobs.stop(job.id)
             errors.print(f"stopped; what is done stays. Take it back: wikka revert --undo {job.id.decode()}")
             raise SystemExit(1) from None
-    for one in progress.left[:_SHOWN]:
+    for one in progress.left[:_MAX_LISTED]:
         errors.print(f"  left as it is: {one.name}: {one.why}", markup=False)
     click.echo(f"{len(progress.done):,} pages done, {len(progress.left):,} left as they are ({job.id.decode()})")
     if progress.state != ENDED:
@@ -316,10 +316,10 @@ def _settle(wiki: Wiki) -> None:
 
 def _list(what: str, names: list[str]) -> None:
     click.echo(f"{len(names):,} {what}{':' if names else '.'}")
-    for name in names[:_SHOWN]:
+    for name in names[:_MAX_LISTED]:
         click.echo(f"  {name}")
-    if len(names) > _SHOWN:
-        click.echo(f"  and {len(names) - _SHOWN:,} more")
+    if len(names) > _MAX_LISTED:
+        click.echo(f"  and {len(names) - _MAX_LISTED:,} more")
 
 
 def _chosen(moves: GuardedMoves, name: str, at: str) -> Deleted:

@@ -9,7 +9,7 @@ import click
 from wikka_port.texts import extracting, files
 from wikka_port.texts.catalogue import UnreadableTexts, is_language, read_catalogue
 
-_SHOWN = 20
+_MAX_LISTED = 20
 
 
 @click.command()
@@ -32,10 +32,10 @@ def texts(file: Path, *, check: bool) -> None:
     found = list(files.problems(made))
     if not check:
         file.write_text(files.written(made), encoding="utf-8")
-    for line in found[:_SHOWN]:
+    for line in found[:_MAX_LISTED]:
         click.echo(line, err=True)
-    if len(found) > _SHOWN:
-        click.echo(f"... and {len(found) - _SHOWN} more", err=True)
+    if len(found) > _MAX_LISTED:
+        click.echo(f"... and {len(found) - _MAX_LISTED} more", err=True)
     click.echo(f"{len(made)} texts, {len(found)} to be looked at")
     if check and found:
         raise SystemExit(1)

@@ -18,7 +18,7 @@ from wikka_port.accounts.links import LIFE_S
 from wikka_port.accounts.making import Accounts
 from wikka_port.accounts.records import STATUSES, Account
 from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
-from wikka_port.commands.account_options import accounts_of, public_url_option, shown_url
+from wikka_port.commands.account_options import accounts_of, public_url_option, absolute_url
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
@@ -148,7 +148,7 @@ def invite(store: str, indexes: Any, tls: ClientTls | None, public_url: str, as_
         accounts = accounts_of(wiki)
         token = accounts.registration.links.issue("invitation")
         accounts.audit.note("invitation", user="", by="command")
-    link = shown_url(public_url, "register", invitation=token)
+    link = absolute_url(public_url, "register", invitation=token)
     click.echo(json.dumps({"link": link}) if as_json else link)
 
 
@@ -193,7 +193,7 @@ def _named(accounts: Accounts, name: str) -> Account:
 
 
 def _reset_link(accounts: Accounts, account: Account, public_url: str, life_s: int | None = None) -> str:
-    return shown_url(public_url, "reset", token=accounts.registration.reset_link(account, life_s))
+    return absolute_url(public_url, "reset", token=accounts.registration.reset_link(account, life_s))
 
 
 def _as_data(account: Account) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from wikka_port.texts import _
 from wikka_port.urls import site_path
 
 REFRESH_S = 2
-_SHOWN = 500  # names
+_MAX_LISTED = 500  # names
 
 
 def handle(site: Site, request: Request, _name: str) -> Response:
@@ -35,15 +35,15 @@ def handle(site: Site, request: Request, _name: str) -> Response:
         message = _("There is no such work.")
         return site.html("error.html", status=404, title=_("Not found"), message=message, back="")
     if request.method != "POST":
-        return _shown(site, request, progress)
+        return _progress_page(site, request, progress)
     if not is_genuine(site, request):
-        return _shown(site, request, progress, status=403, problem=_(STALE_FORM))
+        return _progress_page(site, request, progress, status=403, problem=_(STALE_FORM))
     try:
         return redirect(site_path("moves", job=_changed(site, request, jobs, progress)))
     except NotMoved as refused:
-        return _shown(site, request, progress, status=409, problem=str(refused))
+        return _progress_page(site, request, progress, status=409, problem=str(refused))
     except NotAllowed:
-        return _shown(site, request, progress, status=403, problem=_("You may not rename it back."))
+        return _progress_page(site, request, progress, status=403, problem=_("You may not rename it back."))
 
 
 def _may_see(site: Site, progress: Progress) -> bool:
@@ -80,12 +80,12 @@ def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
     return undo.id.decode()
 
 
-def _shown(site: Site, request: Request, progress: Progress, *, status: int = 200, problem: str = "") -> Response:
-    readable = site.wiki.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _SHOWN])
+def _progress_page(site: Site, request: Request, progress: Progress, *, status: int = 200, problem: str = "") -> Response:
+    readable = site.wiki.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _MAX_LISTED])
     values = {
         "progress": progress,
-        "done": [one for one in progress.done if one.name in readable][:_SHOWN],
-        "left": [one for one in progress.left if one.name in readable][:_SHOWN],
+        "done": [one for one in progress.done if one.name in readable][:_MAX_LISTED],
+        "left": [one for one in progress.left if one.name in readable][:_MAX_LISTED],
         "running": [],
         "refresh": REFRESH_S if progress.is_open else 0,
         "key": page_key,

@@ -14,7 +14,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.site import Site
 from wikka_port.urls import page_url
 
-SHOWN: Final = 8
+MAX_SUGGESTIONS: Final = 8
 HEADINGS: Final = 3  # of these; names stand before them
 
 
@@ -22,7 +22,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
     """``?q=what was typed&headings=1``."""
     typed = request.args.get("q", "")
     headings = site.wiki.suggested_headings(typed, most=HEADINGS) if request.args.get("headings") == "1" else []
-    names = site.wiki.suggested(typed, most=SHOWN - len(headings))
+    names = site.wiki.suggested(typed, most=MAX_SUGGESTIONS - len(headings))
     shown = [{"name": one, "path": page_url(one)} for one in names]
     for page, text, place in headings:
         shown.append({"name": text, "path": f"{page_url(page)}#{quote(place)}", "page": page})

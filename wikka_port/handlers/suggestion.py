@@ -70,7 +70,7 @@ def _answer(site: Site, request: Request, name: str) -> Response:
     asked = request.args.get("id", "")
     if asked:
         found = _seen(site, request, page, asked, writer)
-        return _gone(site, name) if found is None else _shown(site, request, page, found, writer)
+        return _gone(site, name) if found is None else _suggestion_page(site, request, page, found, writer)
     if not writer:
         _require_to_suggest(site, name)
         return _form(site, request, name, page, _of_page(page), sent="sent" in request.args)
@@ -154,7 +154,7 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
     draft = draft_of(request.form)
     problem = _doubt(site, request, draft)
     if problem:
-        return _shown(site, request, page, found, writer, status=403, problem=problem)
+        return _suggestion_page(site, request, page, found, writer, status=403, problem=problem)
     kept = site.wiki.suggestions(page.name)
     if "take" not in request.form:
         kept.throw_away(page.name, found.id)
@@ -191,7 +191,7 @@ def _gone(site: Site, name: str) -> Response:
     return site.html("error.html", status=404, title=_("No suggestion"), message=message, back=page_url(name))
 
 
-def _shown(
+def _suggestion_page(
     site: Site, request: Request, page: Page, found: Suggestion, writer: bool, *, status: int = 200, problem: str = ""
 ) -> Response:
     old, behind = page.body, not is_revision(page, found.base, found.base_token)

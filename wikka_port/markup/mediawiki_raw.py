@@ -44,7 +44,7 @@ def raw(draft: Draft, name: str, attributes: str, content: str, read: Read) -> P
     plain = collapse(content.strip()[:PLAIN_CHARS_MAX]).replace("\n", " ")
     if name == "nowiki":
         draft.converted["nowiki"] += 1
-        return Piece(_shown(content), collapse(unescape(content))[:PLAIN_CHARS_MAX])
+        return Piece(_escape_text(content), collapse(unescape(content))[:PLAIN_CHARS_MAX])
     if name == "gallery":
         return _gallery(draft, content, read)
     if name in _FORMULAS:
@@ -66,7 +66,7 @@ def raw(draft: Draft, name: str, attributes: str, content: str, read: Read) -> P
     return Piece(mono(content.strip()) if short else preformatted(content.strip("\n")), plain, block=block)
 
 
-def _shown(content: str) -> str:
+def _escape_text(content: str) -> str:
     """Text with no markup of theirs and none of ours.
 
     Word by word: a word that begins and ends with letters stays readable in the editor, and

@@ -273,7 +273,7 @@ class _Scan:
         """
         draft = self._draft
         draft.unconverted[kind] += 1
-        draft.hidden.append(" ".join(_shown(line.strip()) for line in source.split("\n") if line.strip()))
+        draft.hidden.append(" ".join(_literal_line(line.strip()) for line in source.split("\n") if line.strip()))
         mark = draft.mark(Piece("", block=""))
         if kind != "parameter" and not is_tag:
             draft.expands_to_nothing.add(mark)
@@ -366,7 +366,7 @@ class _Scan:
         return f"\n{self._draft.notes_mark}\n"
 
 
-def _shown(line: str) -> str:
+def _literal_line(line: str) -> str:
     """A line of a template's source: its text literal, the marks in it alive."""
     parts = [part for part in _MARK_OR_TEXT.split(line) if part]
     shown = "".join(part if part.startswith("\x02") else f'""{entities(part)}""' for part in parts)

@@ -125,7 +125,7 @@ def hidden_table(sources: Sequence[str]) -> str:
     return "\n".join([FOLDED, f"|?|{words}||", *(f"||{source}||" for source in sources)])
 
 
-def _shown(draft: Draft, value: str, *, is_block: bool = True) -> str:
+def _render_value(draft: Draft, value: str, *, is_block: bool = True) -> str:
     """A value as one line of ours: the name of a picture leads to it, the lines of a list stand between dots.
 
     ``is_block``: it begins a line in MediaWiki, so that a sign at its begin is that of a list item, too.
@@ -138,7 +138,7 @@ def _shown(draft: Draft, value: str, *, is_block: bool = True) -> str:
 
 def _piece(draft: Draft, value: str, *, is_block: bool = False) -> Piece:
     """A value within a line; one of several lines is a list."""
-    shown = _shown(draft, value, is_block=is_block or "\n" in value)
+    shown = _render_value(draft, value, is_block=is_block or "\n" in value)
     return Piece(balance_quotes(shown), plain_label(draft, value), block=shown)
 
 
@@ -255,7 +255,7 @@ def _infobox(draft: Draft, call: Call) -> Piece | None:
         return None
     if len(values) < (1 if is_box else INFOBOX_VALUES):
         return None
-    rows = [(inline(draft, key.replace("_", " "), cell=True), _shown(draft, value)) for key, value in values.items()]
+    rows = [(inline(draft, key.replace("_", " "), cell=True), _render_value(draft, value)) for key, value in values.items()]
     rows = [(key, value) for key, value in rows if value]
     title = cell_text(draft, inline(draft, call.title, cell=True))
     cells = [(cell_text(draft, key), cell_text(draft, value)) for key, value in rows]

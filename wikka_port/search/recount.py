@@ -86,10 +86,10 @@ def _difference(key: bytes, wanted: _Sum, found: _Sum, at_ms: int) -> Difference
         kind = Kind.MISSING
     elif not wanted[0]:
         kind = Kind.STALE
-    return Difference(kind, schema.TERMS, key, POSTINGS_COLUMN, _shown(wanted), _shown(found), at_ms)
+    return Difference(kind, schema.TERMS, key, POSTINGS_COLUMN, _format_sum(wanted), _format_sum(found), at_ms)
 
 
-def _shown(one: _Sum) -> bytes:
+def _format_sum(one: _Sum) -> bytes:
     return b"%d postings, %016x" % one
 
 

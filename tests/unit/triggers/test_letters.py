@@ -35,12 +35,12 @@ async def test_a_letter_keeps_the_whole_change(bench: Bench) -> None:
     stamp = await die(bench, b"a")
     (listed,) = await bench.keeper.dead_letters("t", 10)
     assert listed.change is None, "lists do not read them"
-    (letter,) = await bench.keeper.dead_letter_store.shown("t", b"a", 10)
+    (letter,) = await bench.keeper.dead_letter_store.letters_with_changes("t", b"a", 10)
     assert letter.change is not None
     assert letter.change.stamp == stamp
     assert [(one.qualifier, one.value) for one in letter.change.entries] == [(b"a", b"1")]
     assert [one.value for one in letter.change.before] == [b"1"]
-    assert await bench.keeper.dead_letter_store.shown("t", b"other", 10) == []
+    assert await bench.keeper.dead_letter_store.letters_with_changes("t", b"other", 10) == []
 
 
 @on_bench()
@@ -123,7 +123,7 @@ def test_letters_behind_the_longest_list_are_shown_retried_and_skipped(monkeypat
         await bench.add("t", attempts=1)
         await buried(bench, 10)
         assert [one.row for one in await bench.keeper.dead_letters("t", 10)] == [b"0", b"1", b"2"]
-        assert [one.row for one in await bench.keeper.dead_letter_store.shown("t", b"9", 1)] == [b"9"]
+        assert [one.row for one in await bench.keeper.dead_letter_store.letters_with_changes("t", b"9", 1)] == [b"9"]
         assert await bench.keeper.dead_letter_store.skip("t", b"9") == 1
         assert await bench.keeper.retry("t", b"8") == 1
         await bench.main.until(lambda: bench.main.sent)
@@ -279,7 +279,7 @@ def test_what_is_no_letter_hides_no_letter(row: bytes, cells: dict[bytes, bytes]
         await bench.keeper.system.write(DEAD_LETTERS_TABLE, RowMutation(row, puts))
         for name in ("", "t"):
             assert [one.row for one in await bench.keeper.dead_letters(name, 10)] == [b"a"]
-        assert [one.row for one in await bench.keeper.dead_letter_store.shown("t", b"", 10)] == [b"a"]
+        assert [one.row for one in await bench.keeper.dead_letter_store.letters_with_changes("t", b"", 10)] == [b"a"]
         await bench.keeper.dead_letter_store.load()
         assert await bench.keeper.retry("t", b"", as_it_was=True) == 1
 

@@ -240,7 +240,7 @@ def test_a_batch_that_fails_is_written_unless_it_is_a_transaction() -> None:
         with suppress(KeyError), table.batch(transaction=is_transaction) as batch:
             batch.put(name, {b"c:x": b"1"})
             raise KeyError
-    assert tables.shown() == {b"t": {b"a": {b"c:x": b"1"}}}
+    assert tables.table_contents() == {b"t": {b"a": {b"c:x": b"1"}}}
     with pytest.raises(TypeError, match="batch_size"):
         table.batch(batch_size=0)
 
@@ -251,7 +251,7 @@ def test_a_batch_of_a_size_is_written_whenever_it_has_as_many_mutations() -> Non
     seen = []
     for row in (b"a", b"b", b"c"):
         batch.put(row, {b"c:x": b"1"})
-        seen.append(sorted(tables.shown().get(b"t", {})))
+        seen.append(sorted(tables.table_contents().get(b"t", {})))
     assert seen == [[], [b"a", b"b"], [b"a", b"b"]]
 
 
@@ -344,10 +344,10 @@ def test_model_tables_keep_what_the_store_would() -> None:
         Write(b"t", b"r", None, amounts={b"n:n": -1}),
     ):
         tables.apply(write)
-    assert tables.shown() == {b"t": {b"r": {b"f:d": b"after it", b"g:b": b"1", b"n:n": (2).to_bytes(8, "big")}}}
+    assert tables.table_contents() == {b"t": {b"r": {b"f:d": b"after it", b"g:b": b"1", b"n:n": (2).to_bytes(8, "big")}}}
     tables.apply(Write(b"t", b"r", 60))
     tables.apply(Write(b"t", b"r", 59, cells={b"f:a": b"late"}))
-    assert tables.shown() == {}
+    assert tables.table_contents() == {}
 
 
 def test_two_hundred_histories_take_little_time() -> None:

@@ -29,7 +29,7 @@ def test_a_daughter_counts_again_where_a_number_was_of_both() -> None:
     assert OVER.in_region(1, b"") is OVER
     daughter = OVER.in_region(5, b"m")
     assert daughter == Progress(5, 0, 5, Pass.COUNTS, b"m", b"m")
-    assert daughter.is_shown
+    assert daughter.is_backfilled
     assert daughter.wants(b"z")
     counted = daughter.bound_to(None).piece_ended(None, 4, 1)
     assert counted == Progress(5, 1, 5, Pass.OVER, None, None)
@@ -41,7 +41,7 @@ def test_a_daughter_in_the_middle_of_a_build_shows_first() -> None:
     building = Progress(1, 2, 10, Pass.SHOWS, b"k", b"p")
     right = building.in_region(5, b"m")
     assert right == Progress(5, 2, 5, Pass.SHOWS_THEN_COUNTS, b"m", b"p")
-    assert not right.is_shown
+    assert not right.is_backfilled
     after = right.piece_ended(None, 1, 0)
     assert (after.walk, after.done, after.rejected) == (Pass.COUNTS, b"", 0)
 

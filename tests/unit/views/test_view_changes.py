@@ -153,7 +153,7 @@ def test_a_view_is_live_when_its_last_region_has_shown_it_all() -> None:
 
         async def noted(message: messages.Message[Any]) -> Any:
             answer = await ask(message)
-            if isinstance(message, messages.ShownRegions):
+            if isinstance(message, messages.BackfilledRegions):
                 looks.append(answer)
             return answer
 

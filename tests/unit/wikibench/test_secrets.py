@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wikibench.errors import TargetError
-from wikibench.secrets import redacted, shown_words, without_login
+from wikibench.secrets import redacted, redact_words, without_login
 from wikibench.target import parse_target
 
 
@@ -27,8 +27,8 @@ from wikibench.target import parse_target
     ],
 )
 def test_words_of_a_command_line(typed: list[str], shown: list[str] | None) -> None:
-    assert shown_words(typed) == (typed if shown is None else shown)
-    assert "SECRET123" not in " ".join(shown_words(typed))
+    assert redact_words(typed) == (typed if shown is None else shown)
+    assert "SECRET123" not in " ".join(redact_words(typed))
 
 
 def test_texts_that_quote_a_secret() -> None:

@@ -22,7 +22,7 @@ from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import ClusterStatus
-from columnar.webui.pages import REGIONS_SHOWN
+from columnar.webui.pages import REGIONS_PER_PAGE
 from columnar.webui.region_map import COLOURS, legend_of, strip_of
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
@@ -264,7 +264,7 @@ def test_metrics_and_health(visit: Visit) -> None:
 
 
 def test_all_regions_are_reached_and_each_page_is_bounded() -> None:
-    starts = [b"", *(b"%05d" % n for n in range(1, 2 * REGIONS_SHOWN + 1))]
+    starts = [b"", *(b"%05d" % n for n in range(1, 2 * REGIONS_PER_PAGE + 1))]
     infos = [
         RegionInfo("t", n + 2, start, end)
         for n, (start, end) in enumerate(zip(starts, [*starts[1:], b""], strict=True))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wikka_port.diffs import BUDGET, MAX_ROWS, SHOWN_CHARS, operations, rows, words
+from wikka_port.diffs import BUDGET, MAX_ROWS, MAX_DIFF_CHARS, operations, rows, words
 
 FEW = st.text(alphabet="ab\n", max_size=40)
 
@@ -123,7 +123,7 @@ def test_texts_of_2_mb_cost_no_more_and_show_no_more(old: str, new: str) -> None
     found = rows(old, new)
     assert thread_time() - began < 2, "seconds of this thread; about 0.2"
     assert found[-1].kind == "cut" or len(found) == 1
-    assert sum(len(span.text) for row in found for span in (*row.old, *row.new)) <= SHOWN_CHARS + 2
+    assert sum(len(span.text) for row in found for span in (*row.old, *row.new)) <= MAX_DIFF_CHARS + 2
 
 
 @given(FEW, FEW)

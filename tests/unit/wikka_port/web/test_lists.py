@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.wiki_client import WikiClient
-from wikka_port.handlers.suggest import HEADINGS, SHOWN
+from wikka_port.handlers.suggest import HEADINGS, MAX_SUGGESTIONS
 
 
 @pytest.fixture
@@ -240,9 +240,9 @@ def test_names_are_suggested_before_headings_which_say_their_pages(web: WikiClie
     for n in range(12):
         web.wiki.save(f"Crew {n:02}", "====Crew====", author="a", base=0)
     answer = web.get("/-/suggest?q=crew&headings=1").get_json()
-    assert (len(answer), sum("page" in one for one in answer)) == (SHOWN, HEADINGS)
+    assert (len(answer), sum("page" in one for one in answer)) == (MAX_SUGGESTIONS, HEADINGS)
     names = web.get("/-/suggest?q=crew").get_json()
-    assert (len(names), [one for one in names if "page" in one]) == (SHOWN, []), "the editor completes names alone"
+    assert (len(names), [one for one in names if "page" in one]) == (MAX_SUGGESTIONS, []), "the editor completes names alone"
 
 
 def test_a_search_does_not_count_the_pages(web: WikiClient) -> None:
