@@ -19,7 +19,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.triggers.trigger_manager import TriggerManager
-from columnar.views.here import ViewsHere
+from columnar.views.local_views import LocalViews
 
 CALLS_TIMEOUT_S: Final = 40.0  # over the default time limit of a call
 CALLS_POLL_S: Final = 0.01
@@ -33,7 +33,7 @@ class RegionOwner:
     def __init__(self, server: RegionServer, keeper: TriggerManager, region_bytes: int) -> None:
         self._server = server
         self._trigger_manager = keeper
-        self.views = ViewsHere(server, keeper.hub, keeper.applier, keeper.governor)
+        self.views = LocalViews(server, keeper.hub, keeper.applier, keeper.governor)
         self.views.on_backfilled = self._report_backfilled
         self._master: Peer | None = None
         self.changing = ChangingRegions(server, self._commit, region_bytes)

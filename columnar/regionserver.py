@@ -97,10 +97,10 @@ def own_ports(config: StandaloneConfig) -> StandaloneConfig:
 class ClusterServer:
     def __init__(self, config: RegionServerConfig, on_orphaned: Callable[[str], None]) -> None:
         """``on_orphaned``: called with the reason when the link to the master has ended."""
-        self.here = Incarnation(config.name, config.number)
+        self.local_server = Incarnation(config.name, config.number)
         self._config = config
         self._folder = SharedFolder(config.data, config.cluster_id)
-        self._hello = Hello(config.cluster_id, self.here)
+        self._hello = Hello(config.cluster_id, self.local_server)
         self._on_orphaned = on_orphaned
         self._doorbell: ServerDoorbell | None = None
         self._reports: set[asyncio.Task[None]] = set()
@@ -109,13 +109,13 @@ class ClusterServer:
     async def start(self, control: socket.socket, doorbell: socket.socket) -> None:
         """Serve; the sockets, which do not block, are the server's from now on.  HostError, DamagedData."""
         config = own_ports(self._config.config)
-        self.stores = ServerStores(config.data, str(self.here), RocksEngine.of_several(self._config.servers))
+        self.stores = ServerStores(config.data, str(self.local_server), RocksEngine.of_several(self._config.servers))
         self.stores.open()
         async with AsyncExitStack() as undo:
             undo.callback(self.stores.close)
             self.stores.clock.observe(self._config.clock_ms)
-            self.serving = Serving(config, self.stores, None, slot_of_server(self.here))
-            self.owning = Owning(self.here, self.serving.server, self.stores)
+            self.serving = Serving(config, self.stores, None, slot_of_server(self.local_server))
+            self.owning = Owning(self.local_server, self.serving.server, self.stores)
             self.serving.server.hosting.on_opening = self.stores.opening_notes.begins
             self.serving.server.hosting.on_ended = self.stores.opening_notes.ends
             self.routes = Routes()
@@ -145,14 +145,14 @@ class ClusterServer:
         doors = self.doors
         self.peer_server = PeerServer(doors.wires, self._refuse_not_local, doors.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
-        self.forwarding = Forwarding(self.here, self.routes, self.peers, self.peer_server.serve_here)
+        self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
         self.ways_out: dict[int, WayOut] = {}
         for service, made in doors.services.items():
             way_out = WayOut(self.forwarding, self.serving.server, service, self._server_of_scanner)
             made.way_out = self.ways_out[service] = way_out
             doors.wires[service].ahead = way_out.ahead
         self._connect_peer_operations()
-        path = self._path_of(self.here)
+        path = self._path_of(self.local_server)
         self._listening = ListeningPath(path, lambda: self.peers.listen(path))
         try:
             make_private(self._config.run_folder)
@@ -162,7 +162,7 @@ class ClusterServer:
 
     def _connect_peer_operations(self) -> None:
         """Calls on several rows ask the owners of those that are elsewhere, and this server answers such asks."""
-        self.owners = RoutedOwners(self.here, self.routes, self.peers)
+        self.owners = RoutedOwners(self.local_server, self.routes, self.peers)
         asked, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
         for kind, answer in asked.answers.items():
             self.peer_server.register(kind, answer)
@@ -196,13 +196,13 @@ class ClusterServer:
         return answer
 
     async def _slow_requests(self, _asked: SlowRequests) -> tuple[SlowRequest, ...]:
-        return tuple(replace(one, server=self.here.name) for one in self.doors.slow_log.recent)
+        return tuple(replace(one, server=self.local_server.name) for one in self.doors.slow_log.recent)
 
     async def _list_view_statuses(self, _asked: ViewStatuses) -> tuple[ViewStatus, ...]:
         return self.serving.owner.views.view_statuses()
 
     async def _views_of_others(self) -> tuple[list[ViewStatus], list[str]]:
-        others = [server for server in self.rpc_handlers.servers() if server != self.here]
+        others = [server for server in self.rpc_handlers.servers() if server != self.local_server]
         found, silent = await gather_status(others, self.peers, ViewStatuses())
         return [look for looks in found.values() for look in looks], [str(server) for server in silent]
 
@@ -211,7 +211,7 @@ class ClusterServer:
         return list(islice(found, REMARKS))
 
     async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
-        others = [server for server in self.rpc_handlers.servers() if server != self.here]
+        others = [server for server in self.rpc_handlers.servers() if server != self.local_server]
         found, silent = await gather_status(others, self.peers, OwnFigures())
         return list(found.values()), [str(server) for server in silent]
 
@@ -227,7 +227,7 @@ class ClusterServer:
         return os.path.join(self._config.run_folder, str(server))
 
     def _refuse_not_local(self, table: str, row: bytes) -> Moved | Unknown:
-        return refuse_not_local(self.routes.find(table, row), self.here)
+        return refuse_not_local(self.routes.find(table, row), self.local_server)
 
     # --- the master ----------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def _bound(family: int, kind: int, address: object, *, shared: bool) -> socket.s
     return opened
 
 
-def serve_here(
+def serve_in_process(
     config: WikiConfig,
     listening: socket.socket,
     ready: Callable[[], object] = lambda: None,
@@ -175,7 +175,7 @@ class _Parent:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent says when
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            serve_here(
+            serve_in_process(
                 self._config,
                 listening,
                 ready=lambda: os.write(writing, b"."),

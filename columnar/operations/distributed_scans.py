@@ -36,9 +36,9 @@ class _Asking:
     def __init__(self, scanner: Scanner) -> None:
         spec, row_filter = scanner.spec, scanner.filter
         text = spec.filter_string or b""
-        self.filters_here = row_filter is not None and (len(text) > SHORT_FILTER_BYTES or remembers(row_filter))
-        self.as_cells = self.filters_here or bool(spec.batch)
-        self.sends_filter = row_filter is not None and not self.filters_here  # else the owner is told of rows alone
+        self.filters_locally = row_filter is not None and (len(text) > SHORT_FILTER_BYTES or remembers(row_filter))
+        self.as_cells = self.filters_locally or bool(spec.batch)
+        self.sends_filter = row_filter is not None and not self.filters_locally  # else the owner is told of rows alone
         filter_string = spec.filter_string if self.sends_filter else None
         self.spec: ScanSpec = replace(spec, batch=0, limit=0, filter_string=filter_string)
         self.search: Search | None = None
@@ -63,8 +63,8 @@ class DistributedScans:
         search = asking.search
         search.watch_routes()
         route = owners.owner_of(table, info.start)
-        server = owners.here if route is None else choose_server(route, search.tries)
-        if server != owners.here:  # else the caller's next step looks here
+        server = owners.local_server if route is None else choose_server(route, search.tries)
+        if server != owners.local_server:  # else the caller's next step looks here
             try:
                 scanned = await self._servers.request_server(server, _scan_request(scanner, asking, found, count), STEP_BYTES)
             except NOTHING_DONE:
@@ -90,7 +90,7 @@ def _scan_request(scanner: Scanner, asking: _Asking, found: FoundRows, count: in
         max_cells,
         STEP_BYTES,
         None if asking.as_cells else scanner.form,
-        asking.filters_here,
+        asking.filters_locally,
         None if asking.sends_filter else scanner.rows_ahead,
         scanner.needs_values,
     )
@@ -103,7 +103,7 @@ async def _take(
     filtering = _Filtering(scanner, turn)
     for row, packed in scanned.rows:
         cells, ends = list(packed), False
-        if asking.filters_here:
+        if asking.filters_locally:
             cells, ends = await filtering.row(row, cells)
         if not scanner.take_row(found, count, row, cells, ends=ends):
             return  # rows behind it are asked for again

@@ -175,7 +175,7 @@ class Scanner:
         return self.place is None and self._rest is None
 
     @property
-    def _stops_here(self) -> bool:
+    def _stops_after_row(self) -> bool:
         """The row just read was cut by batchSize, or was the last."""
         return self._rest is not None or self.place is None
 
@@ -305,7 +305,7 @@ class Scanner:
                 cells_left -= cursor.walked - walked
                 self.cells_read += cursor.walked - walked
                 walked = cursor.walked
-                if self._stops_here:
+                if self._stops_after_row:
                     break
                 if ends and perf_counter() >= ends:
                     cells_left = 0

@@ -19,6 +19,6 @@ class Servers:
 
     async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
         """This server's own part of a call is an ask, too.  Arguments and errors as of ``Owners.ask``."""
-        if server == self.owners.here:
+        if server == self.owners.local_server:
             return await self._local_handlers.handle_request(message)
         return await self.owners.request_server(server, message, size_bytes)

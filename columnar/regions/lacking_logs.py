@@ -48,7 +48,7 @@ class Logs(Protocol):
 
 class LackingLogs:
     def __init__(self, here: Incarnation, logs: Logs) -> None:
-        self._here = here
+        self._local_server = here
         self._logs = logs
         self._sealed: dict[str, Segments] = {}  # the greatest extents of logs that were told, by incarnation
         self._read_to: dict[str, Segments] = {}  # of the logs in memory
@@ -70,7 +70,7 @@ class LackingLogs:
         """From now on the region lacks the logs of these owners; its own are in this run's."""
         parts = []
         for tenure in behind:
-            name = THIS_RUN if tenure.server == self._here else str(tenure.server)
+            name = THIS_RUN if tenure.server == self._local_server else str(tenure.server)
             parts.append(LogPart(name, tenure.epoch))
             if name != THIS_RUN:
                 self._needed.setdefault(name, set()).add(region_id)

@@ -42,11 +42,11 @@ class LoggedPuts:
         self._views = views
         self._wanted: list[_Place] = []
         self._columns: set[Column] = set()
-        self._is_any_for_here = bool(policy.images) and not policy.before and not markers
+        self._accepts_any = bool(policy.images) and not policy.before and not markers
         for family, qualifiers in policy.images.items():
             view = views.get(family)
             if qualifiers is None or (view is not None and view.max_versions != 1):
-                self._is_any_for_here = False
+                self._accepts_any = False
             elif view is not None:
                 for qualifier in qualifiers:
                     self._wanted.append(_Place(family, qualifier, view))
@@ -54,11 +54,11 @@ class LoggedPuts:
 
     def rows(self, mutations: list[RowWrite]) -> list[RowMutation | None]:
         """Choose those for here, each at its place.  NoSuchColumnFamily."""
-        if not self._is_any_for_here:
+        if not self._accepts_any:
             return [None] * len(mutations)
-        return [self._for_here(mutation) for mutation in mutations]
+        return [self._accept(mutation) for mutation in mutations]
 
-    def _for_here(self, mutation: RowWrite) -> RowMutation | None:
+    def _accept(self, mutation: RowWrite) -> RowMutation | None:
         if not isinstance(mutation, RowMutation) or mutation.conditions:
             return None
         families, seen = self.policy.families, set[Column]()

@@ -90,7 +90,7 @@ class Owning:
         self.assigned_regions = AssignedRegions(here, server.hosting.state)
         self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
         self.on_shut: Callable[[RegionInfo], None] = _none_shut  # its split or merge was called off, says the master
-        self._here = here
+        self._local_server = here
         self._server = server
         self._hosting = server.hosting
         self._logs = logs
@@ -386,7 +386,7 @@ class Owning:
         for info in change.fresh:
             self._infos[info.region_id] = info
             self._ids[info.encoded] = info.region_id
-            self.assigned_regions.made(info.region_id, first_owner(self._here, FIRST_EPOCH))
+            self.assigned_regions.made(info.region_id, first_owner(self._local_server, FIRST_EPOCH))
 
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
         """No table has them any more: forget each when its store is closed."""

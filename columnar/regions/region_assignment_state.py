@@ -148,7 +148,7 @@ class AssignedRegions:
     def __init__(self, here: Incarnation, hosting: HostingState) -> None:
         assert hosting.epoch is None, "a standalone is told nothing"
         self.leader = 0  # the highest epoch of a leader that was heard
-        self._here = here
+        self._local_server = here
         self._hosting = hosting
         self._regions: dict[int, _AssignedRegion] = {}
         self._doubted: dict[int, int] = {}  # region -> the epoch at which it is SERVING only with its store open
@@ -191,12 +191,12 @@ class AssignedRegions:
             return (Refuse(region, epoch, Why.OLD_LEADER),)
         held = self._regions.get(region)
         if held is None:
-            held = self._regions[region] = _AssignedRegion(Owner(self._here, epoch), epoch, Stage.LEFT, is_behind=False)
+            held = self._regions[region] = _AssignedRegion(Owner(self._local_server, epoch), epoch, Stage.LEFT, is_behind=False)
             self._give_up_unseen(region, epoch)
         if held.stage is Stage.LEFT:
             if epoch > held.owner.epoch:
                 self._give_up_unseen(region, epoch)
-                held.owner, held.first = Owner(self._here, epoch), epoch
+                held.owner, held.first = Owner(self._local_server, epoch), epoch
             return (ReportClosed(region, epoch, held.is_behind),)
         if epoch < held.owner.epoch:
             # Renumbered in place since, perhaps: its writes may stand in the log alone.
@@ -316,11 +316,11 @@ class AssignedRegions:
         if not owner.behind and self._doubted.pop(region, 0) != owner.epoch:
             self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, is_behind=False)
             return (MayServe(region, owner), ReportOpened(region, owner.epoch))
-        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.BRINGING, self._names_here(owner))
+        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.BRINGING, self._names_local_server(owner))
         return (BringIn(region, owner),)
 
-    def _names_here(self, owner: Owner) -> bool:
-        return any(tenure.server == self._here for tenure in owner.behind)
+    def _names_local_server(self, owner: Owner) -> bool:
+        return any(tenure.server == self._local_server for tenure in owner.behind)
 
     def _opens_after(self, region: int, held: _AssignedRegion, owner: Owner) -> tuple[AssignmentOutput, ...]:
         """Told to open what is leaving."""
@@ -344,16 +344,16 @@ class AssignedRegions:
 
     def _left(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
         asked, after = held.unanswered_closes, held.next
-        if after is not None and held.is_behind and not self._names_here(after):
+        if after is not None and held.is_behind and not self._names_local_server(after):
             # The master told it before it could hear that the store lacks what this server's log has.
-            own = (Tenure(self._here, epoch) for epoch in range(held.first, held.owner.epoch + 1))
+            own = (Tenure(self._local_server, epoch) for epoch in range(held.first, held.owner.epoch + 1))
             after = replace(after, behind=(*after.behind, *own))
         self._hosting.apply_event(region, Event.GIVEN_UP)
         held.stage, held.unanswered_closes, held.next = Stage.LEFT, (), None
         last = max((held.owner.epoch, *asked))
         if last > held.owner.epoch:
             self._give_up_unseen(region, last)
-            held.owner, held.first = Owner(self._here, last), last
+            held.owner, held.first = Owner(self._local_server, last), last
         reports = tuple(ReportClosed(region, epoch, held.is_behind) for epoch in sorted(asked))
         return reports if after is None else reports + self._begin(region, after, held.is_behind)
 

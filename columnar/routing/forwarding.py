@@ -44,7 +44,7 @@ _SEND: Final = Do.SEND  # a member by its class costs a compiled method as much 
 _ANSWER: Final = Do.ANSWER
 _NEVER_MS: Final = 1 << 62
 
-ServeHere = Callable[[CallContext, int, bytes, RawCaller], None]  # service, message: ``RawCalls.begin`` of the service
+ServeLocally = Callable[[CallContext, int, bytes, RawCaller], None]  # service, message: ``RawCalls.begin`` of the service
 CallLater = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 
 
@@ -137,18 +137,18 @@ class Passing(HandedOn):
     # --- what this server's own service reports ----------------------------------------------------------
 
     def replied(self, reply: bytes) -> None:
-        if self.state.state is State.HERE:
-            self.state.ended_here()
+        if self.state.state is State.LOCAL:
+            self.state.ended_locally()
             self._forwarding.forget(self)
             self.succeed(reply)
 
     def not_here(self, _error: RegionNotLocal, _request: Request) -> None:
-        if self.state.state is State.HERE:
+        if self.state.state is State.LOCAL:
             self._carry_out(self.state.not_local(self._route, self._forwarding.now_ms()))
 
     def broken(self, error: Exception) -> None:
-        if self.state.state is State.HERE:
-            self.state.ended_here()
+        if self.state.state is State.LOCAL:
+            self.state.ended_locally()
             self._fail(error)
 
     # --- what others report ------------------------------------------------------------------------------
@@ -173,8 +173,8 @@ class Passing(HandedOn):
                 self._send()
             elif do is Do.WAIT:
                 self._forwarding.sleep(self)
-            elif do is Do.SERVE_HERE:
-                self._serve_here()
+            elif do is Do.SERVE_LOCALLY:
+                self._serve_locally()
             elif do is Do.RECALL or do is Do.FORGET:
                 self._let_go()
             elif do is Do.REFUSE_AWAY:
@@ -206,11 +206,11 @@ class Passing(HandedOn):
         if self._attempt == attempt:  # else the link was broken, and the call is on its way to another already
             self._number = number
 
-    def _serve_here(self) -> None:
+    def _serve_locally(self) -> None:
         if self._ctx.has_gone():
             self._give_up()
             return
-        self._forwarding.serve_here(self._ctx, self._raw.service, self._raw.message, self)
+        self._forwarding.serve_locally(self._ctx, self._raw.service, self._raw.message, self)
 
     def _let_go(self) -> None:
         if self._link is not None:
@@ -276,7 +276,7 @@ class Forwarding:
         here: Incarnation,
         routes: Routes,
         links: Links,
-        serve_here: ServeHere,
+        serve_here: ServeLocally,
         *,
         now_ms: Callable[[], int] | None = None,
         call_later: CallLater | None = None,
@@ -285,10 +285,10 @@ class Forwarding:
 
         ``now_ms`` and ``call_later``: the loop's, unless a test has its own.
         """
-        self.here = here  # constant, as are the next four
+        self.local_server = here  # constant, as are the next four
         self.routes = routes
         self.links = links
-        self.serve_here = serve_here
+        self.serve_locally = serve_here
         self.now_ms = now_ms or _monotonic_ms
         self.master: PeerLink | None = None  # the control link, while there is one
         self.forwarded = 0  # calls so far
@@ -306,7 +306,7 @@ class Forwarding:
         """Answer a call of a single row by the owner of its region; it may be this server by then."""
         self.forwarded += 1
         now_ms = self.now_ms()
-        call = Passing(self, ctx, raw, table, row, ForwardedCall(self.here, is_write, now_ms))
+        call = Passing(self, ctx, raw, table, row, ForwardedCall(self.local_server, is_write, now_ms))
         held = self.under_way.get(table)
         if held is None:
             held = self.under_way[table] = {}

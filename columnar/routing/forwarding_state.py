@@ -56,7 +56,7 @@ class State(Enum):
     WAITING = auto()
     QUEUED = auto()
     SENT = auto()
-    HERE = auto()
+    LOCAL = auto()
     ANSWERED = auto()
     REFUSED = auto()
     GONE = auto()
@@ -66,7 +66,7 @@ class Event(Enum):
     __hash__ = object.__hash__
 
     ROUTED = auto()  # an owner is known that may be tried
-    ROUTED_HERE = auto()  # it is this server
+    ROUTED_LOCALLY = auto()  # it is this server
     WRITTEN = auto()  # the link has begun to send it
     NOT_SENT = auto()  # there is no link, or it broke before
     ANSWER_CAME = auto()
@@ -78,12 +78,12 @@ class Event(Enum):
     SHUT = auto()  # nobody serves the region before a person has it opened
     TOO_LATE = auto()
     CLIENT_WENT = auto()
-    ENDED_HERE = auto()  # the server's own handler answered
+    ENDED_LOCALLY = auto()  # the server's own handler answered
 
 
 class Do(Enum):
     SEND = auto()  # hand the call to the link to ``call.server``
-    SERVE_HERE = auto()
+    SERVE_LOCALLY = auto()
     WAIT = auto()  # call ``woke`` at ``call.wake_at_ms``, and ``route_changed`` when the row's route changes
     RECALL = auto()  # take the call back from the link's queue
     FORGET = auto()  # a late answer is dropped
@@ -100,13 +100,13 @@ _WAITING: Final = State.WAITING
 _WRITTEN: Final = Event.WRITTEN
 _ANSWER_CAME: Final = Event.ANSWER_CAME
 _ROUTED: Final = Event.ROUTED
-_ROUTED_HERE: Final = Event.ROUTED_HERE
+_ROUTED_LOCALLY: Final = Event.ROUTED_LOCALLY
 ENDED: Final = frozenset({State.ANSWERED, State.REFUSED, State.GONE})
 _Next = tuple[State, tuple[Do, ...]]
 
 _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.WAITING, Event.ROUTED): (State.QUEUED, (Do.SEND,)),
-    (State.WAITING, Event.ROUTED_HERE): (State.HERE, (Do.SERVE_HERE,)),
+    (State.WAITING, Event.ROUTED_LOCALLY): (State.LOCAL, (Do.SERVE_LOCALLY,)),
     (State.WAITING, Event.SHUT): (State.REFUSED, (Do.REFUSE_SHUT,)),
     (State.WAITING, Event.TOO_LATE): (State.REFUSED, (Do.REFUSE_AWAY,)),
     (State.WAITING, Event.CLIENT_WENT): (State.GONE, ()),
@@ -119,9 +119,9 @@ _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.SENT, Event.FAILED): (State.REFUSED, (Do.REFUSE_FAILED,)),
     (State.SENT, Event.NOT_LOCAL): (State.WAITING, ()),
     (State.SENT, Event.CLIENT_WENT): (State.GONE, (Do.FORGET,)),  # the owner carries it out all the same
-    (State.HERE, Event.ENDED_HERE): (State.ANSWERED, ()),
-    (State.HERE, Event.NOT_LOCAL): (State.WAITING, ()),
-    (State.HERE, Event.CLIENT_WENT): (State.GONE, ()),
+    (State.LOCAL, Event.ENDED_LOCALLY): (State.ANSWERED, ()),
+    (State.LOCAL, Event.NOT_LOCAL): (State.WAITING, ()),
+    (State.LOCAL, Event.CLIENT_WENT): (State.GONE, ()),
 }
 _READ: Final = _BOTH | {
     (State.SENT, Event.LINK_BROKE): (State.WAITING, ()),
@@ -146,7 +146,7 @@ class ForwardedCall:
 
     __slots__ = (
         "_broke",
-        "_here",
+        "_local_server",
         "_is_write",
         "_pause_ms",
         "_retry_at_ms",
@@ -157,7 +157,7 @@ class ForwardedCall:
     )
 
     def __init__(self, here: Incarnation, is_write: bool, now_ms: int) -> None:
-        self._here = here  # constant, as are the next two
+        self._local_server = here  # constant, as are the next two
         self._is_write = is_write
         self.deadline_ms = now_ms + ROUTING_TIMEOUT_MS
         self.state = _WAITING
@@ -236,9 +236,9 @@ class ForwardedCall:
     def client_went(self) -> tuple[Do, ...]:
         return self._apply_event(Event.CLIENT_WENT)
 
-    def ended_here(self) -> tuple[Do, ...]:
+    def ended_locally(self) -> tuple[Do, ...]:
         """After SERVE_HERE: the handler's answer, or its error, has gone to the client."""
-        return self._apply_event(Event.ENDED_HERE)
+        return self._apply_event(Event.ENDED_LOCALLY)
 
     # --- rules -------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class ForwardedCall:
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
         self._tenure, self._tenure_region = self._next(route), route.region.region_id
-        return self._apply_event(_ROUTED_HERE if self._tenure.server == self._here else _ROUTED)
+        return self._apply_event(_ROUTED_LOCALLY if self._tenure.server == self._local_server else _ROUTED)
 
     def _next(self, route: Route) -> Tenure:
         """The tenure to try: the source of a region that moves, and in turns with it the next owner."""
@@ -298,6 +298,6 @@ class ForwardedCall:
     def check(self) -> None:
         if self.state in (State.QUEUED, State.SENT):
             assert self._tenure is not None, "W3"
-            assert self._tenure.server != self._here, "W3"
+            assert self._tenure.server != self._local_server, "W3"
         assert (self.wake_at_ms is not None) == (self.state in (State.WAITING, State.QUEUED)), "W1"
         assert FIRST_PAUSE_MS <= self._pause_ms <= LONGEST_PAUSE_MS

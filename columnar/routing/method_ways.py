@@ -28,7 +28,7 @@ class Way(Enum):
     SCANNER = auto()
     MASTER = auto()
     OWNERS = auto()
-    HERE = auto()
+    LOCAL = auto()
 
 
 ONE_ROW: Final = frozenset({Way.READ, Way.WRITE})
@@ -56,12 +56,12 @@ _THRIFT1: Final = {
         " columnarIngest",
     ),
     **_listed(
-        Way.HERE,
+        Way.LOCAL,
         "scannerOpenWithScan scannerOpen scannerOpenWithStop scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs",
     ),
     **_listed(Way.SCANNER, "scannerGet scannerGetList scannerClose"),
     **_listed(
-        Way.HERE,
+        Way.LOCAL,
         "isTableEnabled getTableNames getTableNamesWithIsTableEnabled getColumnDescriptors getTableRegions"
         " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists"
         " columnarListNamespaces columnarListNamespaceTables columnarDescribeNamespace",
@@ -94,7 +94,7 @@ _THRIFT2: Final = {
     **_listed(Way.ROWS, "existsAll getMultiple putMultiple deleteMultiple getScannerResults"),
     **_listed(Way.SCANNER, "getScannerRows closeScanner"),
     **_listed(
-        Way.HERE,
+        Way.LOCAL,
         "openScanner getRegionLocation getAllRegionLocations getTableDescriptor getTableDescriptors tableExists"
         " getTableDescriptorsByPattern getTableDescriptorsByNamespace getTableNamesByPattern getTableNamesByNamespace"
         " isTableEnabled isTableDisabled isTableAvailable isTableAvailableWithSplit getNamespaceDescriptor"

@@ -32,7 +32,7 @@ NOTHING_DONE: Final = (NotSent, Refused)  # errors of ``ask`` that say so; after
 
 class Owners(Protocol):
     @property
-    def here(self) -> Incarnation: ...
+    def local_server(self) -> Incarnation: ...
 
     def owner_of(self, table: str, row: bytes) -> Route | None:
         """The route of the region that holds the row; None: no such table is known."""
@@ -60,7 +60,7 @@ class RoutedOwners:
     """``Owners`` by this server's copy of the routes and its links."""
 
     def __init__(self, here: Incarnation, routes: Routes, links: Asking) -> None:
-        self.here = here  # constant, as are the next two
+        self.local_server = here  # constant, as are the next two
         self._routes = routes
         self._links = links
         self._change: asyncio.Future[None] | None = None
@@ -142,11 +142,11 @@ def by_owner(
     """
     found: dict[Incarnation, list[int]] = {}
     route: Route | None = None
-    server = owners.here
+    server = owners.local_server
     for number, row in rows:
         if route is None or not route.region.contains_row(row):
             route = owners.owner_of(table, row)
-            server = owners.here if route is None else choose_server(route, tries)
+            server = owners.local_server if route is None else choose_server(route, tries)
         found.setdefault(server, []).append(number)
     return found
 

@@ -184,7 +184,7 @@ class PeerServer:
             held = self._links[link] = _Link(link, next(self._ids))
         return held
 
-    def serve_here(self, ctx: CallContext, service: int, message: bytes, caller: RawCaller) -> None:
+    def serve_locally(self, ctx: CallContext, service: int, message: bytes, caller: RawCaller) -> None:
         """A call of this server's own client whose region has come here while it was on its way."""
         self._calls_of[service].begin(ctx, message, 0, len(message), caller)
 

@@ -114,6 +114,6 @@ class WayOut:
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
         if isinstance(error, ScannerNotFound) and self._ways[method] is Way.SCANNER:
             server = self._server_of_scanner(error.scanner_id)
-            if server is not None and server != self._forwarding.here:
+            if server is not None and server != self._forwarding.local_server:
                 return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))
         return None

@@ -13,7 +13,7 @@ from columnar.client import ClientTls
 from columnar.client.tls_options import tls_options
 from columnar.shell.connecting import Misused, Refused, connect, store_option, report_errors
 from columnar.shell.kept_connection import KeptConnection
-from columnar.shell.running import Commands, as_typed_here
+from columnar.shell.running import Commands, as_typed_in_shell
 from columnar.shell.scripts import Script
 from columnar.shell.session import Session, exported
 from columnar.shell.store_names import StoreNames
@@ -75,7 +75,7 @@ def _greet(kept: KeptConnection, store: str, tls: ClientTls | None) -> None:
         with report_errors(store), kept.lent(store, tls):
             return
     except Refused as error:
-        click.echo(click.style(as_typed_here(error.message), fg="red"), err=True)
+        click.echo(click.style(as_typed_in_shell(error.message), fg="red"), err=True)
 
 
 def _run_script(file: str | None, text: str | None, commands: Commands, keep_going: bool) -> int:

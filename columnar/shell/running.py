@@ -115,9 +115,9 @@ class Commands:
         except click.UsageError as error:
             path = _path(error.ctx)
             step = f"'{path} --help' shows how" if path else "'help' lists the commands"
-            return Failed(f"{as_typed_here(error.format_message()).removesuffix('.')}; {step}")
+            return Failed(f"{as_typed_in_shell(error.format_message()).removesuffix('.')}; {step}")
         except click.ClickException as error:
-            return Failed(as_typed_here(error.format_message()))
+            return Failed(as_typed_in_shell(error.format_message()))
         except click.Abort:  # the answer to a question was no
             return Failed("not done")
         except (KeyboardInterrupt, EOFError):
@@ -143,6 +143,6 @@ def _path(ctx: click.Context | None) -> str:
     return ctx.command_path.removeprefix(NAME).strip() if ctx is not None else ""
 
 
-def as_typed_here(message: str) -> str:
+def as_typed_in_shell(message: str) -> str:
     """Hints name our commands as they are typed here; a store is started in another terminal."""
     return message.replace(f"'{NAME} ", "'").replace("'standalone'", f"'{NAME} standalone' in another terminal")

@@ -68,7 +68,7 @@ def add(server: Server, name: str, wait: bool, dry_run: bool, **options: Any) ->
     """
     declared = view_of(name, options)
     if dry_run:
-        _check_here(server, declared)
+        _check_locally(server, declared)
         _show_plan(server, declared, f"view {name} would be declared so; nothing was done")
         return
     server.connection.views.add(declared)
@@ -78,7 +78,7 @@ def add(server: Server, name: str, wait: bool, dry_run: bool, **options: Any) ->
     server.output.done(f"view {name} {text}", {"added": name})
 
 
-def _check_here(server: Server, declared: View) -> None:
+def _check_locally(server: Server, declared: View) -> None:
     """Check the definition alone, as a store does; IllegalArgument."""
     known = {one.name: one.definition for one in server.connection.views.list() if one.definition is not None}
     rules_of(bound(checked(declared), known))
@@ -212,7 +212,7 @@ def rebuild(server: Server, name: str, wait: bool, dry_run: bool, **options: Any
     held = server.connection.views.status(name)
     declared = view_of(name, options, held.definition)
     if dry_run:
-        _check_here(server, declared)
+        _check_locally(server, declared)
         _show_plan(server, declared, f"the next generation of {name} would be declared so; nothing was done")
         return
     table = server.connection.views.rebuild(name, declared)

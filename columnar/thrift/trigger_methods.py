@@ -13,7 +13,7 @@ from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.dead_letter_store import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.trigger_manager import Summary, TriggerManager
-from columnar.views.here import ViewsHere, view_key
+from columnar.views.local_views import LocalViews, view_key
 from columnar.wire.idl import columnar
 from columnar.wire.trigger_specs import registration_of, spec_of
 
@@ -60,7 +60,7 @@ class TriggerChangeMethods:
 class TriggerMethods:
     """An owner's."""
 
-    def __init__(self, keeper: TriggerManager, views: ViewsHere) -> None:
+    def __init__(self, keeper: TriggerManager, views: LocalViews) -> None:
         self._manager = keeper
         self._views = views
         self.others: ClusterTriggers | None = None  # None: this process has all regions

@@ -13,7 +13,7 @@ from columnar.routing.owners import Owners
 from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
-from columnar.views.here import ViewsHere
+from columnar.views.local_views import LocalViews
 from columnar.wire.idl import columnar
 
 LAG_MS: Final = 60_000  # that a check waits for the lag to be over; what differs then is said to be unsure
@@ -22,14 +22,14 @@ LAG_MS: Final = 60_000  # that a check waits for the lag to be over; what differ
 class ViewChecks:
     def __init__(
         self,
-        here: ViewsHere,
+        here: LocalViews,
         asked: Callable[[], ViewCheckPeerHandlers],
         applier: Applier,
         wait: Callable[[Any, str, str, int], Awaitable[bool]],
         owners: Callable[[], Owners | None],
     ) -> None:
         """``wait``: ``columnarViewWait``; ``owners``: None: this process has all regions."""
-        self._here = here
+        self._local_views = here
         self._peer_handlers = asked
         self._applier = applier
         self._wait = wait
@@ -37,7 +37,7 @@ class ViewChecks:
 
     async def check(self, ctx: Any, name: str, *, repair: bool) -> Any:
         """ViewError: there is no such view, or it is not built yet.  ClientGone ends it."""
-        view = self._here.views.known(self._here.views.live_table(name))
+        view = self._local_views.views.known(self._local_views.views.live_table(name))
         if view.state != "live" and not await self._caught_up(view.name):
             raise ViewError(f"view {name} is still being built; columnar view list shows how far it is")
 

@@ -11,7 +11,7 @@ from columnar.model.view_status import ViewStatus, merged
 from columnar.model.view_set import KeptView
 from columnar.thrift.view_checks import ViewChecks
 from columnar.thrift.view_names import RemoteViewStatuses
-from columnar.views.here import ViewsHere
+from columnar.views.local_views import LocalViews
 from columnar.wire.idl import columnar
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
@@ -44,19 +44,19 @@ class ViewChangeMethods:
 
 class ViewMethods(ViewChangeMethods):
     def __init__(
-        self, changes: ViewChanges, here: ViewsHere, others: Callable[[], RemoteViewStatuses | None], checks: ViewChecks
+        self, changes: ViewChanges, here: LocalViews, others: Callable[[], RemoteViewStatuses | None], checks: ViewChecks
     ) -> None:
         """``others``: None: this process has all regions."""
         super().__init__(changes)
         self._checks = checks
-        self._here = here
+        self._local_views = here
         self._others = others
 
     async def columnarViewList(self, _ctx: Any) -> list[Any]:
         others = self._others()
         elsewhere, silent = await others() if others is not None else ([], [])
-        looks = merged([*self._here.view_statuses(), *elsewhere])
-        views = self._here.views
+        looks = merged([*self._local_views.view_statuses(), *elsewhere])
+        views = self._local_views.views
         return [_status(view, looks.get(view.name), silent, role_of(view.name, views.swaps)) for view in views.all]
 
     def columnarViewCheck(self, ctx: Any, name: str, repair: bool) -> Awaitable[Any]:

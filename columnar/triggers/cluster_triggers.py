@@ -37,7 +37,7 @@ class ClusterTriggers:
 
     async def trigger_statuses(self) -> tuple[list[TriggerStatus], list[str]]:
         """Return one look for each trigger, and the servers that were silent for LOOK_S."""
-        others = [server for server in self._servers() if server != self._owners.here]
+        others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
             gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S), self._local_handlers.trigger_statuses(TriggerStatuses())
         )
@@ -45,7 +45,7 @@ class ClusterTriggers:
 
     async def flow_statuses(self) -> tuple[list[FlowStatus], list[str]]:
         """Return one look for each flow, and the servers that were silent for LOOK_S."""
-        others = [server for server in self._servers() if server != self._owners.here]
+        others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
             gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S), self._local_handlers.flow_statuses(FlowStatuses())
         )
@@ -92,7 +92,7 @@ class ClusterTriggers:
 
     async def _request_wait(self, server: Incarnation, ask: WaitForDelivery) -> Waited:
         try:
-            if server == self._owners.here:
+            if server == self._owners.local_server:
                 return await self._local_handlers.wait(ask)
             return await self._owners.request_server(server, ask)
         except (*NOTHING_DONE, LinkBroke):
@@ -109,7 +109,7 @@ class ClusterTriggers:
             search.watch_routes()
             (server,) = by_owner(self._owners, table, [(0, row)], search.tries)
             try:
-                if server == self._owners.here:
+                if server == self._owners.local_server:
                     is_done = await self._local_handlers.log_again(message)
                 else:
                     is_done = await self._owners.request_server(server, message)

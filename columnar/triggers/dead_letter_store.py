@@ -65,7 +65,7 @@ class DeadLetterStore:
             async for row, _ in self._tables.rows(DEAD_LETTERS_TABLE, columns=[dead_letters.LETTER_COLUMN]):
                 self._count(dead_letters.trigger_of(row), 1)
 
-    async def letters_here(self) -> Counter[str]:
+    async def local_letter_counts(self) -> Counter[str]:
         """Letters by trigger in those regions of the table that this server owns.
 
         They are counted anew, in steps, where the region was written to since the last time.

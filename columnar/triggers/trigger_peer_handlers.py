@@ -49,11 +49,11 @@ class TriggerPeerHandlers:
         }
 
     async def trigger_statuses(self, _asked: TriggerStatuses) -> tuple[TriggerStatus, ...]:
-        letters = await self._manager.dead_letter_store.letters_here()
+        letters = await self._manager.dead_letter_store.local_letter_counts()
         return tuple(replace(one.to_status(), letters=letters[one.name]) for one in self._manager.summaries())
 
     async def flow_statuses(self, _asked: FlowStatuses) -> tuple[FlowStatus, ...]:
-        letters = await self._manager.dead_letter_store.letters_here()
+        letters = await self._manager.dead_letter_store.local_letter_counts()
         return tuple(
             replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._manager.hub.flow_statuses()
         )

@@ -22,7 +22,7 @@ from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_
 from columnar.routing.view_check_requests import EntriesSnapshot, EntriesSnapshots
 from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 
-TRIES_HERE: Final = 100  # in one process: of a region that is split or merged whenever it is looked at
+LOCAL_TRIES: Final = 100  # in one process: of a region that is split or merged whenever it is looked at
 
 R = TypeVar("R")
 
@@ -36,7 +36,7 @@ class CheckOwners:
         others: Owners | None = None,
     ) -> None:
         """``wait``: until all that is written now is in a view; False: not in time."""
-        self._here = here
+        self._local_handlers = here
         self._applier = applier
         self._wait = wait
         self._others = others
@@ -86,14 +86,14 @@ class CheckOwners:
 
     async def _request_server(self, server: Incarnation | None, message: Message[R]) -> R | LinkBroke | None:
         """The answer; None: nothing was done there; LinkBroke: the server has ended."""
-        if self._others is not None and server is not None and server != self._others.here:
+        if self._others is not None and server is not None and server != self._others.local_server:
             try:
                 return await self._others.request_server(server, message)
             except NOTHING_DONE:
                 return None
             except LinkBroke as ended:
                 return ended
-        answer: R = await self._here.answers[type(message)](message)
+        answer: R = await self._local_handlers.answers[type(message)](message)
         return answer
 
     async def write(self, table: str, writes: Sequence[RowMutation]) -> None:
@@ -131,7 +131,7 @@ class _Alone:
 
     async def again(self, row: bytes) -> None:
         self.tries += 1
-        if self.tries >= TRIES_HERE:
+        if self.tries >= LOCAL_TRIES:
             raise NotServingRegion("a region changes whenever the check looks at it; check again later")
         await asyncio.sleep(0)
 

@@ -40,7 +40,7 @@ class RawCaller(Protocol):
     def replied(self, reply: bytes) -> None:
         """The whole reply, in the call's protocol and with its seqid."""
 
-    def not_here(self, error: RegionNotLocal, request: Request) -> None:
+    def not_local(self, error: RegionNotLocal, request: Request) -> None:
         """Nothing was done; the request's arguments may be dropped, but for names of table and row."""
 
     def broken(self, error: Exception) -> None: ...
@@ -123,7 +123,7 @@ class RawCalls:
                 return
             reply = method.reply(ctx.protocol, message.seqid, result)
         except RegionNotLocal as error:
-            caller.not_here(error, message)
+            caller.not_local(error, message)
             return
         except RegionAway as error:
             again = server.service.retry_or_forward(handler, ctx, message, error)
@@ -165,7 +165,7 @@ class RawCalls:
             stopped = OutcomeUnknown("the server stopped before this was done; read before you repeat it")
             reply = errors.failed(ctx.peer, request, ctx.protocol, stopped)
         except RegionNotLocal as error:
-            caller.not_here(error, request)
+            caller.not_local(error, request)
             return
         except Exception as error:  # noqa: BLE001 - as in ``_answer``
             reply = errors.failed(ctx.peer, request, ctx.protocol, error)

@@ -254,7 +254,7 @@ class World:
                 del self.frames[call.number]
             elif one is Do.FORGET:
                 del self.frames[call.number]
-            elif one is Do.SERVE_HERE:
+            elif one is Do.SERVE_LOCALLY:
                 self.serve_here(call)
             elif one is Do.WAIT:
                 wake = call.state.wake_at_ms
@@ -268,7 +268,7 @@ class World:
         if self.owns(self.servers["gw"], call.row):
             call.executions += 1
             call.ends.append("here")
-            self.do(call, call.state.ended_here())
+            self.do(call, call.state.ended_locally())
         else:
             self.do(call, call.state.not_local(self.route(call), self.now_ms))
 

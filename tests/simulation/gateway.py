@@ -64,7 +64,7 @@ class Gateway:
             if do is Do.SEND:
                 target = call.state.server
                 self._agenda.later(process, self._agenda.drawn(0, 300), partial(self._write, call, target))
-            elif do is Do.SERVE_HERE:
+            elif do is Do.SERVE_LOCALLY:
                 self._server.owning.serve(op, lambda outcome: self._served(call, outcome))
             elif do is Do.WAIT:
                 self._wait(call)
@@ -113,8 +113,8 @@ class Gateway:
         if isinstance(outcome, Elsewhere):
             self._do(call, call.state.not_local(self._route(op), self._agenda.now_ms))
             return
-        if call.state.state is State.HERE:
-            call.state.ended_here()
+        if call.state.state is State.LOCAL:
+            call.state.ended_locally()
         self.calls.pop(op, None)
         if isinstance(outcome, Done):
             self._to_client(client, lambda: client.answered(op, outcome.answer))

@@ -89,7 +89,7 @@ class PeerHouse:
         self.routes = Routes()
         self.answering = PeerServer({THRIFT1: self.wire, THRIFT2: self.wire2}, self._elsewhere, ids)
         self.peers = Peers(Hello("c", me), cluster.address_of, self.answering)
-        self.forwarding = Forwarding(me, self.routes, self.peers, self.answering.serve_here, **forwarding)
+        self.forwarding = Forwarding(me, self.routes, self.peers, self.answering.serve_locally, **forwarding)
         self.service.way_out = WayOut(self.forwarding, self.server, THRIFT1)
         self.service2.way_out = WayOut(self.forwarding, self.server, THRIFT2)
         self.wire.ahead, self.wire2.ahead = self.service.way_out.ahead, self.service2.way_out.ahead

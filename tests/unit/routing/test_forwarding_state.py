@@ -100,7 +100,7 @@ def test_a_gateway_that_gets_a_region_asks_its_source_meanwhile() -> None:
     assert call.begin(MOVING, 0) == (Do.SEND,)
     assert call.server == S1
     call.written()
-    assert call.not_local(MOVING, 1) == (Do.SERVE_HERE,)
+    assert call.not_local(MOVING, 1) == (Do.SERVE_LOCALLY,)
 
 
 def test_a_read_under_which_two_owners_ended_is_refused() -> None:
@@ -197,10 +197,10 @@ def test_a_client_that_goes() -> None:
 @BOTH
 def test_a_region_that_comes_to_the_gateway_itself(is_write: bool) -> None:
     call = sent(is_write)
-    assert call.not_local(Route(REGION, HERE, 9), 1) == (Do.SERVE_HERE,)
+    assert call.not_local(Route(REGION, HERE, 9), 1) == (Do.SERVE_LOCALLY,)
     assert call.not_local(Route(REGION, HERE, 9), 2) == (Do.WAIT,), "the server has not heard of it yet"
-    assert call.woke(Route(REGION, HERE, 9), 99) == (Do.SERVE_HERE,)
-    assert call.ended_here() == ()
+    assert call.woke(Route(REGION, HERE, 9), 99) == (Do.SERVE_LOCALLY,)
+    assert call.ended_locally() == ()
     assert call.state is State.ANSWERED
 
 
@@ -211,7 +211,7 @@ def test_an_error_of_the_owner_goes_to_the_client(is_write: bool) -> None:
 
 def test_events_out_of_place_are_mistakes() -> None:
     call = ForwardedCall(HERE, True, 0)
-    for event in (call.written, call.answer_came, call.failed, call.ended_here):
+    for event in (call.written, call.answer_came, call.failed, call.ended_locally):
         with pytest.raises(OutOfPlace):
             event()
     with pytest.raises(OutOfPlace):

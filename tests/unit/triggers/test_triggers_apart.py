@@ -41,7 +41,7 @@ def look(name: str = "links", **more: Any) -> TriggerStatus:
 class Gateway:
     """Owners that answer what the test says, of regions that the test moves."""
 
-    here = HERE
+    local_server = HERE
 
     def __init__(self) -> None:
         self.routes = [Route(LOW, HERE, 1), Route(HIGH, OTHER, 1)]

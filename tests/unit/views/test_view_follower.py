@@ -14,7 +14,7 @@ from columnar.flows.effects import Write
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
-from columnar.views import here, piece_reader, share_writes
+from columnar.views import local_views, piece_reader, share_writes
 from columnar.views.follower import ROOM_S, UNDER_WAY, ViewFollower
 from columnar.views.view_manager import follower_name
 from columnar.views.share_writes import BATCH_RECORDS
@@ -303,7 +303,7 @@ async def test_changes_that_come_again_change_nothing(house: ViewHouse) -> None:
 
 
 def test_guards_stay_while_something_may_be_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(here, "GUARDS_S", 0.0)
+    monkeypatch.setattr(local_views, "GUARDS_S", 0.0)
 
     @in_view_house
     async def run(house: ViewHouse) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.wiki_client import WikiClient
 from wikka_port import rendering
 from wikka_port.actions import ACTIONS
-from wikka_port.actions.not_here import LEFT_OUT, NOT_HERE, REPLACED, TO_COME
+from wikka_port.actions.unsupported_actions import LEFT_OUT, UNSUPPORTED, REPLACED, TO_COME
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
 from wikka_port.limits import INCLUDED_CHARS_MAX
@@ -167,7 +167,7 @@ def test_the_table_of_actions_is_what_there_is() -> None:
     assert by_state["replaced by"] == REPLACED.keys()
     assert by_state["left out"] == LEFT_OUT.keys()
     assert all(said for state, said in rows.values() if state != "there")
-    assert not NOT_HERE.keys() & ACTIONS.keys()
+    assert not UNSUPPORTED.keys() & ACTIONS.keys()
 
 
 def test_an_action_of_the_wikis_own_has_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ BLOCK = re.compile(r"<(?:p|div|ul|ol|dl|table|form|section|nav|aside|pre|figure|
 
 def test_inline_actions_are_actions_whose_html_stands_within_a_line() -> None:
     """An action is in INLINE_ACTIONS if and only if it returns no block."""
-    assert ACTIONS.keys() | NOT_HERE.keys() >= INLINE_ACTIONS, "a name that no action has"
+    assert ACTIONS.keys() | UNSUPPORTED.keys() >= INLINE_ACTIONS, "a name that no action has"
     blocks: dict[str, set[bool]] = {}
 
     def noting(name: str, run: Any) -> Any:

@@ -48,7 +48,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "system": _SECRETS,
     "wikkaconfig": _SECRETS,
 }
-NOT_HERE: Final[Mapping[str, str]] = {**TO_COME, **REPLACED, **LEFT_OUT}
+UNSUPPORTED: Final[Mapping[str, str]] = {**TO_COME, **REPLACED, **LEFT_OUT}
 
 
 def instead_of(name: str) -> str:
@@ -56,7 +56,7 @@ def instead_of(name: str) -> str:
     if name in TO_COME:
         why = _(TO_COME[name])
         return _("The action {name} is not here yet: {why}. Readers see nothing in its place.", name=name, why=why)
-    if name in NOT_HERE:
-        why = _(NOT_HERE[name])
+    if name in UNSUPPORTED:
+        why = _(UNSUPPORTED[name])
         return _("The action {name} is not here: {why}. Readers see nothing in its place.", name=name, why=why)
     return _("There is no action {name}. Readers see nothing in its place; WikiHelp lists the actions.", name=name)

@@ -38,7 +38,7 @@ def _nobody(_view: str) -> None:
     """Ignore it."""
 
 
-class ViewsHere:
+class LocalViews:
     def __init__(self, server: RegionServer, hub: Hub, applier: Applier, governor: Governor) -> None:
         self._server = server
         self._hub = hub
