@@ -256,7 +256,7 @@ class ClusterHost:
         self.watch.left(server)
         if self.is_over:
             return
-        self.spawn(self._to_its_end(lambda: self._bury(server, why, asked)))
+        self.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked)))
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
         """Again after a growing pause where it meets an exception: else regions of the server would have no owner."""
@@ -270,7 +270,7 @@ class ClusterHost:
                 tries += 1
                 await asyncio.sleep(pause_after(tries))
 
-    async def _bury(self, server: Incarnation, why: str, asked: bool) -> None:
+    async def _expire_server(self, server: Incarnation, why: str, asked: bool) -> None:
         """Nothing is told to it from now on; when its log is measured its regions get other owners."""
         self.event(self.state.silent(server, f"it ended {why}", self.now_ms()))
         await self.measured(server, asked=asked)

@@ -103,7 +103,7 @@ class DeadLetterStore:
     def count_of(self, trigger: str) -> int:
         return self._counts.get(trigger, 0)
 
-    async def bury(self, letter: DeadLetter) -> None:
+    async def add_letter(self, letter: DeadLetter) -> None:
         """Returns when it is on disk.  The same change again replaces its letter."""
         writing = dead_letters.writing(letter)
         is_new = not await self._tables.has(DEAD_LETTERS_TABLE, writing.row)

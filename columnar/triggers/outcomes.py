@@ -82,7 +82,7 @@ class Outcomes:
         """``bury`` writes a dead letter and returns when it is on disk; ``trials``: of the feeder."""
         self._feeder = feeder
         self._trials = trials
-        self.bury = bury
+        self.add_letter = bury
         self.applier: Applier | None = None  # set before there are workers (``write_by``)
         self._full: set[str] = set()  # triggers whose effects have no room
         self.blocks = Blocks(feeder.suspend_trigger, self._try_resume_trigger)
@@ -455,7 +455,7 @@ class Outcomes:
         tries = 0
         while True:
             try:
-                await self.bury(letter)
+                await self.add_letter(letter)
                 break
             except ColumnarError as error:
                 _log.error("dead letter of trigger %s cannot be written: %s", letter.trigger, error.text)

@@ -84,7 +84,7 @@ class TriggerManager:
         self._triggers: Triggers | None = None  # None: the master has not told of any yet
         self.system = SystemTables(server)
         self.dead_letter_store = DeadLetterStore(server, self.system)
-        self.feeder = Feeder(hub.followers, hub.upkeep, self.dead_letter_store.bury)
+        self.feeder = Feeder(hub.followers, hub.upkeep, self.dead_letter_store.add_letter)
         self._checks = FunctionChecks(self.feeder)
         self.places_of_effects = EffectPlaces(lambda: self.triggers, hub.flows)
         self.feeder.outcomes.places_of_effects = self.places_of_effects

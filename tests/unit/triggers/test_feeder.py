@@ -354,7 +354,7 @@ async def test_a_call_that_waited_for_the_disk_while_its_worker_died_is_sent_onc
 @on_bench()
 async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench) -> None:
     await bench.add("t", attempts=1)
-    bury, tries = bench.feeder.outcomes.bury, []
+    bury, tries = bench.feeder.outcomes.add_letter, []
 
     async def fails_once(letter: Any) -> None:
         tries.append(letter)
@@ -362,7 +362,7 @@ async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench)
             raise HostError("the disk is away")
         await bury(letter)
 
-    bench.feeder.outcomes.bury = fails_once
+    bench.feeder.outcomes.add_letter = fails_once
     await bench.put(b"a")
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
@@ -383,7 +383,7 @@ async def test_the_store_can_stop_while_a_dead_letter_is_written(bench: Bench) -
     async def never(_letter: Any) -> None:
         raise HostError("the disk is away")
 
-    bench.feeder.outcomes.bury = never
+    bench.feeder.outcomes.add_letter = never
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
     bench.main.answer(call_id, "Error: no")
