@@ -28,7 +28,7 @@ class ServerWatch:
         self._works = works
         self._dead = dead
         self._liveness: Liveness | None = None
-        self._looking = PlannedStep(LOOP, self._check_servers)
+        self._check_step = PlannedStep(LOOP, self._check_servers)
         self._busy: dict[Incarnation, int] = {}  # and since when
 
     def joined(self, server: Incarnation) -> None:
@@ -56,7 +56,7 @@ class ServerWatch:
         assert self._liveness is not None, "somebody joined"
         now_ms = self._now_ms()
         verdict = self._liveness.check_liveness(now_ms)
-        self._looking.after((verdict.wake_at_ms - now_ms) / 1000)  # first: servers are found whatever the rest meets
+        self._check_step.after((verdict.wake_at_ms - now_ms) / 1000)  # first: servers are found whatever the rest meets
         self._busy = dict(verdict.busy)
         for remark in verdict.remarks:
             _log.warning("%s", remark)
@@ -65,4 +65,4 @@ class ServerWatch:
                 self._dead(server, why)
 
     def stop(self) -> None:
-        self._looking.cancel()
+        self._check_step.cancel()

@@ -92,7 +92,7 @@ class RegionChanges:
         self._tried: dict[int, int] = {}  # of regions that could not be split: their size then
         self._unsure: list[RegionChange] = []  # until the catalogue is repaired
         self._stopping = False
-        self._looking: asyncio.Task[None] | None = None
+        self._split_check_task: asyncio.Task[None] | None = None
         self._cleaning: set[asyncio.Task[None]] = set()
         self._clean_one = asyncio.Lock()
         self._split_check_due = asyncio.Event()
@@ -251,7 +251,7 @@ class RegionChanges:
     # --- by size -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._looking = asyncio.ensure_future(self._run_split_checks())
+        self._split_check_task = asyncio.ensure_future(self._run_split_checks())
 
     async def _run_split_checks(self) -> None:
         while not self._stopping:  # ``wait_for`` may pass over the cancellation
@@ -291,7 +291,7 @@ class RegionChanges:
         """No more are begun; what is under way is finished or called off."""
         self._stopping = True
         async with self._one_at_a_time:  # never cancelled between commit and end
-            ended = [*self._cleaning, *([self._looking] if self._looking is not None else [])]
+            ended = [*self._cleaning, *([self._split_check_task] if self._split_check_task is not None else [])]
             for task in ended:
                 task.cancel()
         if ended:

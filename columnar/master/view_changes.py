@@ -64,7 +64,7 @@ class ViewChanges:
         self._changes = changes
         self._declaring = declaring
         self._before_first = before_first
-        self._looking: asyncio.Task[None] | None = None
+        self._build_check_task: asyncio.Task[None] | None = None
         self._is_due = False  # something may have been built since the last look
         changes.triggers.other_flows = self._flows
         self.generations = ViewGenerations(self)
@@ -223,8 +223,8 @@ class ViewChanges:
 
     def _schedule_build_check(self) -> None:
         self._is_due = True
-        if self.views.building() and (self._looking is None or self._looking.done()):
-            self._looking = asyncio.ensure_future(self._run_build_checks())
+        if self.views.building() and (self._build_check_task is None or self._build_check_task.done()):
+            self._build_check_task = asyncio.ensure_future(self._run_build_checks())
 
     async def _run_build_checks(self) -> None:
         while self._is_due:
@@ -256,6 +256,6 @@ class ViewChanges:
     async def close(self) -> None:
         """No look is begun any more."""
         await self.generations.close()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
+        if self._build_check_task is not None:
+            self._build_check_task.cancel()
+            await asyncio.wait([self._build_check_task])

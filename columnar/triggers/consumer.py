@@ -31,7 +31,7 @@ from columnar.regions.region import Region
 from columnar.regions.region_reads import get_whole_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
-from columnar.triggers.looking import Looking
+from columnar.triggers.lookup_prefetch import LookupPrefetch
 from columnar.triggers.picture import Picture, picture_of
 from columnar.triggers.ripening import Ripening
 
@@ -66,7 +66,7 @@ class Consumer(Follower):
         state: DeliveryState,
         feeder: Delivering,
         spawn: Spawn,
-        looking: Looking | None = None,
+        looking: LookupPrefetch | None = None,
         repeats_to: Sequence | None = None,
         repeats_from_ms: int = 0,
     ) -> None:
@@ -76,7 +76,7 @@ class Consumer(Follower):
         """
         self.registration = registration
         self.scope = registration.scope()
-        self._looking = looking
+        self._lookup_prefetch = looking
         self.suspects: set[Sequence] = set()  # changes that ran when their worker died or had to be ended
         self.failed_reads = 0  # of the region, since a change was delivered
         self._feeder = feeder
@@ -243,10 +243,10 @@ class Consumer(Follower):
         }
 
     def _looked(self, row: bytes, picture: Picture | None) -> dict[str, list[Any]] | None:
-        if self._looking is None or not self.scope.lookups:
+        if self._lookup_prefetch is None or not self.scope.lookups:
             return None
         image = picture.after if picture is not None else {}
-        return {look.name: self._looking.looked(look, row, image) for look in self.scope.lookups}
+        return {look.name: self._lookup_prefetch.looked(look, row, image) for look in self.scope.lookups}
 
     # --- backfill ------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.function_checks import FunctionChecks
 from columnar.triggers.lane import MakeLink
-from columnar.triggers.looking import Looking
+from columnar.triggers.lookup_prefetch import LookupPrefetch
 from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.worker_link import WorkerLink
 
@@ -78,7 +78,7 @@ class TriggerManager:
         self.hub = hub
         self.governor = Governor()
         self.applier = Applier(operations.access, operations.writes, self.governor, hub.background)
-        self._looking = Looking(operations.access)
+        self._lookup_prefetch = LookupPrefetch(operations.access)
         self._server = server
         self._modules = modules
         self._triggers: Triggers | None = None  # None: the master has not told of any yet
@@ -163,7 +163,7 @@ class TriggerManager:
         repeats_to = replaying.repeats_to(region, trigger(registration.name))
         spawn = self.hub.background.spawn
         from_ms = replay.from_ms if replay is not None else 0
-        return Consumer(registration, region, state, self.feeder, spawn, self._looking, repeats_to, from_ms)
+        return Consumer(registration, region, state, self.feeder, spawn, self._lookup_prefetch, repeats_to, from_ms)
 
     def _is_removed(self, name: str, number: int) -> bool:
         return self._triggers is not None and self._triggers.is_removed(name, number)

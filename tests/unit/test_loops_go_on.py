@@ -287,10 +287,10 @@ def test_servers_are_looked_at_after_an_exception(monkeypatch: pytest.MonkeyPatc
         assert liveness is not None
         look = liveness.check_liveness
         monkeypatch.setattr(liveness, "look", failing_once(lambda now_ms: (looks.append(1), look(now_ms))[1]))
-        watch._looking.cancel()
-        watch._looking.soon()
+        watch._check_step.cancel()
+        watch._check_step.soon()
         await until(lambda: looks)
-        assert watch._looking.is_planned
+        assert watch._check_step.is_planned
         await house.close()
         assert isinstance(house.host, ClusterHost)
 

@@ -22,7 +22,7 @@ from columnar.triggers.blocks import is_obstacle
 _CELL_BYTES: Final = 64  # beside key and value, as ``get_slice`` counts, and more
 
 
-class Looking:
+class LookupPrefetch:
     def __init__(self, access: TableAccess) -> None:
         self._access = access
 
