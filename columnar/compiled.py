@@ -117,7 +117,7 @@ HOT: Final = (
     "columnar.triggers.lane",
     "columnar.triggers.outcomes",
     "columnar.triggers.pool",
-    "columnar.triggers.ripening",
+    "columnar.triggers.batch_timer",
     "columnar.views.contributions",
     "columnar.views.digests",
     "columnar.views.entries",

@@ -33,7 +33,7 @@ from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
 from columnar.triggers.lookup_prefetch import LookupPrefetch
 from columnar.triggers.picture import Picture, picture_of
-from columnar.triggers.ripening import Ripening
+from columnar.triggers.batch_timer import BatchTimer
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Consumer(Follower):
         if repeats_to is not None and repeats_from_ms:
             self.leaves_out = self._is_older
         self._enough = max(READY_ROWS, 2 * registration.batch)
-        self._ripening = Ripening(registration.batch, registration.within_ms / 1_000) if registration.batch else None
+        self._batch_timer = BatchTimer(registration.batch, registration.within_ms / 1_000) if registration.batch else None
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
         self._spec = ReadSpec(Projection(tuple((family, None) for family in sorted(self.families))))
 
@@ -143,13 +143,13 @@ class Consumer(Follower):
         if self.state.ready_count >= self._enough:
             return True
         more = super().fill()
-        if self._ripening is not None and self.state.open_count > before:
-            self._ripening.came(self.state.open_count - before, asyncio.get_running_loop().time())
+        if self._batch_timer is not None and self.state.open_count > before:
+            self._batch_timer.came(self.state.open_count - before, asyncio.get_running_loop().time())
         return more
 
     def is_ripe(self, now_s: float) -> bool:
         """There is something to deliver now."""
-        state, ripening = self.state, self._ripening
+        state, ripening = self.state, self._batch_timer
         parked_to_s = state.next_due_s()
         if parked_to_s is not None and parked_to_s <= now_s:
             return True
@@ -158,16 +158,16 @@ class Consumer(Follower):
     def due_s(self) -> float | None:
         """When there will be something to deliver, if nothing comes before."""
         parked_to_s = self.state.next_due_s()
-        ripe_s = self._ripening.due_s() if self._ripening is not None and self.state.has_ready else None
+        ripe_s = self._batch_timer.due_s() if self._batch_timer is not None and self.state.has_ready else None
         return min((due for due in (parked_to_s, ripe_s) if due is not None), default=None)
 
     def take(self, now_s: float) -> list[Delivery]:
         """The changes of the next call; none where nothing is ready."""
-        if self._ripening is None:
+        if self._batch_timer is None:
             delivery = self.state.take(now_s)
             return [] if delivery is None else [delivery]
         found = self.state.take_batch(now_s, self.registration.batch)
-        self._ripening.took(len(found))
+        self._batch_timer.took(len(found))
         return found
 
     def requeue_deliveries(self, deliveries: list[Delivery], *, at_once: bool = False) -> None:
@@ -177,8 +177,8 @@ class Consumer(Follower):
 
     def come_again(self) -> None:
         """Changes that come again do not wait for others to fill a batch."""
-        if self._ripening is not None:
-            self._ripening.came_again()
+        if self._batch_timer is not None:
+            self._batch_timer.came_again()
 
     # --- calls ---------------------------------------------------------------------------------------
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from columnar.triggers.ripening import Ripening
+from columnar.triggers.batch_timer import BatchTimer
 
 
 def test_a_batch_is_ripe_when_it_is_full_or_its_first_change_has_waited() -> None:
-    batch = Ripening(10, 0.05)
+    batch = BatchTimer(10, 0.05)
     batch.came(4, 1.0)
     batch.came(5, 1.03)
     assert not batch.is_ripe(9, 1.049)
@@ -16,7 +16,7 @@ def test_a_batch_is_ripe_when_it_is_full_or_its_first_change_has_waited() -> Non
 
 
 def test_the_wait_of_those_left_begins_when_they_came() -> None:
-    batch = Ripening(10, 0.05)
+    batch = BatchTimer(10, 0.05)
     batch.came(8, 1.0)
     batch.came(4, 1.03)
     batch.took(10)
@@ -27,7 +27,7 @@ def test_the_wait_of_those_left_begins_when_they_came() -> None:
 
 
 def test_what_comes_again_waits_for_nobody() -> None:
-    batch = Ripening(10, 0.05)
+    batch = BatchTimer(10, 0.05)
     batch.came(2, 1.0)
     batch.came_again()
     assert batch.is_ripe(3, 1.0)

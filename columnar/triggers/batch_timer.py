@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 
-class Ripening:
+class BatchTimer:
     def __init__(self, most: int, within_s: float) -> None:
         self._most = most  # changes of a full batch
         self._within_s = within_s
