@@ -36,7 +36,7 @@ class BatchTimer:
             if not self._came[0][1]:
                 self._came.popleft()
 
-    def is_ripe(self, waiting: int, now_s: float) -> bool:
+    def is_due(self, waiting: int, now_s: float) -> bool:
         """``waiting``: changes that a batch could have now."""
         due_s = self.due_s()
         return self._is_urgent or waiting >= self._most or due_s is None or due_s <= now_s

@@ -147,13 +147,13 @@ class Consumer(Follower):
             self._batch_timer.came(self.state.open_count - before, asyncio.get_running_loop().time())
         return more
 
-    def is_ripe(self, now_s: float) -> bool:
+    def is_due(self, now_s: float) -> bool:
         """There is something to deliver now."""
         state, ripening = self.state, self._batch_timer
         parked_to_s = state.next_due_s()
         if parked_to_s is not None and parked_to_s <= now_s:
             return True
-        return state.has_ready and (ripening is None or ripening.is_ripe(state.waiting_count, now_s))
+        return state.has_ready and (ripening is None or ripening.is_due(state.waiting_count, now_s))
 
     def due_s(self) -> float | None:
         """When there will be something to deliver, if nothing comes before."""

@@ -192,7 +192,7 @@ class Feeder:
 
         ``now_s``: the caller's, which takes turns by it: by a later one a row is due that it cannot take.
         """
-        if consumer.is_ripe(now_s):
+        if consumer.is_due(now_s):
             self.pool_of(consumer.registration.process).queue(consumer, now_s)
             return
         due_s = consumer.due_s()
@@ -309,7 +309,7 @@ class Feeder:
 
     def _line_up_again(self, pool: Pool, consumer: Consumer, now_s: float) -> None:
         """It stays in line while it has something to deliver; else its log is read on."""
-        if consumer.is_ripe(now_s) and not self._is_intake_paused(consumer):
+        if consumer.is_due(now_s) and not self._is_intake_paused(consumer):
             return
         pool.rest(consumer)
         if not self._is_intake_paused(consumer):
