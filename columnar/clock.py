@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 NAME: Final = "clock"  # in the data folder
 AHEAD_MS: Final = 20  # of a restart after a crash: less than that takes
-BEHIND_TOLD_MS: Final = 1_000  # an operator hears when the system's clock is so much behind
+LAG_WARNING_MS: Final = 1_000  # an operator hears when the system's clock is so much behind
 _PAIR: Final = Struct(">QQ")
 _ALL_ONES: Final = (1 << 64) - 1
 assert _PAIR.size == 16, "on disk: a new layout needs a new format version"
@@ -82,7 +82,7 @@ class StoreClock:
             return
         self._rise(moment_ms)
         behind_ms = moment_ms - self._now_ms()
-        if behind_ms > BEHIND_TOLD_MS and not self._is_lag_logged:
+        if behind_ms > LAG_WARNING_MS and not self._is_lag_logged:
             self._is_lag_logged = True
             _log.warning(
                 "THE CLOCK IS BEHIND by %d s: the store gave later timestamps before. They stand still until it has "

@@ -36,7 +36,7 @@ from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as told
-from columnar.model.owner import Incarnation, Owner, is_named, servers_behind
+from columnar.model.owner import Incarnation, Owner, is_named, servers_to_replay
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesVersion
@@ -416,7 +416,7 @@ class ClusterHost:
             return
         if isinstance(ask, do.Close):
             self.event(
-                self.state.closed(server, ask.region, given_up.epoch, self.now_ms(), is_behind=given_up.is_behind)
+                self.state.closed(server, ask.region, given_up.epoch, self.now_ms(), is_behind=given_up.has_unreplayed_log)
             )
         else:
             self.event(self.state.opened(server, ask.region, epoch, self.now_ms()))
@@ -445,7 +445,7 @@ class ClusterHost:
 
     def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
         sealed = self._catalogue.firm_seals()
-        return tuple((one, sealed[one]) for one in servers_behind(owner, server) if one in sealed)
+        return tuple((one, sealed[one]) for one in servers_to_replay(owner, server) if one in sealed)
 
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
         """Servers whose logs have no seal.
@@ -454,7 +454,7 @@ class ClusterHost:
         over, and their logs were damaged when they were read last.
         """
         sealed = self._catalogue.firm_seals()
-        return [one for one in servers_behind(owner, server) if one not in sealed]
+        return [one for one in servers_to_replay(owner, server) if one not in sealed]
 
     # --- time ----------------------------------------------------------------------------------------
 

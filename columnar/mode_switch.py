@@ -23,7 +23,7 @@ from typing import Final
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.master.catalogue import Catalogue
 from columnar.master.dead_servers import Owned, DeadServerLog, named_in, owned_by, read_dead_server_log, pasts_in
-from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead, first_owner
+from columnar.model.owner import Incarnation, Owner, Tenure, find_unreplayed_logs, first_owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
@@ -147,7 +147,7 @@ def _bring_home(stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapp
         past = pasts.get(tenure.server)
         return past is not None and (info.encoded, tenure.epoch) in past.named
 
-    behind = behind_the_dead(row, is_in_log)
+    behind = find_unreplayed_logs(row, is_in_log)
     if not behind:
         return
     damages = [pasts[tenure.server].damage for tenure in behind if tenure.server in pasts]

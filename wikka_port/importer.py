@@ -28,7 +28,7 @@ _DONE: Final = b"meta:pages"
 class ImportSummary:
     counts: Counts
     stored: Stored
-    begun_behind: int  # pages that an earlier, stopped import had done
+    resumed_after: int  # pages that an earlier, stopped import had done
     waited_s: float  # for triggers
 
 
@@ -47,7 +47,7 @@ class Importer:
         self._row = row
         self._reader = reader
         self._parts = parts
-        self.begun_behind = begun_behind
+        self.resumed_after = begun_behind
         self._progress = progress
 
     @classmethod
@@ -81,7 +81,7 @@ class Importer:
             saver.drain()
             saver.clear()
         self._wiki.store.run(lambda c: c.table(schema.IMPORTS).delete(self._row))
-        return ImportSummary(self._parts.counts, saver.stored, self.begun_behind, saver.waited_s)
+        return ImportSummary(self._parts.counts, saver.stored, self.resumed_after, saver.waited_s)
 
     def _groups(self) -> Iterator[list[PagePart]]:
         """Parts to be saved together, of different pages; a part of a longer page goes alone."""

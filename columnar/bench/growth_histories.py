@@ -36,7 +36,7 @@ _PROBES: Final = (GET, GET_VERSIONS, SHORT_SCAN, PUT)
 _CYCLED: Final = b"p-00000000"
 _EMPTIED: Final = b"w-00000000"
 _GONE: Final = b"x-00000000"
-_BEHIND: Final = b"x-00000001"
+_AFTER_GONE: Final = b"x-00000001"
 _END: Final = b"\xff"
 
 
@@ -82,7 +82,7 @@ def _targets(table: bytes, plan: GrowthPlan) -> list[Target]:
         ),
         Target(f"{most:,} puts and deletes", table, (_CYCLED,)),
         Target(f"{most:,} other cells of the row deleted", table, (_EMPTIED,)),
-        Target(f"{most:,} cells of the row before deleted", table, (_BEHIND,), ((_GONE, _BEHIND + _END),)),
+        Target(f"{most:,} cells of the row before deleted", table, (_AFTER_GONE,), ((_GONE, _AFTER_GONE + _END),)),
     ]
 
 
@@ -107,7 +107,7 @@ def history(table: bytes, plan: GrowthPlan, begins_ms: int) -> Iterator[Exchange
     others = [b"s:other-%08d" % number for number in range(most)]
     for row in (_EMPTIED, _GONE):
         yield _at(table, row, [_put(column, 0) for column in others], begins_ms)
-    for row in (_CYCLED, _EMPTIED, _BEHIND):
+    for row in (_CYCLED, _EMPTIED, _AFTER_GONE):
         yield _at(table, row, [_put(SMALL_COLUMN, most)], begins_ms + 2 * most)
 
 

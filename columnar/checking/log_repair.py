@@ -19,7 +19,7 @@ from columnar.clock import ClockFile
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
 from columnar.master.dead_servers import DeadServerLog, contradictions, owned_by, pasts_in
-from columnar.model.owner import Incarnation, Owner, Tenure, behind_the_dead
+from columnar.model.owner import Incarnation, Owner, Tenure, find_unreplayed_logs
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
 from columnar.storage.api import Engine
@@ -60,12 +60,12 @@ class ServerLogs:
                 log = self._salvaged[server] = salvaged(folder, seal.lengths if seal is not None else ())
             self._logs.add(str(server), log)
 
-    def behind(self, info: RegionInfo) -> tuple[LogPart, ...]:
+    def unreplayed_parts(self, info: RegionInfo) -> tuple[LogPart, ...]:
         """The parts of logs that the region may lack."""
         row = self._catalogue.owners.get(info.region_id)
         if row is None:
             return ()
-        return tuple(LogPart(str(one.server), one.epoch) for one in behind_the_dead(row, self._is_in_log(info)))
+        return tuple(LogPart(str(one.server), one.epoch) for one in find_unreplayed_logs(row, self._is_in_log(info)))
 
     def _is_in_log(self, info: RegionInfo) -> Callable[[Tenure], bool]:
         return lambda tenure: (info.encoded, tenure.epoch) in self._pasts[tenure.server].named
@@ -73,7 +73,7 @@ class ServerLogs:
     def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:
         """Bring what logs have of the region into the store at ``path``, another's by now, which lost something."""
         gaps = set[str]()
-        for name in {part.log for part in self.behind(info)}:
+        for name in {part.log for part in self.unreplayed_parts(info)}:
             log = salvaged(server_folders.log_of(self._data, name), ())
             log.gaps = gaps
             self._logs.add(name, log)
@@ -87,7 +87,7 @@ class ServerLogs:
 
     def bring_in(self, info: RegionInfo, path: str, left: Say, *, has_own: bool = False) -> None:
         """Bring what logs have of the region into its store at ``path``.  ``has_own``: its logs are here already."""
-        row, parts = self._catalogue.owners.get(info.region_id), self.behind(info)
+        row, parts = self._catalogue.owners.get(info.region_id), self.unreplayed_parts(info)
         if row is None or not parts:
             return
         for server, log in () if has_own else self._salvaged.items():
@@ -99,7 +99,7 @@ class ServerLogs:
 
     def lack(self, info: RegionInfo, why: str, left: Say) -> None:
         """The region cannot get what logs have."""
-        parts = self.behind(info)
+        parts = self.unreplayed_parts(info)
         if parts:
             self._lack(info, parts, why, left)
 

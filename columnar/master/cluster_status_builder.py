@@ -364,7 +364,7 @@ def _closed_doors(state: ClusterState, place: Place, now_ms: int) -> Iterable[st
             yield f"its owner row is not written: the write has run for {since}, and {owner.server.name} opens it then"
         else:
             yield f"{owner.server.name} has been opening it for {since}; requests wait until then"
-        logs = {tenure.server for tenure in owner.behind if tenure.server != owner.server}
+        logs = {tenure.server for tenure in owner.unreplayed_logs if tenure.server != owner.server}
         if logs:
             yield f"before that the log of {', '.join(map(str, sorted(logs)))} is read for it"
 

@@ -60,7 +60,7 @@ def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
     """All incarnations of earlier starts: in rows, or with a folder."""
     named = set(catalogue.sealed)
     for row in catalogue.owners.values():
-        named |= {row.server, *(tenure.server for tenure in row.behind)}
+        named |= {row.server, *(tenure.server for tenure in row.unreplayed_logs)}
         if row.source is not None:
             named.add(row.source.server)
     for name in server_folders.incarnations(data):
@@ -73,7 +73,7 @@ def owned_by(catalogue: Catalogue, server: Incarnation) -> Owned:
     found = []
     for info, row in _rows_in(catalogue):
         if row is not None:
-            tenures = [row.tenure, *row.behind, *([row.source] if row.source is not None else [])]
+            tenures = [row.tenure, *row.unreplayed_logs, *([row.source] if row.source is not None else [])]
             found += [(info.encoded, tenure.epoch) for tenure in tenures if tenure.server == server]
     return frozenset(found)
 

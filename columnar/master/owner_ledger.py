@@ -44,7 +44,7 @@ class End(Enum):
     """How an owner that lives has ended its tenure."""
 
     CLOSED = auto()
-    BEHIND = auto()  # closed, and its log may hold writes that the store lacks
+    UNREPLAYED = auto()  # closed, and its log may hold writes that the store lacks
     FAILED = auto()  # it could not open the region
 
 
@@ -87,10 +87,10 @@ class OwnerLedger:
         named[row.server] += by
         if row.source is not None:
             named[row.source.server] += by
-        for tenure in row.behind:
+        for tenure in row.unreplayed_logs:
             named[tenure.server] += by
         if by < 0:
-            for server in (row.server, *(tenure.server for tenure in row.behind)):
+            for server in (row.server, *(tenure.server for tenure in row.unreplayed_logs)):
                 self._note_if_unnamed(server)
             if row.source is not None:
                 self._note_if_unnamed(row.source.server)
@@ -145,7 +145,7 @@ class OwnerLedger:
             return renumbered(row) if row.source.server == server else redirected(row, server)
         tenure, end = self._ends.get(region, (None, End.FAILED))
         if tenure == row.tenure and end is not End.FAILED:
-            return given_up(row, server, is_behind=end is End.BEHIND)
+            return given_up(row, server, is_behind=end is End.UNREPLAYED)
         if tenure == row.tenure:
             return taken_from_dead(row, server, in_log=False)
         if self.is_fenced(row.server):
@@ -159,7 +159,7 @@ class OwnerLedger:
             return row
         tenure, end = self._ends.get(region, (None, End.FAILED))
         if tenure == source:
-            return source_closed(row, is_behind=end is End.BEHIND)
+            return source_closed(row, is_behind=end is End.UNREPLAYED)
         if self.is_fenced(source.server):
             return source_fenced(row, in_log=self.in_log(region, source))
         return row
@@ -261,7 +261,7 @@ class OwnerLedger:
         named: Counter[Incarnation] = Counter()
         for rows in (self.rows, self.durable):
             for row in rows.values():
-                named.update([row.server, *(tenure.server for tenure in row.behind)])
+                named.update([row.server, *(tenure.server for tenure in row.unreplayed_logs)])
                 if row.source is not None:
                     named[row.source.server] += 1
         assert named == self._named, "L3"

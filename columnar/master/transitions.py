@@ -78,7 +78,7 @@ class Transitions:
         assert place.owner is not None, "a row on disk"
         row = self._ledger.without_source(region, place.owner)
         if row is not place.owner:
-            needs_disk = row.behind != place.owner.behind
+            needs_disk = row.unreplayed_logs != place.owner.unreplayed_logs
             place.owner = row
             self._ledger.set(region, row)
             if needs_disk:
@@ -116,7 +116,7 @@ class Transitions:
             self.outputs.append(NotifyServer(row.server, Close(region, row.epoch, place.why)))
         elif place.phase is Phase.OPENING and self._current.is_alive(row.server):
             self._ledger.record_opener(region, row)
-            has_it = any(tenure.server == row.server for tenure in row.behind)
+            has_it = any(tenure.server == row.server for tenure in row.unreplayed_logs)
             ask = Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.is_doubted)
             self.outputs.append(NotifyServer(row.server, ask))
 
@@ -229,7 +229,7 @@ class Transitions:
             return
         if tenure not in (place.owner.tenure, place.owner.source):
             return
-        self._ledger.ended(region, tenure, End.BEHIND if is_behind else End.CLOSED)
+        self._ledger.ended(region, tenure, End.UNREPLAYED if is_behind else End.CLOSED)
         if place.phase is Phase.WRITING or place.phase is Phase.CHANGING:
             return  # the write's end, or the change's, goes on from here
         if tenure == place.owner.source:

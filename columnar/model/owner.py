@@ -54,7 +54,7 @@ class Owner:
     epoch: int
     generation: int = 0
     source: Tenure | None = None
-    behind: tuple[Tenure, ...] = ()
+    unreplayed_logs: tuple[Tenure, ...] = ()
 
     @property
     def tenure(self) -> Tenure:
@@ -68,7 +68,7 @@ def first_owner(server: Incarnation, epoch: int = 1) -> Owner:
 
 def moved(owner: Owner, server: Incarnation) -> Owner:
     """The next owner, which opens the region when ``owner`` has closed it; what was behind stays behind."""
-    return Owner(server, owner.epoch + 1, owner.generation, owner.tenure, owner.behind)
+    return Owner(server, owner.epoch + 1, owner.generation, owner.tenure, owner.unreplayed_logs)
 
 
 def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner:
@@ -77,13 +77,13 @@ def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner
     ``in_log``: the dead owner's log names the region at the owner's epoch, so it may hold writes that the store lacks.
     A source that had not closed yet is the caller's to look at: it may be alive.
     """
-    behind = (*owner.behind, owner.tenure) if in_log else owner.behind
+    behind = (*owner.unreplayed_logs, owner.tenure) if in_log else owner.unreplayed_logs
     return Owner(server, owner.epoch + 1, owner.generation, None, behind)
 
 
 def redirected(owner: Owner, server: Incarnation) -> Owner:
     """The next owner after ``owner`` never opened the region, for its source has not closed it yet."""
-    return Owner(server, owner.epoch + 1, owner.generation, owner.source, owner.behind)
+    return Owner(server, owner.epoch + 1, owner.generation, owner.source, owner.unreplayed_logs)
 
 
 def renumbered(owner: Owner) -> Owner:
@@ -93,7 +93,7 @@ def renumbered(owner: Owner) -> Owner:
     region or another server has opened it.
     """
     assert owner.source is not None, "only a move is called off"
-    return Owner(owner.source.server, owner.epoch + 1, owner.generation, None, (*owner.behind, owner.source))
+    return Owner(owner.source.server, owner.epoch + 1, owner.generation, None, (*owner.unreplayed_logs, owner.source))
 
 
 def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
@@ -103,18 +103,18 @@ def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
     all that the source ever wrote: its tenures before a ``renumbered`` are not behind any more either.
     """
     assert owner.source is not None, "no source is waited for"
-    return replace(owner, source=None, behind=_closed(owner.behind, owner.source, is_behind))
+    return replace(owner, source=None, behind=_closed(owner.unreplayed_logs, owner.source, is_behind))
 
 
 def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
     """The source was fenced before it had closed the region.  ``in_log``: as for ``taken_from_dead``."""
     assert owner.source is not None, "no source is waited for"
-    return replace(owner, source=None, behind=(*owner.behind, owner.source) if in_log else owner.behind)
+    return replace(owner, source=None, behind=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs)
 
 
 def given_up(owner: Owner, server: Incarnation, *, is_behind: bool) -> Owner:
     """The next owner after ``owner`` has closed the region by itself.  ``is_behind``: as for ``source_closed``."""
-    return Owner(server, owner.epoch + 1, owner.generation, None, _closed(owner.behind, owner.tenure, is_behind))
+    return Owner(server, owner.epoch + 1, owner.generation, None, _closed(owner.unreplayed_logs, owner.tenure, is_behind))
 
 
 def _closed(behind: tuple[Tenure, ...], tenure: Tenure, is_behind: bool) -> tuple[Tenure, ...]:
@@ -128,28 +128,28 @@ def settled(owner: Owner) -> Owner:
 
     Earlier tenures of the owner itself (``renumbered``) stay: its log still holds them.
     """
-    return replace(owner, source=None, behind=tuple(one for one in owner.behind if one.server == owner.server))
+    return replace(owner, source=None, behind=tuple(one for one in owner.unreplayed_logs if one.server == owner.server))
 
 
-def behind_the_dead(owner: Owner, is_in_log: Callable[[Tenure], bool]) -> tuple[Tenure, ...]:
+def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[Tenure], bool]) -> tuple[Tenure, ...]:
     """The tenures whose logs may hold what the store lacks, when every incarnation is over.
 
     ``is_in_log``: whether the log of the tenure's server names the region at the tenure's epoch.
     """
     if owner.source is not None:
         owner = source_fenced(owner, in_log=is_in_log(owner.source))
-    return taken_from_dead(owner, owner.server, in_log=is_in_log(owner.tenure)).behind
+    return taken_from_dead(owner, owner.server, in_log=is_in_log(owner.tenure)).unreplayed_logs
 
 
 def is_named(owner: Owner, server: Incarnation) -> bool:
     """Whether the row names the incarnation: its log may hold something of the region."""
     sources = () if owner.source is None else (owner.source,)
-    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.behind))]
+    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.unreplayed_logs))]
 
 
-def servers_behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
+def servers_to_replay(owner: Owner, server: Incarnation) -> list[Incarnation]:
     """The incarnations whose logs the owner, on ``server``, must read; its own it has."""
-    return list(dict.fromkeys(tenure.server for tenure in owner.behind if tenure.server != server))
+    return list(dict.fromkeys(tenure.server for tenure in owner.unreplayed_logs if tenure.server != server))
 
 
 def to_json(owner: Owner) -> bytes:
@@ -158,7 +158,7 @@ def to_json(owner: Owner) -> bytes:
         "epoch": owner.epoch,
         "generation": owner.generation,
         "from": None if owner.source is None else _pair(owner.source),
-        "behind": [_pair(tenure) for tenure in owner.behind],
+        "behind": [_pair(tenure) for tenure in owner.unreplayed_logs],
     }
     return json.dumps(held, sort_keys=True).encode()
 
@@ -186,9 +186,9 @@ def names(owner: Owner | None, server: Incarnation) -> bool:
     if owner is None:
         return False
     sources = () if owner.source is None else (owner.source,)
-    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.behind))]
+    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.unreplayed_logs))]
 
 
 def behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
     """The incarnations whose logs the owner must read; its own it has."""
-    return list(dict.fromkeys(tenure.server for tenure in owner.behind if tenure.server != server))
+    return list(dict.fromkeys(tenure.server for tenure in owner.unreplayed_logs if tenure.server != server))

@@ -44,7 +44,7 @@ class GivenUp:
     """The server refuses the region for ever at ``epoch`` and below."""
 
     epoch: int
-    is_behind: bool  # its log may hold acknowledged writes that the store lacks
+    has_unreplayed_log: bool  # its log may hold acknowledged writes that the store lacks
 
 
 @dataclass(frozen=True, slots=True)

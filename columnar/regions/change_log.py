@@ -208,9 +208,9 @@ class ChangeLog:
             return min(limit, tail.count_after(after))
         key = pack_key(after) if after is not None else b""
         start = key + END_OF_COLUMN if key else b""
-        count, stop = self._own.behind(max(key, self._inherited_end))
+        count, stop = self._own.count_after(max(key, self._inherited_end))
         if key < self._inherited_end and self._is_counted_whole:
-            inherited, place = self._inherited.behind(key)
+            inherited, place = self._inherited.count_after(key)
             count += inherited + self._count_records(start, place or self._inherited_end, limit - count - inherited)
             start = self._inherited_end
         return min(limit, count + self._count_records(start, stop, limit - count))

@@ -194,7 +194,7 @@ class Hosting:
         except HostError as cause:
             self.read_only.note(info, cause)
             self.on_write_fault()
-            if ownership.behind and not ownership.is_sole:
+            if ownership.unreplayed_logs and not ownership.is_sole:
                 raise  # it is served only when all that is behind is on disk; another server may succeed
             return self.read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
         self.read_only.takes_writes(info)

@@ -39,7 +39,7 @@ class LogMarks:
             del self._keys[: self._first]
             self._missing, self._first = self._missing + self._first, 0
 
-    def behind(self, key: bytes) -> tuple[int, bytes | None]:
+    def count_after(self, key: bytes) -> tuple[int, bytes | None]:
         """How many records stand at or above a key that is above ``key`` by EVERY records at most; that key.
 
         (0, None): no more than EVERY are above ``key``.

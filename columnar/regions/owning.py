@@ -170,7 +170,7 @@ class Owning:
                 case ReportOpened():
                     self._answer(OpenRegion, one.region, one.epoch, None)
                 case ReportClosed():
-                    self._answer(CloseRegion, one.region, one.epoch, GivenUp(one.epoch, one.is_behind))
+                    self._answer(CloseRegion, one.region, one.epoch, GivenUp(one.epoch, one.has_unreplayed_log))
                 case ReportFailed():
                     failure = DamagedData(one.why) if one.is_damaged else HostError(one.why)
                     self._fail(OpenRegion, one.region, one.epoch, failure)
@@ -204,11 +204,11 @@ class Owning:
         if region_id is None:
             return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
         epochs = self.assigned_regions.epochs_of(region_id)
-        own = tuple(part for part in self._logs.server_log.behind(encoded) if part.epoch in epochs)
+        own = tuple(part for part in self._logs.server_log.unreplayed_parts(encoded) if part.epoch in epochs)
         return Ownership(encoded, epoch, self._lacking.parts_of(region_id) + own)
 
     def _bring_in(self, region_id: int, owner: Owner) -> None:
-        self._lacking.lacks(region_id, owner.behind)
+        self._lacking.lacks(region_id, owner.unreplayed_logs)
         self._bring_in_soon(region_id)
 
     def _call_off(self, region_id: int, epoch: int) -> None:
@@ -236,7 +236,7 @@ class Owning:
             region_id, _ = (self._to_bring_in or self._to_open).popitem(last=False)
             try:
                 if is_behind and region_id in self._lacking:
-                    await self._open_behind(region_id)
+                    await self._open_with_logs(region_id)
                 elif not is_behind and self._is_worth_opening(region_id):
                     await self._open(region_id)
                 else:
@@ -247,7 +247,7 @@ class Owning:
                     self._not_opened(region_id, fault)
                 await asyncio.sleep(0)
 
-    async def _open_behind(self, region_id: int) -> None:
+    async def _open_with_logs(self, region_id: int) -> None:
         """Open the region with its logs; of a disabled table it is closed again, as nobody else would close it."""
         info = self._infos[region_id]
         try:
@@ -330,7 +330,7 @@ class Owning:
         while True:
             try:
                 closed = await self._close(info) or closed
-                is_behind = self._is_behind(info)
+                is_behind = self._has_unreplayed_log(info)
                 break
             except Exception:  # noqa: BLE001 - whatever it is, the region stays this server's until it is closed
                 _log.exception("region %s is not closed; trying again", info.encoded)
@@ -340,9 +340,9 @@ class Owning:
             self._server.listener.release(closed)  # it may come back
         self.forget_dropped()
 
-    def _is_behind(self, info: RegionInfo) -> bool:
+    def _has_unreplayed_log(self, info: RegionInfo) -> bool:
         epochs = self.assigned_regions.epochs_of(info.region_id)
-        return any(part.epoch in epochs for part in self._logs.server_log.behind(info.encoded))
+        return any(part.epoch in epochs for part in self._logs.server_log.unreplayed_parts(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
         """When this returns, no store of the region is open, and none will be; the region, if one was open."""

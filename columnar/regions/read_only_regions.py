@@ -69,7 +69,7 @@ class ReadOnlyRegions:
         if (
             not spaces_of(table) <= store.spaces
             or store.get(META_SPACE, INGESTING) is not None
-            or self._engine.is_behind(store, ownership)
+            or self._engine.has_unreplayed_writes(store, ownership)
         ):
             store.close()
             raise cause

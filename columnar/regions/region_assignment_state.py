@@ -107,7 +107,7 @@ class ReportOpened:
 class ReportClosed:
     region: int
     epoch: int
-    is_behind: bool
+    has_unreplayed_log: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class _AssignedRegion:
     owner: Owner
     first: int  # the epoch at which it began to be had; the owner's is above it after a renumbering in place
     stage: Stage
-    is_behind: bool  # once LEFT, or while BRINGING: this server's log may hold writes that the store lacks
+    has_unreplayed_log: bool  # once LEFT, or while BRINGING: this server's log may hold writes that the store lacks
     unanswered_closes: tuple[int, ...] = ()  # epochs of the closes that are not answered
     next: Owner | None = None  # to be opened when it has left
 
@@ -165,7 +165,7 @@ class AssignedRegions:
             return (Refuse(region, owner.epoch, Why.OLD_LEADER),)
         held = self._regions.get(region)
         if held is None or held.stage is Stage.LEFT:
-            return self._begin(region, owner, held is not None and held.is_behind)
+            return self._begin(region, owner, held is not None and held.has_unreplayed_log)
         if held.stage is Stage.LEAVING:
             return self._opens_after(region, held, owner)
         if owner.epoch < held.owner.epoch:
@@ -191,16 +191,16 @@ class AssignedRegions:
             return (Refuse(region, epoch, Why.OLD_LEADER),)
         held = self._regions.get(region)
         if held is None:
-            held = self._regions[region] = _AssignedRegion(Owner(self._local_server, epoch), epoch, Stage.LEFT, is_behind=False)
+            held = self._regions[region] = _AssignedRegion(Owner(self._local_server, epoch), epoch, Stage.LEFT, has_unreplayed_log=False)
             self._give_up_unseen(region, epoch)
         if held.stage is Stage.LEFT:
             if epoch > held.owner.epoch:
                 self._give_up_unseen(region, epoch)
                 held.owner, held.first = Owner(self._local_server, epoch), epoch
-            return (ReportClosed(region, epoch, held.is_behind),)
+            return (ReportClosed(region, epoch, held.has_unreplayed_log),)
         if epoch < held.owner.epoch:
             # Renumbered in place since, perhaps: its writes may stand in the log alone.
-            return (ReportClosed(region, epoch, is_behind=True),)
+            return (ReportClosed(region, epoch, has_unreplayed_log=True),)
         if epoch not in held.unanswered_closes:
             held.unanswered_closes = (*held.unanswered_closes, epoch)
         refused: tuple[AssignmentOutput, ...] = ()
@@ -237,7 +237,7 @@ class AssignedRegions:
         held = self._regions[region]
         assert held.stage is Stage.LEAVING, held.stage
         assert held.owner.epoch == epoch, "it was told once"
-        held.is_behind = is_behind
+        held.has_unreplayed_log = is_behind
         return self._left(region, held)
 
     # --- splits and merges -------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class AssignedRegions:
         """A split or merge here is committed, and this server owns the new region: nobody tells it to open it."""
         assert region not in self._regions, "a new region"
         self._own(region, owner.epoch)
-        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, is_behind=False)
+        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, has_unreplayed_log=False)
 
     def forget(self, regions: Iterable[int]) -> None:
         """No table has them any more, and none of their stores is open."""
@@ -288,7 +288,7 @@ class AssignedRegions:
     def given_up(self) -> dict[int, tuple[int, bool]]:
         """The last epoch that is refused, and whether the store may lack writes of it, for a hello."""
         left = ((region, held) for region, held in self._regions.items() if held.stage is Stage.LEFT)
-        return {region: (held.owner.epoch, held.is_behind) for region, held in left}
+        return {region: (held.owner.epoch, held.has_unreplayed_log) for region, held in left}
 
     # --- rules -------------------------------------------------------------------------------------
 
@@ -313,14 +313,14 @@ class AssignedRegions:
             self._hosting.apply_event(region, Event.GIVEN_UP)
             self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.LEFT, is_behind)
             return (Refuse(region, owner.epoch, Why.STOPPING),)
-        if not owner.behind and self._doubted.pop(region, 0) != owner.epoch:
-            self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, is_behind=False)
+        if not owner.unreplayed_logs and self._doubted.pop(region, 0) != owner.epoch:
+            self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, has_unreplayed_log=False)
             return (MayServe(region, owner), ReportOpened(region, owner.epoch))
         self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.BRINGING, self._names_local_server(owner))
         return (BringIn(region, owner),)
 
     def _names_local_server(self, owner: Owner) -> bool:
-        return any(tenure.server == self._local_server for tenure in owner.behind)
+        return any(tenure.server == self._local_server for tenure in owner.unreplayed_logs)
 
     def _opens_after(self, region: int, held: _AssignedRegion, owner: Owner) -> tuple[AssignmentOutput, ...]:
         """Told to open what is leaving."""
@@ -344,18 +344,18 @@ class AssignedRegions:
 
     def _left(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
         asked, after = held.unanswered_closes, held.next
-        if after is not None and held.is_behind and not self._names_local_server(after):
+        if after is not None and held.has_unreplayed_log and not self._names_local_server(after):
             # The master told it before it could hear that the store lacks what this server's log has.
             own = (Tenure(self._local_server, epoch) for epoch in range(held.first, held.owner.epoch + 1))
-            after = replace(after, behind=(*after.behind, *own))
+            after = replace(after, behind=(*after.unreplayed_logs, *own))
         self._hosting.apply_event(region, Event.GIVEN_UP)
         held.stage, held.unanswered_closes, held.next = Stage.LEFT, (), None
         last = max((held.owner.epoch, *asked))
         if last > held.owner.epoch:
             self._give_up_unseen(region, last)
             held.owner, held.first = Owner(self._local_server, last), last
-        reports = tuple(ReportClosed(region, epoch, held.is_behind) for epoch in sorted(asked))
-        return reports if after is None else reports + self._begin(region, after, held.is_behind)
+        reports = tuple(ReportClosed(region, epoch, held.has_unreplayed_log) for epoch in sorted(asked))
+        return reports if after is None else reports + self._begin(region, after, held.has_unreplayed_log)
 
     def check(self) -> None:
         self._hosting.check()

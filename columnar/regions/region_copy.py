@@ -40,7 +40,7 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
     if not server.hosting.state.owns(info.region_id):
         raise RegionNotLocal(info.table, info.encoded)  # its owner may have the store open
     is_closed = server.hosting.state.state(info.region_id) is State.NONE  # else a thread may still be closing it
-    if is_closed and engine.exists(folder) and not server.hosting.ownership(info).behind:
+    if is_closed and engine.exists(folder) and not server.hosting.ownership(info).unreplayed_logs:
         try:
             link_closed(folder, path)
         except OSError as error:

@@ -83,7 +83,7 @@ def repair_(data: str, as_json: bool) -> None:
     with locked(data, mends=result.done.append) as folder:
         logs = engine.dead_logs = _server_log_brought_in(folder, engine, result)
         found, before = _checked_folder(folder, [])
-        catalogue = Ownership(META, 0, logs.behind(META), is_sole=True)
+        catalogue = Ownership(META, 0, logs.unreplayed_parts(META), is_sole=True)
         if found.catalogue is not None or before.errors:
             repair(engine, data, found, catalogue, logs, result)
         result.left += [f"{name}: {_in_log(count)}; compare with a backup" for name, count in logs.left.items()]

@@ -201,7 +201,7 @@ class Engine(Protocol):
     def open_reading(self, path: str) -> Store:
         """What stands in the folder, changed by nobody: no file is touched, every write is a HostError."""
 
-    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+    def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         """Whether acknowledged writes of the region are missing in ``store``, which only reads."""
 
     def mend(self, path: str) -> None:

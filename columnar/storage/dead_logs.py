@@ -39,7 +39,7 @@ from columnar.storage.server_log import (
     LOG_BYTES,
     Record,
     era_of,
-    frames_behind,
+    frames_after,
     log_and_run,
     mark,
     records_in,
@@ -283,7 +283,7 @@ class DeadLog:
 def _is_followed(segment: bytes, at: int, records: Sequence[Record]) -> bool:
     """Whether whole frames stand behind a damaged one at ``at``.  A value may hold the bytes of older frames."""
     newest = max((record.number for record in records), default=0)
-    bodies = (body for _, _, body in frames_behind(segment, at))
+    bodies = (body for _, _, body in frames_after(segment, at))
     return any(record.number > newest for body in bodies for record in records_of(body))
 
 
@@ -324,7 +324,7 @@ class DeadLogs:
             raise HostError(f"region {region} lacks what the log of {name} has, and that log is not here")
         return log.records(region, epochs)
 
-    def behind(self, region: str) -> tuple[LogPart, ...]:
+    def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
         """For a sole owner, whose logs name all that may be missing: the parts that name the region, ascending."""
         parts = [LogPart(name, epoch) for name, log in self._logs.items() for epoch in log.epochs_of(region)]
         return tuple(sorted(parts, key=lambda part: (part.epoch, part.log)))

@@ -29,7 +29,7 @@ from columnar.storage.server_log import (
     bodies_of,
     era,
     era_of,
-    frames_behind,
+    frames_after,
     head_bytes,
     log_and_run,
     mark,
@@ -84,7 +84,7 @@ class SalvagedLog(DeadLog):
             return
         records, whole_bytes = _prefix(data)
         newest = self._take(own_era, records, 0)
-        for begin, end, body in frames_behind(data, whole_bytes):
+        for begin, end, body in frames_after(data, whole_bytes):
             found = _above(body, newest)
             if not found:
                 continue  # a value that holds bytes of an older frame

@@ -267,7 +267,7 @@ class MemoryEngine:
             raise HostError(f"{path} holds no store")
         return MemoryStore(self, path, self.disks[path], {}, reads_only=True)
 
-    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+    def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         return False
 
     def mend(self, path: str) -> None:

@@ -46,7 +46,7 @@ class Ownership:
 
     region: str  # encoded; a folder may have another name
     epoch: int
-    behind: tuple[LogPart, ...] = ()
+    unreplayed_logs: tuple[LogPart, ...] = ()
     is_sole: bool = False  # nobody else can own regions of this folder: the epoch rises above what is found
 
 
@@ -65,7 +65,7 @@ def complete_in(value: bytes | None, region: str) -> int:
 def epoch_to_own(ownership: Ownership, complete: int) -> int:
     """The epoch that records of the store carry from now on.  DamagedData: a later owner was here (I2)."""
     if ownership.is_sole:
-        behind = [part.epoch + (part.log != THIS_RUN) for part in ownership.behind]
+        behind = [part.epoch + (part.log != THIS_RUN) for part in ownership.unreplayed_logs]
         return max(ownership.epoch, complete, *behind)
     if complete > ownership.epoch:
         raise DamagedData(
@@ -75,9 +75,9 @@ def epoch_to_own(ownership: Ownership, complete: int) -> int:
     return ownership.epoch
 
 
-def still_behind(ownership: Ownership, complete: int) -> list[tuple[str, frozenset[int]]]:
+def logs_to_replay(ownership: Ownership, complete: int) -> list[tuple[str, frozenset[int]]]:
     """Logs with their epochs in the order in which they are to be brought in (I1)."""
-    parts = sorted({part for part in ownership.behind if part.epoch >= complete}, key=_order)
+    parts = sorted({part for part in ownership.unreplayed_logs if part.epoch >= complete}, key=_order)
     return [(log, frozenset(part.epoch for part in group)) for log, group in _by_log(parts)]
 
 

@@ -77,5 +77,5 @@ class ProcessStores(StoresOfProcess):
 
     def ownership(self, region: str, epoch: int) -> Ownership:
         """With which a store is opened: this process alone owns regions of the folder."""
-        behind = self.dead_logs.behind(region) + self.server_log.behind(region)
+        behind = self.dead_logs.unreplayed_parts(region) + self.server_log.unreplayed_parts(region)
         return Ownership(region, epoch, behind, is_sole=True)

@@ -29,7 +29,7 @@ from columnar.storage.ownership import (
     complete_in,
     epoch_to_own,
     pack_complete,
-    still_behind,
+    logs_to_replay,
 )
 from columnar.storage.rocks_errors import mend
 from columnar.storage.server_log import (
@@ -108,9 +108,9 @@ def complete_of(store: Store, region: str) -> int:
     return complete_in(store.get(META_SPACE, COMPLETE) if META_SPACE in store.spaces else None, region)
 
 
-def is_behind(store: Store, logs: DeadLogs, ownership: Ownership) -> bool:
+def has_unreplayed_writes(store: Store, logs: DeadLogs, ownership: Ownership) -> bool:
     """Whether acknowledged writes of the region are missing in ``store``, which may be open for reading only."""
-    wanted = still_behind(ownership, complete_of(store, ownership.region))
+    wanted = logs_to_replay(ownership, complete_of(store, ownership.region))
     return any(missing(log.found, _marks(store, log)) for log in _logs(logs, ownership, wanted))
 
 
@@ -124,7 +124,7 @@ def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) 
     while engine_logs := _logs_in(path):
         store = engine.open_reading(path)
         try:
-            wanted = still_behind(ownership, complete_of(store, ownership.region))
+            wanted = logs_to_replay(ownership, complete_of(store, ownership.region))
             behind = [(log, _marks(store, log)) for log in _logs(logs, ownership, wanted)]
         finally:
             store.close()
@@ -145,7 +145,7 @@ def bring_in(store: Store, logs: DeadLogs, ownership: Ownership) -> int:
     region = ownership.region
     complete = complete_of(store, region)
     epoch = epoch_to_own(ownership, complete)
-    wanted = still_behind(ownership, complete)
+    wanted = logs_to_replay(ownership, complete)
     if not wanted:
         return epoch
     count = 0
@@ -210,7 +210,7 @@ def recovering(engine: Opens, logs: DeadLogs, regions_folder: str, epoch: int) -
     A region that its disk refuses is logged, and stays behind.
     """
     for region in list(logs.left):
-        behind: tuple[LogPart, ...] = logs.behind(region)
+        behind: tuple[LogPart, ...] = logs.unreplayed_parts(region)
         if not behind:
             continue
         path = os.path.join(regions_folder, region)

@@ -24,7 +24,7 @@ from columnar.storage.durable_files import HALF, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT, remove_tree
 from columnar.storage.folders import make_all_lasting, make_lasting
 from columnar.storage.ownership import META_SPACE, Ownership
-from columnar.storage.recovery import bring_in, is_behind, make_prefix
+from columnar.storage.recovery import bring_in, has_unreplayed_writes, make_prefix
 from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import emptied, refused, translated
 from columnar.storage.rocks_opening import begin_opening, end_opening
@@ -123,7 +123,7 @@ class RocksEngine:
             if self.is_emptied(path):
                 raise DamagedData(emptied(path))
             remove_begun(path)
-            if ownership is not None and ownership.behind:
+            if ownership is not None and ownership.unreplayed_logs:
                 spaces |= {META_SPACE}
                 if self.exists(path):
                     make_prefix(self, path, self.dead_logs, ownership)
@@ -142,7 +142,7 @@ class RocksEngine:
     def _make_owned(self, store: RocksStore, ownership: Ownership) -> None:
         """The store holds all that earlier owners acknowledged.  DamagedData, HostError."""
         store.own(ownership.region, bring_in(store, self.dead_logs, ownership))
-        if ownership.behind:
+        if ownership.unreplayed_logs:
             self.dead_logs.brought_in(ownership.region)
             if self.server_log is not None:
                 self.server_log.brought_in(ownership.region)
@@ -167,8 +167,8 @@ class RocksEngine:
         bound = end_opening(path, database, found, reads_only=reads_only)
         return RocksStore(self, path, names, options, database, bound)
 
-    def is_behind(self, store: Store, ownership: Ownership) -> bool:
-        return is_behind(store, self.dead_logs, ownership)
+    def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
+        return has_unreplayed_writes(store, self.dead_logs, ownership)
 
     def mend(self, path: str) -> None:
         with suppress(FileNotFoundError):

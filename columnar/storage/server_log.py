@@ -175,7 +175,7 @@ def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
         yield at, body
 
 
-def frames_behind(segment: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
+def frames_after(segment: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
     """Find whole frames at or behind ``at``, which is no border of frames: where each begins and ends, and its body.
 
     For a segment of format 2 that is damaged.  Cost: one search through the bytes.

@@ -89,7 +89,7 @@ class ServerLog:
     def closed_unsynced(self, region: str, epoch: int) -> None:
         self._unsynced.setdefault(region, set()).add(epoch)
 
-    def behind(self, region: str) -> tuple[LogPart, ...]:
+    def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
         """The parts of this run's log that the region's closed store may lack; none for most regions."""
         return tuple(LogPart(THIS_RUN, epoch) for epoch in sorted(self._unsynced.get(region, ())))
 

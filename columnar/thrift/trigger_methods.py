@@ -117,7 +117,7 @@ class TriggerMethods:
         timeout_s = _checked_wait_s(timeout_ms)
         held = self._manager.triggers.find(name)
         if token and held is not None and views.find(held.registration.table) is not None:
-            return self._behind_view(held.registration.table, name, token, timeout_s)
+            return self._wait_through_view(held.registration.table, name, token, timeout_s)
         return self._delivered(name, token or "", timeout_s)
 
     def _delivered(self, trigger: str, token: str, timeout_s: float) -> Awaitable[bool]:
@@ -125,7 +125,7 @@ class TriggerMethods:
             return self._manager.wait(trigger, token, timeout_s)
         return self.others.wait(self._manager.awaited_tables(trigger), trigger, token, timeout_s)
 
-    async def _behind_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
+    async def _wait_through_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
         """The change comes to the trigger by way of the view that it follows."""
         ends_s = monotonic() + timeout_s
         if not await self._shows(view, token, timeout_s):

@@ -219,7 +219,7 @@ class Consumer(Follower):
             record.hops,
             picture.after if picture is not None and self.registration.images else None,
             self._looked(record.row, picture),
-            bool(record.entries) and (record.only_for is not None or self._is_behind(delivery.sequence)),
+            bool(record.entries) and (record.only_for is not None or self._is_repeat(delivery.sequence)),
         ]
 
     def _is_older(self, sequence: Sequence, record: ChangeRecord) -> bool:
@@ -227,9 +227,9 @@ class Consumer(Follower):
 
         A log's marks of time are coarse, and one of a merged region stands before records of either.
         """
-        return self._is_behind(sequence) and record.stamp < self._repeats_from_ms
+        return self._is_repeat(sequence) and record.stamp < self._repeats_from_ms
 
-    def _is_behind(self, sequence: Sequence) -> bool:
+    def _is_repeat(self, sequence: Sequence) -> bool:
         return self._repeats_to is not None and sequence <= self._repeats_to
 
     def _before(self, record: ChangeRecord, picture: Picture | None) -> dict[bytes, bytes] | None:

@@ -196,7 +196,7 @@ class RequestStream:
         else:
             self._start_walk(error)
             if self._walker is not None and not self._walker.done:
-                self._drop_behind(self._walker)
+                self._drop_walked(self._walker)
         return True
 
     # --- the beginning of a connection -------------------------------------------------------------
@@ -334,7 +334,7 @@ class RequestStream:
             self._error = RequestTooBig(what)
         found = walker.done and walker.pos <= len(self._buf)
         if self._error is not None:
-            self._drop_behind(walker)
+            self._drop_walked(walker)
         if not found:
             return None if finished_turn else GIVE_WAY
         self._walker = None
@@ -348,7 +348,7 @@ class RequestStream:
         self._head = None
         return self._whole(body, 0, len(body))
 
-    def _drop_behind(self, walker: Walker) -> None:
+    def _drop_walked(self, walker: Walker) -> None:
         gone = min(walker.pos, len(self._buf))
         self._dropped += gone - self._pos
         self._buf = self._buf[gone:]

@@ -50,7 +50,7 @@ class Server:
         self.engine = EngineAtRest(cache_bytes=1 << 20)
         self.log, self.logs = begin_run(str(root / "server-log"))
         self.engine.server_log, self.engine.dead_logs = self.log, self.logs
-        self.epoch = 1 + max((part.epoch for name in self.logs.left for part in self.logs.behind(name)), default=0)
+        self.epoch = 1 + max((part.epoch for name in self.logs.left for part in self.logs.unreplayed_parts(name)), default=0)
         for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
             pass
         self.log.prepare()
@@ -61,7 +61,7 @@ class Server:
         self.sizes = sizes
 
     def open(self, name: str) -> None:
-        behind = self.logs.behind(name) + self.log.behind(name)
+        behind = self.logs.unreplayed_parts(name) + self.log.unreplayed_parts(name)
         ownership = Ownership(name, self.epoch, behind, is_sole=True)
         self.stores[name] = self.engine.open(str(self.regions / name), SPACES, None, ownership)
 

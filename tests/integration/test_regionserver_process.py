@@ -93,8 +93,8 @@ async def test_a_region_moves_and_its_old_owner_refuses_that_epoch_for_ever_and_
     await in_thread(write, at_one, b"1")
     region = REGIONS[1]
     first = first_owner(one.here)
-    assert await master.close(one, region, 1) == GivenUp(1, is_behind=False)
-    assert await master.close(one, region, 1) == GivenUp(1, is_behind=False)  # told twice
+    assert await master.close(one, region, 1) == GivenUp(1, has_unreplayed_log=False)
+    assert await master.close(one, region, 1) == GivenUp(1, has_unreplayed_log=False)  # told twice
     with pytest.raises(NotServingRegion):
         await master.open(one, region, first)
     second = source_closed(moved(first, two.here), is_behind=False)
@@ -106,9 +106,9 @@ async def test_a_region_moves_and_its_old_owner_refuses_that_epoch_for_ever_and_
     assert await in_thread(at_one.table("t").row, b"f07") == {b"a:q": b"2"}
     # The move back is called off: the owner stays, at the next epoch, and refuses the one before.
     await master.renumber(two, region, renumbered(moved(second, one.here)))
-    assert await master.close(two, region, 2) == GivenUp(2, is_behind=True)
+    assert await master.close(two, region, 2) == GivenUp(2, has_unreplayed_log=True)
     await in_thread(at_two.table("t").put, b"f08", {b"a:q": b"4"})
-    assert await master.close(two, region, 4) == GivenUp(4, is_behind=False)
+    assert await master.close(two, region, 4) == GivenUp(4, has_unreplayed_log=False)
     await master.open(one, region, source_closed(moved(first_owner(two.here, 4), one.here), is_behind=False))
     assert await in_thread(at_one.table("t").row, b"f07") == {b"a:q": b"2"}
     assert await in_thread(at_one.table("t").row, b"f08") == {b"a:q": b"4"}
@@ -143,7 +143,7 @@ async def test_an_owner_splits_a_region_and_every_server_knows_where_its_halves_
     assert await in_thread(read, clients[0]) == rows_with(b"1")
     rates = await one.ask(Rates())
     assert {rate.region for rate in rates} == {20, 21, 11, 12, 13}
-    assert await master.close(one, halves[1], 1) == GivenUp(1, is_behind=False)
+    assert await master.close(one, halves[1], 1) == GivenUp(1, has_unreplayed_log=False)
     for client in clients:
         client.close()
 

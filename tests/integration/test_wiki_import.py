@@ -87,7 +87,7 @@ def test_a_stopped_import_goes_on_and_ends_in_the_same_tables(
             with pytest.raises(KeyboardInterrupt):
                 bring_in(again, progress=stop_behind(stop_at))
         summary = bring_in(again)
-        assert summary.begun_behind > 3
+        assert summary.resumed_after > 3
         assert check(again, repair=True).differences == ()
         assert other.dump(*WIKI_TABLES) == undisturbed
         again.store.close()

@@ -83,7 +83,7 @@ class World:
             self.told.doubt(region, epoch)
         if is_new and leader == self.leader and not self.hosting.owns(region):
             model.is_complete = model.is_complete and not behind
-        self.carry_out(region, told(region, Owner(HERE, epoch, behind=behind), leader))
+        self.carry_out(region, told(region, Owner(HERE, epoch, unreplayed_logs=behind), leader))
 
     # --- the shell -----------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class World:
                     self.carry_out(region, self.told.not_opened(region, do.epoch, "called off", is_damaged=False))
             elif isinstance(do, MayServe):
                 self.may_begin(model, do.owner)
-                assert not do.owner.behind, "T2"
+                assert not do.owner.unreplayed_logs, "T2"
                 model.is_complete = True
             elif isinstance(do, RaiseEpoch):
                 assert do.epoch > max(model.closed, model.opened), "T1"
@@ -140,7 +140,7 @@ class World:
             assert isinstance(do, ReportClosed)
             if do.epoch >= self.hosting.epoch_of(region):
                 assert self.hosting.state(region) is State.CLOSED, "T2"
-                assert do.is_behind or not model.lacks_own, "the log has what the store lacks"
+                assert do.has_unreplayed_log or not model.lacks_own, "the log has what the store lacks"
             model.closed = max(model.closed, do.epoch)
             ended = {("close", do.epoch)}
         for ask in ended:
@@ -260,7 +260,7 @@ def test_a_region_that_nobody_named_is_not_opened() -> None:
 
 def test_a_close_of_what_was_never_had_is_remembered() -> None:
     told, _ = served()
-    assert told.on_close_region(2, 5, 1) == (ReportClosed(2, 5, is_behind=False),)
+    assert told.on_close_region(2, 5, 1) == (ReportClosed(2, 5, has_unreplayed_log=False),)
     assert told.on_open_region(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.GIVEN_UP),)
     assert told.on_open_region(2, Owner(HERE, 6), 1)[-1] == ReportOpened(2, 6)
 
@@ -269,35 +269,35 @@ def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
     """Told to close what it never had at 9: its log of 8 is behind all the same, and a denial would lose it."""
     told, hosting = served()
     told.on_close_region(1, 8, 1)
-    assert told.closed(1, 8, is_behind=True) == (ReportClosed(1, 8, is_behind=True),)
-    assert told.on_close_region(1, 9, 1) == (ReportClosed(1, 9, is_behind=True),)
-    row = Owner(HERE, 10, behind=(Tenure(HERE, 8), Tenure(HERE, 9)))
+    assert told.closed(1, 8, is_behind=True) == (ReportClosed(1, 8, has_unreplayed_log=True),)
+    assert told.on_close_region(1, 9, 1) == (ReportClosed(1, 9, has_unreplayed_log=True),)
+    row = Owner(HERE, 10, unreplayed_logs=(Tenure(HERE, 8), Tenure(HERE, 9)))
     assert told.on_open_region(1, row, 1) == (BringIn(1, row),)
     hosting.apply_event(1, Event.WANTED)
     hosting.apply_event(1, Event.NOT_OPENED)
     told.not_opened(1, 10, "no", is_damaged=False)
-    assert told.on_close_region(1, 11, 1) == (ReportClosed(1, 11, is_behind=True),)
+    assert told.on_close_region(1, 11, 1) == (ReportClosed(1, 11, has_unreplayed_log=True),)
     assert told.on_open_region(1, Owner(HERE, 12), 1)[-1] == ReportOpened(1, 12), "another server had brought it in"
     told.on_close_region(1, 12, 1)
-    assert told.closed(1, 12, is_behind=False)[-1] == ReportClosed(1, 12, is_behind=False)
+    assert told.closed(1, 12, is_behind=False)[-1] == ReportClosed(1, 12, has_unreplayed_log=False)
 
 
 def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
     told, hosting = served()
-    row = Owner(HERE, 10, behind=(Tenure(HERE, 8),))
+    row = Owner(HERE, 10, unreplayed_logs=(Tenure(HERE, 8),))
     assert told.on_renumber_region(1, row, 1) == (RaiseEpoch(1, 10), ReportOpened(1, 10))
     assert told.on_renumber_region(1, row, 1) == (ReportOpened(1, 10),)
     assert hosting.epoch_of(1) == 10
     assert list(told.epochs_of(1)) == [8, 9, 10], "a store that fails gets its records of both epochs"
-    assert told.on_close_region(1, 8, 1) == (ReportClosed(1, 8, is_behind=True),), "writes of 8 may stand in the log alone"
+    assert told.on_close_region(1, 8, 1) == (ReportClosed(1, 8, has_unreplayed_log=True),), "writes of 8 may stand in the log alone"
 
 
 def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
     told, hosting = served()
     assert told.on_close_region(1, 8, 1) == (Leave(1, 8),)
-    row = Owner(HERE, 10, behind=(Tenure(HERE, 8),))
+    row = Owner(HERE, 10, unreplayed_logs=(Tenure(HERE, 8),))
     assert told.on_renumber_region(1, row, 1) == ()
-    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 8, is_behind=False), BringIn(1, row))
+    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 8, has_unreplayed_log=False), BringIn(1, row))
     hosting.apply_event(1, Event.WANTED)
     hosting.apply_event(1, Event.OPENED)
     assert told.opened(1, 10) == (ReportOpened(1, 10),)
@@ -309,23 +309,23 @@ def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -
     told, _ = served()
     assert told.on_close_region(1, 10, 1) == (Leave(1, 8),)
     assert told.on_open_region(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
-    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 10, is_behind=False),)
+    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 10, has_unreplayed_log=False),)
     assert told.on_open_region(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
 
 
 def test_a_close_while_it_is_brought_in_calls_the_opening_off() -> None:
     told, hosting = served()
-    row = Owner(HERE, 4, behind=(Tenure(OTHER, 3),))
+    row = Owner(HERE, 4, unreplayed_logs=(Tenure(OTHER, 3),))
     assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
     hosting.apply_event(2, Event.WANTED)
     assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
     hosting.apply_event(2, Event.NOT_OPENED)
-    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, is_behind=False),)
+    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, has_unreplayed_log=False),)
 
 
 def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() -> None:
     told, hosting = served()
-    row = Owner(HERE, 4, behind=(Tenure(OTHER, 3),))
+    row = Owner(HERE, 4, unreplayed_logs=(Tenure(OTHER, 3),))
     assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
     hosting.apply_event(2, Event.WANTED)
     assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
@@ -336,10 +336,10 @@ def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() ->
 def test_a_region_that_is_called_off_keeps_what_this_servers_own_log_has_of_it_behind() -> None:
     """The move back was called off, the store was closed meanwhile, and was not opened again."""
     told, _ = served()
-    row = Owner(HERE, 4, behind=(Tenure(HERE, 3),))
+    row = Owner(HERE, 4, unreplayed_logs=(Tenure(HERE, 3),))
     assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
     told.on_close_region(2, 4, 1)
-    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, is_behind=True),)
+    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, has_unreplayed_log=True),)
 
 
 def test_a_leader_that_was_replaced_is_refused_by_all() -> None:
@@ -347,7 +347,7 @@ def test_a_leader_that_was_replaced_is_refused_by_all() -> None:
     assert told.on_open_region(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
     assert told.on_close_region(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
     assert told.on_open_region(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
-    assert told.on_renumber_region(1, Owner(HERE, 9, behind=(Tenure(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
+    assert told.on_renumber_region(1, Owner(HERE, 9, unreplayed_logs=(Tenure(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
     assert told.serving() == {1: 8, 2: 5}
 
 

@@ -126,7 +126,7 @@ class Laws:
         """Measured; again only by a later master, where no row on disk says that somebody may have read it."""
         before = self.sealed.get(server, extents)
         for region, row in rows.items():
-            if before != extents and any(tenure.server == server for tenure in row.behind):
+            if before != extents and any(tenure.server == server for tenure in row.unreplayed_logs):
                 self.broken(f"C6: the log of {server} was sealed at {before}, and region {region} has it behind")
         self.sealed[server] = extents
 
@@ -142,7 +142,7 @@ class Laws:
 
     def removes(self, server: Incarnation, rows: Mapping[int, Owner]) -> None:
         for region, row in rows.items():
-            named = (row.server, *(tenure.server for tenure in row.behind))
+            named = (row.server, *(tenure.server for tenure in row.unreplayed_logs))
             if server in named or (row.source is not None and row.source.server == server):
                 self.broken(f"C6: the log of {server} is removed, and the row of region {region} is {row}")
 

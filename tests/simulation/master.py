@@ -195,7 +195,7 @@ class Master:
 
     def _tell(self, server: Incarnation, ask: OwnerRequest) -> None:
         self.world.laws.told(server, ask, self.durable)
-        behind = () if isinstance(ask, Close) else ask.owner.behind
+        behind = () if isinstance(ask, Close) else ask.owner.unreplayed_logs
         sealed = {one.server: self._extents(one.server) for one in behind if one.server != server}
         target = self.world.servers.get(server)
         if target is not None:
@@ -253,4 +253,4 @@ class Master:
 
 def _named(row: Owner) -> list[Incarnation]:
     source = [row.source.server] if row.source is not None else []
-    return [row.server, *source, *(tenure.server for tenure in row.behind)]
+    return [row.server, *source, *(tenure.server for tenure in row.unreplayed_logs)]

@@ -129,7 +129,7 @@ class Owning:
             elif isinstance(do, ReportOpened):
                 self._server.report("opened", do.region, do.epoch)
             elif isinstance(do, ReportClosed):
-                self._server.report("closed", do.region, do.epoch, is_behind=do.is_behind)
+                self._server.report("closed", do.region, do.epoch, is_behind=do.has_unreplayed_log)
             elif isinstance(do, ReportFailed):
                 self._server.report("failed", do.region, do.epoch, why=do.why, is_damaged=do.is_damaged)
             else:
@@ -144,7 +144,7 @@ class Owning:
         self.hosting.apply_event(region, Event.WANTED)
         own = self.told.epochs_of(region)
         epoch = self.hosting.epoch_of(region)
-        parts = [self._part(tenure) for tenure in owner.behind] if owner is not None else []
+        parts = [self._part(tenure) for tenure in owner.unreplayed_logs] if owner is not None else []
         if owner is None and region in self._lacking:
             parts = [LogPart(THIS_RUN, one) for one in own]
         ownership = Ownership(region_name(region), epoch, tuple(parts))
@@ -183,7 +183,7 @@ class Owning:
                     return
             except DamagedData as error:
                 self._world.laws.broken(f"{region_name(region)} is damaged: {error.text}")
-            if ownership.behind:
+            if ownership.unreplayed_logs:
                 self._lacking.pop(region, None)
                 self._server.committing.brought_in(ownership.region)
             is_claimed = not (lapses.no_complete or world.has("unclaimed"))

@@ -17,7 +17,7 @@ from columnar.storage.ownership import (
     complete_in,
     epoch_to_own,
     pack_complete,
-    still_behind,
+    logs_to_replay,
 )
 from columnar.storage.recovery import lacking
 from columnar.storage.server_log import MARK, Operation, Record, Written, marks_of
@@ -163,7 +163,7 @@ def bring_in(
     """As ``recovery.bring_in``; the process may die at each yield.  ``data``: what the store holds.  DamagedData."""
     complete = 0 if lapses.no_complete else complete_in(data.get(COMPLETE), ownership.region)
     epoch = epoch_to_own(ownership, complete)
-    wanted = still_behind(ownership, complete)
+    wanted = logs_to_replay(ownership, complete)
     if not wanted:
         return
     for name, epochs in wanted:

@@ -75,8 +75,8 @@ class HeldEngine:
     def open_reading(self, path: str) -> Store:
         return self._engine.open_reading(path)
 
-    def is_behind(self, store: Store, ownership: Ownership) -> bool:
-        return self._engine.is_behind(store, ownership)
+    def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
+        return self._engine.has_unreplayed_writes(store, ownership)
 
     def make_folders(self, paths: Sequence[str]) -> None:
         self._engine.make_folders(paths)

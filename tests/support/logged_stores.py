@@ -55,7 +55,7 @@ class LoggedStores:
         self.engine = EngineAtRest(cache_bytes=1 << 20)
         self.log, self.logs = begin_run(str(root / "server-log"))
         self.engine.server_log, self.engine.dead_logs = self.log, self.logs
-        self.epoch = 1 + max((part.epoch for region in self.logs.left for part in self.logs.behind(region)), default=0)
+        self.epoch = 1 + max((part.epoch for region in self.logs.left for part in self.logs.unreplayed_parts(region)), default=0)
         for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
             pass
         self.log.prepare()
@@ -63,7 +63,7 @@ class LoggedStores:
         self.stores = [self.open(f"r{number}") for number in range(3)]
 
     def open(self, name: str) -> RocksStore:
-        behind = self.logs.behind(name) + self.log.behind(name)
+        behind = self.logs.unreplayed_parts(name) + self.log.unreplayed_parts(name)
         ownership = Ownership(name, self.epoch, behind, is_sole=True)
         return self.engine.open(str(self.regions / name), SPACES, None, ownership)
 
@@ -136,7 +136,7 @@ class Started:
         self.engine.server_log, self.engine.dead_logs = self.log, self.logs
 
     def ownership(self, name: str) -> Ownership:
-        return Ownership(name, 1, self.logs.behind(name), is_sole=True)
+        return Ownership(name, 1, self.logs.unreplayed_parts(name), is_sole=True)
 
     def open(self, name: str) -> RocksStore:
         return self.engine.open(str(self.regions / name), SPACES, None, self.ownership(name))

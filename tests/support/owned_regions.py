@@ -58,7 +58,7 @@ class OwnedEngine(HeldEngine):
     def is_untouched(self, path: str) -> bool:
         return False
 
-    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+    def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         return False
 
 
@@ -66,7 +66,7 @@ class OwnLog:
     def __init__(self) -> None:
         self.parts: dict[str, tuple[LogPart, ...]] = {}
 
-    def behind(self, region: str) -> tuple[LogPart, ...]:
+    def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
         return self.parts.get(region, ())
 
     def brought_in(self, region: str) -> None:

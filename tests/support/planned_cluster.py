@@ -47,13 +47,13 @@ class Data:
     unsynced: dict[int, int] = field(default_factory=dict)  # of open regions: what their server has in memory
 
     def bring_in(self, region: int, owner: Owner) -> None:
-        for tenure in owner.behind:
+        for tenure in owner.unreplayed_logs:
             assert tenure.server in self.logs, f"C6: the log of {tenure.server} is gone, and region {region} needs it"
             if tenure.epoch >= self.complete[region]:
                 for named, epoch, number in self.logs[tenure.server]:
                     if (named, epoch) == (region, tenure.epoch):
                         self.stores[region] = number
-        if owner.behind:
+        if owner.unreplayed_logs:
             self.complete[region] = owner.epoch
 
     def serve(self, region: int) -> None:
@@ -192,7 +192,7 @@ class PlannedCluster:
             for server in write.forgotten:
                 self.sealed.pop(server, None)
                 for owner in self.catalogue.values():
-                    named = (owner.source, *owner.behind)
+                    named = (owner.source, *owner.unreplayed_logs)
                     assert all(one is None or one.server != server for one in named), "C6"
             self.wishes = write.wishes or self.wishes
             self.event("written", write.number)
@@ -381,4 +381,4 @@ class PlannedCluster:
 
     def _tenures(self) -> list[Tenure]:
         owners = self.catalogue.values()
-        return [one for owner in owners for one in (owner.source, *owner.behind) if one is not None]
+        return [one for owner in owners for one in (owner.source, *owner.unreplayed_logs) if one is not None]

@@ -78,8 +78,8 @@ def import_dump(
                 restart=restart or is_piped,  # the next stream may be another one
                 progress=show,
             )
-            if importer.begun_behind:
-                errors.print(f"going on behind page {importer.begun_behind:,}")
+            if importer.resumed_after:
+                errors.print(f"going on behind page {importer.resumed_after:,}")
             try:
                 summary = importer.run()
             except DumpError as damage:

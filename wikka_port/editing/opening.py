@@ -24,11 +24,11 @@ class Opened:
     resumed: KeptDraft | None  # the one that ``draft`` is
     offered: tuple[KeptDraft, ...]  # the others, the one kept last first
     others: tuple[Other, ...]
-    behind: bool  # the page was changed after the draft had begun
+    is_outdated: bool  # the page was changed after the draft had begun
 
     @property
     def values(self) -> Mapping[str, Any]:
-        return {"resumed": self.resumed, "offered": self.offered, "others": self.others, "behind": self.behind}
+        return {"resumed": self.resumed, "offered": self.offered, "others": self.others, "behind": self.is_outdated}
 
 
 NOTHING: Mapping[str, Any] = {"resumed": None, "offered": (), "others": (), "behind": False}
@@ -46,7 +46,7 @@ def opened(site: Site, request: Request, name: str, page: Page | None, draft: Fo
         resumed=resumed,
         offered=tuple(one for one in own if one is not resumed),
         others=tuple(others),
-        behind=resumed is not None and not _is_from(resumed, page),
+        is_outdated=resumed is not None and not _is_from(resumed, page),
     )
 
 

@@ -61,7 +61,7 @@ def in_words(access: AccessList, named: Callable[[str], Named]) -> Words:
     for entry in access.entries:
         if entry.kind != "name":
             lines.append(_of_all(entry, bool(lines)))
-            warnings += _behind(access, entry)
+            warnings += _ignored_lines(access, entry)
             return Words(tuple(lines), tuple(warnings))
         if entry.folded in seen:
             warnings.append(
@@ -121,7 +121,7 @@ def _doubts(entry: Entry, found: Named) -> Iterator[str]:
         yield _(_JOINED_BY[found.joined_by], line=entry.line, name=entry.name)
 
 
-def _behind(access: AccessList, last: Entry) -> Iterator[str]:
+def _ignored_lines(access: AccessList, last: Entry) -> Iterator[str]:
     idle = [entry.line for entry in access.entries if entry.line > last.line]
     if idle:
         said = N_("Line {line} and what is behind it do not count: line {last} speaks of everybody.")

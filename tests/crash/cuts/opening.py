@@ -204,7 +204,7 @@ class Opener:
     def _open(self, folder: Path, table: Table, info: RegionInfo) -> Region:
         self.opened += 1
         logs = self._engine.dead_logs = self._dead_logs() if folder.name in self._in_log else DeadLogs()
-        ownership = Ownership(folder.name, 0, logs.behind(folder.name), is_sole=True)
+        ownership = Ownership(folder.name, 0, logs.unreplayed_parts(folder.name), is_sole=True)
         try:
             return opened(self._engine, str(folder), info, table, self._committer, StoreClock(system_ms), ownership)
         except ColumnarError as error:

@@ -74,7 +74,7 @@ def test_a_damaged_log_is_behind_its_regions_and_has_no_seal() -> None:
     outputs = state.hello(S1, {}, {}, 0) + state.begin(0)
     (write,) = writes(outputs)
     assert write.sealed == ()
-    assert [tenure.server for _, row in write.owners for tenure in row.behind] == [DEAD]
+    assert [tenure.server for _, row in write.owners for tenure in row.unreplayed_logs] == [DEAD]
     outputs = state.written(write.number, 1)
     assert RemoveLog(DEAD) not in outputs
     outputs = state.failed(S1, 2, 9, "the log is damaged", True, 2)

@@ -8,7 +8,7 @@ from columnar.model.owner import (
     Incarnation,
     Owner,
     Tenure,
-    behind_the_dead,
+    find_unreplayed_logs,
     first_owner,
     from_json,
     given_up,
@@ -57,7 +57,7 @@ def test_logs_that_nobody_brought_in_stay_behind() -> None:
     second = taken_from_dead(first_owner(S1, 8), S2, in_log=True)
     third = taken_from_dead(second, S3, in_log=False)
     assert third == Owner(S3, 10, 0, None, (Tenure(S1, 8),))
-    assert moved(third, S1).behind == (Tenure(S1, 8),)
+    assert moved(third, S1).unreplayed_logs == (Tenure(S1, 8),)
 
 
 def test_an_open_region_has_nothing_behind() -> None:
@@ -85,13 +85,13 @@ def test_a_move_that_is_called_off_gives_the_source_the_next_epoch() -> None:
     owner = renumbered(moved(first_owner(S1, 8), S2))
     assert owner == Owner(S1, 10, 0, None, (Tenure(S1, 8),))
     assert settled(owner) == owner
-    assert taken_from_dead(owner, S2, in_log=True).behind == (Tenure(S1, 8), Tenure(S1, 10))
+    assert taken_from_dead(owner, S2, in_log=True).unreplayed_logs == (Tenure(S1, 8), Tenure(S1, 10))
 
 
 def test_a_source_that_closed_with_everything_on_disk_leaves_nothing_behind() -> None:
     again = moved(renumbered(moved(first_owner(S1, 8), S2)), S3)
     assert source_closed(again, is_behind=False) == Owner(S3, 11)
-    assert source_closed(again, is_behind=True).behind == (Tenure(S1, 8), Tenure(S1, 10))
+    assert source_closed(again, is_behind=True).unreplayed_logs == (Tenure(S1, 8), Tenure(S1, 10))
 
 
 def test_logs_of_others_stay_behind_when_the_source_closes() -> None:
@@ -104,12 +104,12 @@ def test_a_source_that_was_fenced_is_behind_if_its_log_names_the_region() -> Non
     assert source_fenced(owner, in_log=True) == Owner(S2, 9, 0, None, (Tenure(S1, 8),))
     assert source_fenced(owner, in_log=False) == Owner(S2, 9)
     twice = moved(renumbered(owner), S3)
-    assert source_fenced(twice, in_log=False).behind == (Tenure(S1, 8),), "it did not close, so nothing is known"
+    assert source_fenced(twice, in_log=False).unreplayed_logs == (Tenure(S1, 8),), "it did not close, so nothing is known"
 
 
 def test_an_owner_that_closed_by_itself_is_followed() -> None:
     assert given_up(first_owner(S1, 8), S2, is_behind=False) == Owner(S2, 9)
-    assert given_up(first_owner(S1, 8), S2, is_behind=True).behind == (Tenure(S1, 8),)
+    assert given_up(first_owner(S1, 8), S2, is_behind=True).unreplayed_logs == (Tenure(S1, 8),)
 
 
 def test_when_all_have_died_logs_count_by_the_row_alone() -> None:
@@ -122,10 +122,10 @@ def test_when_all_have_died_logs_count_by_the_row_alone() -> None:
         return False
 
     owner = first_owner(S1, 8)
-    assert behind_the_dead(owner, everything) == (Tenure(S1, 8),)
-    assert behind_the_dead(owner, nothing) == ()
+    assert find_unreplayed_logs(owner, everything) == (Tenure(S1, 8),)
+    assert find_unreplayed_logs(owner, nothing) == ()
     moving = moved(taken_from_dead(owner, S2, in_log=True), S3)
-    assert behind_the_dead(moving, nothing) == (Tenure(S1, 8),)
-    assert behind_the_dead(moving, everything) == (Tenure(S1, 8), Tenure(S2, 9), Tenure(S3, 10))
+    assert find_unreplayed_logs(moving, nothing) == (Tenure(S1, 8),)
+    assert find_unreplayed_logs(moving, everything) == (Tenure(S1, 8), Tenure(S2, 9), Tenure(S3, 10))
     clean = source_closed(moved(owner, S2), is_behind=False)
-    assert behind_the_dead(clean, lambda tenure: tenure.server == S1) == ()
+    assert find_unreplayed_logs(clean, lambda tenure: tenure.server == S1) == ()

@@ -16,7 +16,7 @@ LONG: Segments = ((FIRST, 200), (SECOND, 40))
 
 
 class OwnLog:
-    def behind(self, region: str) -> tuple[LogPart, ...]:
+    def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
         return ()
 
     def brought_in(self, region: str) -> None:

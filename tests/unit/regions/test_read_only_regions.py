@@ -48,7 +48,7 @@ class FullEngine(RocksEngine):
             raise self.refusal
         return super().open(path, spaces, options, ownership)
 
-    def is_behind(self, store: Store, ownership: Ownership) -> bool:
+    def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         return self.lags
 
 

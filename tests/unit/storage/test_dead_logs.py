@@ -213,11 +213,11 @@ def test_a_log_is_spent_when_no_region_lacks_anything_of_it(tmp_path: Path) -> N
     logs.on_spent = spent.append
     for name in ("one", "two", "three"):
         logs.add(name, dead(tmp_path / name))
-    assert logs.behind("r") == (LogPart("one", 8), LogPart("two", 8))
+    assert logs.unreplayed_parts("r") == (LogPart("one", 8), LogPart("two", 8))
     assert logs.left == {"r": 2, "s": 1}
     logs.brought_in("r")
     assert spent == ["one", "two"]
-    assert logs.behind("r") == ()
+    assert logs.unreplayed_parts("r") == ()
     assert logs.left == {"s": 1}
     logs.settle()
     assert spent == ["one", "two"]
@@ -265,7 +265,7 @@ def test_a_folder_of_an_older_program_is_read_at_the_start(tmp_path: Path) -> No
     (folder / "00000001.segment").write_bytes(held["head"] + held["a put"])
     started = Started(tmp_path)
     region = "0" * 32
-    assert started.logs.behind(region) == (LogPart(SERVER_LOG, BEFORE_EPOCHS),)
+    assert started.logs.unreplayed_parts(region) == (LogPart(SERVER_LOG, BEFORE_EPOCHS),)
     store = started.engine.open(str(started.regions / region), SPACES | {"f:a"}, None, started.ownership(region))
     assert store.get("f:a", b"row\x00\x01q") == b"value"
     assert store.get("default", mark(era, 5)) is not None

@@ -14,7 +14,7 @@ from columnar.storage.ownership import (
     complete_in,
     epoch_to_own,
     pack_complete,
-    still_behind,
+    logs_to_replay,
 )
 
 A, B, C = "s1.1", "s2.1", "s3.1"
@@ -52,7 +52,7 @@ def test_what_is_brought_in(
     behind: tuple[tuple[str, int], ...], complete: int, wanted: list[tuple[str, set[int]]]
 ) -> None:
     ownership = Ownership("r", 11, tuple(LogPart(*part) for part in behind))
-    assert still_behind(ownership, complete) == [(log, frozenset(epochs)) for log, epochs in wanted]
+    assert logs_to_replay(ownership, complete) == [(log, frozenset(epochs)) for log, epochs in wanted]
 
 
 def test_an_owner_below_complete_is_refused() -> None:

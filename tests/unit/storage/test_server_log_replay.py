@@ -184,11 +184,11 @@ def test_a_region_that_cannot_be_opened_keeps_its_part_of_the_log(
     held = RocksEngine(cache_bytes=1 << 20).open(path, SPACES)  # so it cannot be opened, as on a full disk
     started.recover()
     assert started.left == {"r1": 1}
-    assert started.engine.is_behind(held, started.ownership("r1")), "readers would miss an acknowledged write"
+    assert started.engine.has_unreplayed_writes(held, started.ownership("r1")), "readers would miss an acknowledged write"
     held.close()
     store = started.open("r1")
     assert store.get("a", b"second") == b"v"
-    assert not started.engine.is_behind(store, started.ownership("r1"))
+    assert not started.engine.has_unreplayed_writes(store, started.ownership("r1"))
     assert not list(root.rglob("*.segment"))
     store.close()
 
@@ -417,7 +417,7 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
         capture = store._capture
         assert capture is not None
         assert capture.epoch == 3
-        assert stores.ownership("r0", 3).behind == ()
+        assert stores.ownership("r0", 3).unreplayed_logs == ()
         before = copied(Path(path), tmp_path / "before")
         batch = store.batch()
         batch.put("a", b"k", b"in the server's log")
@@ -442,7 +442,7 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
         assert again.get("a", b"k") == b"in the server's log"
         assert again._epoch == 3
         assert capture.synced == capture.last, "its segment may go"
-        assert stores.ownership("r0", 3).behind == ()
+        assert stores.ownership("r0", 3).unreplayed_logs == ()
         again.close()
         stores.close()
         folder.close()
