@@ -63,7 +63,7 @@ class ForeignPagesError(WikibenchError):
         self.url = url
         self.first = first
         self.count = count
-        self.looked = looked
+        self.checked = looked
         self.said = (
             f"the trace edits pages of {url} whose text no replay wrote: {count} of {looked} looked at, "
             f"the first is {first!r}"

@@ -85,7 +85,7 @@ class BulkSaver:
         self._wiki = wiki
         self._done = done
         self._clock = clock
-        self._looked = clock()
+        self._lag_checked_s = clock()
         self._watch_lag = wiki.indexes == "triggers" and wiki.store.is_columnar
         self._pending: deque[tuple[int, Future[Stored], frozenset[str]]] = deque()  # mark, outcome, names of pages
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="bulk-save")
@@ -272,14 +272,14 @@ class BulkSaver:
     # --- triggers ----------------------------------------------------------------------------------
 
     def _wait_for_triggers(self) -> None:
-        if not self._watch_lag or self._clock() - self._looked < LAG_CHECK_S:
+        if not self._watch_lag or self._clock() - self._lag_checked_s < LAG_CHECK_S:
             return
         begun = self._clock()
         if self._lag() > LAG_HIGH:
             while self._lag() > LAG_LOW:
                 time.sleep(LAG_PAUSE_S)
-        self._looked = self._clock()
-        self.waited_s += self._looked - begun
+        self._lag_checked_s = self._clock()
+        self.waited_s += self._lag_checked_s - begun
 
     def _lag(self) -> int:
         """Of the running ones: for a paused trigger the store itself sets the bound."""

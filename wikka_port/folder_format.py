@@ -56,7 +56,7 @@ class Folder:
         )
 
 
-def looked_at(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder:
+def read_folder(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder:
     """Two calls.  Raises NewerFolder."""
     there = set(connection.tables())
     held = connection.table(SITE).row(ROW, columns=[NUMBER]).get(NUMBER, b"") if SITE in there else b""

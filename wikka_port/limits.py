@@ -77,7 +77,7 @@ NAMED_MISMATCHES: Final = 100  # texts of another size than the dump says, by na
 
 KEPT_PER_PAGE: Final = 5  # drafts of one owner; another one displaces the one that was kept longest ago
 PRESENT_MS: Final = 10 * 60 * 1000  # whoever kept a draft within it is writing
-PRESENT_LOOKED: Final = 100  # drafts of a page looked at for who is writing
+PRESENT_DRAFTS_SCANNED: Final = 100  # drafts of a page looked at for who is writing
 DRAFTS_PER_MINUTE: Final = 120.0
 DRAFT_BURST: Final = 120
 NEW_DRAFTS_PER_MINUTE: Final = 4.0  # without an account; each is a row that stays for 30 days

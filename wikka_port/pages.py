@@ -46,7 +46,7 @@ from wikka_port.accounts.rows import Rows, StoreRows
 from wikka_port.application_indexes import run_indexes
 from wikka_port.editing.keeping import Drafts
 from wikka_port.editing.suggestions import Suggestions
-from wikka_port.folder_format import Folder, looked_at
+from wikka_port.folder_format import Folder, read_folder
 from wikka_port.history import fresh_cells
 from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.listings import Listings, RecentChange
@@ -140,7 +140,7 @@ class Wiki(Listings):
 
     def folder(self) -> Folder:
         """The format and the tables of the folder.  Raises NewerFolder."""
-        return self.store.run(lambda connection: looked_at(connection, TABLES))
+        return self.store.run(lambda connection: read_folder(connection, TABLES))
 
     # --- reading -----------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TAB
 
 def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
     """Returns the names of older triggers that stay.  Changes nothing the second time.  Raises NewerFolder."""
-    folder = folder_format.looked_at(connection, TABLES)
+    folder = folder_format.read_folder(connection, TABLES)
     _make_tables(connection)
     if with_triggers:
         _register(connection)

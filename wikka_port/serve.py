@@ -27,7 +27,7 @@ from columnar.child_processes import stops_once
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
-from wikka_port.folder_format import looked_at
+from wikka_port.folder_format import read_folder
 from wikka_port.moving.runner import start_resuming
 from wikka_port.pages import StoreAway, Wiki
 from wikka_port.preparation import TABLES
@@ -114,7 +114,7 @@ def _check_folder(config: WikiConfig) -> None:
     """Before anything is served or written.  A store that is away is served over, and looked at by ``resume``."""
     store = Store(config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls)
     try:
-        advice = store.run(lambda connection: looked_at(connection, TABLES), pauses_s=()).advice()
+        advice = store.run(lambda connection: read_folder(connection, TABLES), pauses_s=()).advice()
     except StoreAway as away:
         log.warning("the format of the wiki's folder was not looked at: %s", away)
     else:

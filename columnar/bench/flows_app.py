@@ -238,7 +238,7 @@ class Prober:
     """Looks at acknowledged tweets, over one connection of its own."""
 
     def __init__(self, poller: Poller, endpoint: Endpoint) -> None:
-        self._crew = Crew(poller, endpoint, self._probe_steps, self._looked)
+        self._crew = Crew(poller, endpoint, self._probe_steps, self._on_probe_done)
         self._line: Line | None = None
         self._pending: list[tuple[int, int, Tweet, bytes]] = []  # (when, acknowledged, tweet, follower), a heap
         self._under_way: tuple[int, int, Tweet, bytes] | None = None
@@ -281,7 +281,7 @@ class Prober:
         when, _, _, follower = self._under_way
         self._is_there = is_there((yield get_own(tweet) if when == 0 else get_in(follower, tweet)))
 
-    def _looked(self, _line: Line) -> None:
+    def _on_probe_done(self, _line: Line) -> None:
         assert self._under_way is not None, "a look is at something"
         (when, acknowledged, tweet, follower), now = self._under_way, time.perf_counter_ns()
         self._under_way = None

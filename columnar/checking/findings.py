@@ -25,7 +25,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Looked:
+class CheckTotals:
     """What was looked at."""
 
     tables: int = 0
@@ -40,7 +40,7 @@ class Looked:
 
 @dataclass(slots=True)
 class Report:
-    looked: Looked = field(default_factory=Looked)
+    totals: CheckTotals = field(default_factory=CheckTotals)
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, severity: Severity, place: str, text: str, advice: str = "") -> None:

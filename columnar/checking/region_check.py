@@ -101,7 +101,7 @@ class RegionCheck:
     # --- cells -------------------------------------------------------------------------------------
 
     def _family(self, view: FamilyView) -> None:
-        looked = self._report.looked
+        looked = self._report.totals
         for key, raw in self._store.scan(view.space, b"", None):
             looked.cells += 1
             looked.value_bytes += len(raw)
@@ -116,7 +116,7 @@ class RegionCheck:
     def _versions(self) -> None:
         """Newest and older versions stand in one order, but a look-up for each cell is simpler, and these are few."""
         by_number = {view.number: view for view in self._views.values()}
-        looked = self._report.looked
+        looked = self._report.totals
         column, newest = b"", None
         for key, raw in self._store.scan(VERSIONS_SPACE, b"", None):
             looked.older_versions += 1
@@ -142,7 +142,7 @@ class RegionCheck:
     def _log(self) -> None:
         last: _LastPuts = OrderedDict()
         for key, raw in self._store.scan(LOG_SPACE, b"", None):
-            self._report.looked.log_records += 1
+            self._report.totals.log_records += 1
             try:
                 sequence, record = unpack_key(key), unpack_record(raw)
             except (DamagedData, ValueError, struct.error) as error:
@@ -183,7 +183,7 @@ class RegionCheck:
     def _cursors(self) -> None:
         self._read(META_SPACE)
         for name, state in cursors_in(self._store).items():
-            self._report.looked.cursors += 1
+            self._report.totals.cursors += 1
             try:
                 unpack_cursor(state)
             except ColumnarError as error:

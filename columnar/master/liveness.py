@@ -70,7 +70,7 @@ class Liveness:
         """``works``: asked for a server that is quiet."""
         self._works = works
         self._children: dict[Incarnation, _Child] = {}
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         self._patient_until_ms: int | None = None  # many are silent at once
 
     def joined(self, server: Incarnation, now_ms: int) -> None:
@@ -92,7 +92,7 @@ class Liveness:
     def check_liveness(self, now_ms: int) -> Verdict:
         """To be called again at the verdict's ``wake_at_ms``: when a child may be silent, in ``LOOK_MS`` at most."""
         remarks = []
-        paused_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
+        paused_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
         if paused_ms >= PAUSED_MS:
             for child in self._children.values():
                 child.heard_ms = min(now_ms, child.heard_ms + paused_ms)

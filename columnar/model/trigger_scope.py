@@ -25,7 +25,7 @@ from columnar.model.number_cells import Unreadable
 MOST_COLUMNS: Final = 100
 MOST_CONDITIONS: Final = 16
 MOST_LOOKUPS: Final = 4
-LOOKED_CELLS: Final = 1_000  # of a row that comes along with a change; a function reads further ones in pages
+LOOKUP_CELLS: Final = 1_000  # of a row that comes along with a change; a function reads further ones in pages
 _ONE_ROW: Final = (Cell, Row, RowPiece, Time, Constant)
 
 Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers; None: all of it

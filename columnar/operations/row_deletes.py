@@ -29,7 +29,7 @@ from columnar.storage.layout import range_start
 
 ROWS_PER_STEP: Final = 200  # deleted in one batch; its fsync comes before the next: writers go between
 ROWS_PER_CALL: Final = 10_000
-LOOKED_AT_PER_STEP: Final = 2_000  # rows without a visible cell among them
+EXAMINED_PER_STEP: Final = 2_000  # rows without a visible cell among them
 FULL_LOG_PAUSE_S: Final = 0.1
 
 
@@ -153,7 +153,7 @@ def _visible_rows(region: Region, row: bytes, stop: bytes) -> tuple[list[bytes],
         region.store, region.views, spec.projection, low, range_start(end) if end else None, reverse=False
     )
     doomed: list[bytes] = []
-    for _ in range(LOOKED_AT_PER_STEP):
+    for _ in range(EXAMINED_PER_STEP):
         found = cursor.next_row()
         if found is None:
             return doomed, _after(region.info, stop)

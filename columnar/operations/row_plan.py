@@ -21,7 +21,7 @@ Work = list[tuple[ServedTable, list[RowWrite]]]  # batches, each of rows of one 
 Make = Callable[[Any], RowWrite | None]  # what one element of a call asks of its row, checked
 
 STEP_S: Final = 0.02  # of planning, and of writing what is planned
-LOOKED_AT: Final = 16  # elements between two looks at the clock
+CLOCK_CHECK_ELEMENTS: Final = 16  # elements between two looks at the clock
 OPERATION_BYTES: Final = 256  # what an operation counts beside its value: a batch holds at most 16,000 of them
 PUT_BYTES: Final = 64  # ... in a row of a bulk load, which costs a third
 
@@ -75,7 +75,7 @@ class RowPlan:
             at = self._at = at + 1
             if write is not None:
                 self._join(write)
-            if not at % LOOKED_AT and perf_counter() >= ends:
+            if not at % CLOCK_CHECK_ELEMENTS and perf_counter() >= ends:
                 return False
         if self._by_row:
             self._parts.append(self._by_row)
@@ -109,7 +109,7 @@ class RowPlan:
             self._left.pop()
             self._put(region.info.region_id, one.mutation() if isinstance(one, _Joined) else one)
             looked += 1
-            if not looked % LOOKED_AT and perf_counter() >= ends:
+            if not looked % CLOCK_CHECK_ELEMENTS and perf_counter() >= ends:
                 return False
         return True
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final, Protocol
 
-LOOKED_AT: Final = 16  # of each half, at one opening; regions that may not be closed are passed over
+MOST_CANDIDATES: Final = 16  # of each half, at one opening; regions that may not be closed are passed over
 
 
 class Chance(Protocol):
@@ -33,7 +33,7 @@ def to_close(by_use: Collection[int], surplus: int, rng: Chance) -> Iterator[int
     thousand.
     """
     older = list(islice(by_use, len(by_use) // 2))
-    count = surplus + LOOKED_AT
+    count = surplus + MOST_CANDIDATES
     yield from rng.sample(older, min(count, len(older)))
     last = min(len(older) + count, len(by_use) - 1)
     yield from list(islice(by_use, len(older), max(last, len(older))))

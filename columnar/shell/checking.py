@@ -211,7 +211,7 @@ def _data_of(staged: str) -> str:
 
 
 def _print_report(output: Output, report: Report) -> None:
-    looked = asdict(report.looked)
+    looked = asdict(report.totals)
     if output.as_json:
         listed = [
             {
@@ -225,7 +225,7 @@ def _print_report(output: Output, report: Report) -> None:
         output.json({"looked_at": looked, "findings": listed, "errors": report.errors})
         return
     if output.is_terminal:
-        looked["value_bytes"] = bytes_text(report.looked.value_bytes)
+        looked["value_bytes"] = bytes_text(report.totals.value_bytes)
     output.facts({**looked, "errors": report.errors})
     for finding in report.findings:
         click.echo(finding.line())

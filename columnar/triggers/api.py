@@ -59,7 +59,7 @@ from columnar.limits import LONGEST_LATER_S
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Delete, Effect, Put, Tally
 from columnar.triggers.declared import on
 from columnar.triggers.differences import added
-from columnar.triggers.looked import Looked
+from columnar.triggers.lookup_client import Looked
 
 __all__ = [
     "Barrier", "Change", "ChangedCell", "Checkpoint", "Connection", "Contribute", "Delete", "Effect", "FailedChanges",

@@ -218,7 +218,7 @@ class Consumer(Follower):
             record.timestamp,
             record.hops,
             picture.after if picture is not None and self.registration.images else None,
-            self._looked(record.row, picture),
+            self._prefetch_lookups(record.row, picture),
             bool(record.entries) and (record.only_for is not None or self._is_repeat(delivery.sequence)),
         ]
 
@@ -242,11 +242,11 @@ class Consumer(Follower):
             if entry.family in self.families
         }
 
-    def _looked(self, row: bytes, picture: Picture | None) -> dict[str, list[Any]] | None:
+    def _prefetch_lookups(self, row: bytes, picture: Picture | None) -> dict[str, list[Any]] | None:
         if self._lookup_prefetch is None or not self.scope.lookups:
             return None
         image = picture.after if picture is not None else {}
-        return {look.name: self._lookup_prefetch.looked(look, row, image) for look in self.scope.lookups}
+        return {look.name: self._lookup_prefetch.prefetch_row(look, row, image) for look in self.scope.lookups}
 
     # --- backfill ------------------------------------------------------------------------------------
 

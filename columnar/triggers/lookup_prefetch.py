@@ -12,7 +12,7 @@ from typing import Any, Final
 from columnar.errors import CallerError, RetryLater
 from columnar.limits import STEP_BYTES
 from columnar.model.extract import Image
-from columnar.model.trigger_scope import LOOKED_CELLS, Lookup
+from columnar.model.trigger_scope import LOOKUP_CELLS, Lookup
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_slice
@@ -26,7 +26,7 @@ class LookupPrefetch:
     def __init__(self, access: TableAccess) -> None:
         self._access = access
 
-    def looked(self, look: Lookup, row: bytes, image: Image) -> list[Any]:
+    def prefetch_row(self, look: Lookup, row: bytes, image: Image) -> list[Any]:
         """The row as a frame carries it: table, key, families to read on from, cells, problem, whether that passes."""
         key = look.row(row, image)
         if not key:
@@ -48,7 +48,7 @@ class LookupPrefetch:
 def _first_cells(region: Region, key: bytes, families: list[bytes]) -> tuple[list[bytes], list[list[bytes]]]:
     cells: list[list[bytes]] = []
     for at, family in enumerate(families):
-        left = LOOKED_CELLS - len(cells)
+        left = LOOKUP_CELLS - len(cells)
         found = get_slice(region, key, family, b"", b"", left, reverse=False)
         cells += [[column, value] for column, value, _ in found]
         if len(found) == left or _may_be_cut(key, found):

@@ -26,7 +26,7 @@ from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
 from columnar.triggers.effect_places import families_beside, place_of
 from columnar.triggers.forked import ending_copies
 from columnar.triggers.contribution_buffer import BUFFERED, buffer_contributions, buffer_contribution_pairs
-from columnar.triggers.looked import Looked
+from columnar.triggers.lookup_client import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, TableContents, Write
 from columnar.triggers.slices import Function, check_put_off, effects_of, pairs_of
@@ -73,7 +73,7 @@ class Run:
         self._now_ms = START_MS
         self.source = ModelTables(lambda: self._now_ms, leaves_markers=False)
         self.derived = ModelTables(lambda: self._now_ms)
-        self._looked = looked
+        self._lookup_tables = looked
         for table, rows in looked.items():
             for row, cells in rows.items():
                 self.derived.apply(Write(table, row, 0, cells=cells))
@@ -110,7 +110,7 @@ class Run:
 
     def recomputed(self) -> TableContents:
         """Derive the tables from the source as it is now."""
-        fresh = Run(self.registration, self._function, self._looked)
+        fresh = Run(self.registration, self._function, self._lookup_tables)
         fresh.source = self.source
         for row in self.source.rows(self._table):
             if fresh._image(row):
@@ -118,7 +118,7 @@ class Run:
         return fresh._drained().table_contents()
 
     def table_contents(self) -> TableContents:
-        return {table: rows for table, rows in self.derived.table_contents().items() if table not in self._looked}
+        return {table: rows for table, rows in self.derived.table_contents().items() if table not in self._lookup_tables}
 
     # --- the source ----------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class Run:
         looked = {}
         for look in self.scope.lookups:
             key = look.row(change.row, change.after)
-            looked[look.name] = Looked(look.table, key, self._looked.get(look.table, {}).get(key, {}))
+            looked[look.name] = Looked(look.table, key, self._lookup_tables.get(look.table, {}).get(key, {}))
         return replace(
             change,
             attempt=pending.attempt,

@@ -31,7 +31,7 @@ from columnar.triggers.api import (
 )
 from columnar.triggers.frames import FRAME_BYTES
 from columnar.triggers.contribution_buffer import BUFFERED, buffer_contributions, buffer_contribution_pairs
-from columnar.triggers.looked import looked_from
+from columnar.triggers.lookup_client import lookup_rows_from
 from columnar.triggers.obstacles import obstacle_in
 
 SLICE_EFFECTS: Final = 500
@@ -359,6 +359,6 @@ def change_from(
         progress or b"",
         hops,
         NO_AFTER if after is None else after,
-        looked_from(looked, table_of) if looked else {},
+        lookup_rows_from(looked, table_of) if looked else {},
         bool(repeat and repeat[0]),
     )

@@ -24,7 +24,7 @@ from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change
 from columnar.triggers.declared import On, marks_of
 from columnar.triggers.forked import ending_copies
-from columnar.triggers.looked import Looked
+from columnar.triggers.lookup_client import Looked
 from columnar.triggers.model_history import Event, random_history, shrunk
 from columnar.triggers.model_runs import START_MS, Run, yielded
 from columnar.triggers.model_tables import Row, TableContents

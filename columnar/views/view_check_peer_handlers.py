@@ -154,13 +154,13 @@ class ViewCheckPeerHandlers:
     async def read_source_rows(self, asked: ReadSourceRows) -> EntriesSnapshots:
         rules = self._side(asked.view, asked.side)
         source = SourceRows(rules)
-        return await self._looked(rules.table, asked.rows, _itself, lambda region, row: source.inspect_row(region, row))
+        return await self._snapshot_each(rules.table, asked.rows, _itself, lambda region, row: source.inspect_row(region, row))
 
     async def read_group_members(self, asked: ReadGroupMembers) -> EntriesSnapshots:
         self._rules(asked.view)
-        return await self._looked(asked.view, asked.members, _first, lambda region, one: inspect_member(region, *one))
+        return await self._snapshot_each(asked.view, asked.members, _first, lambda region, one: inspect_member(region, *one))
 
-    async def _looked(
+    async def _snapshot_each(
         self, table: str, asked: tuple[R, ...], row_of: Callable[[R], bytes], look: Callable[[Region, R], EntriesSnapshot]
     ) -> EntriesSnapshots:
         found: list[EntriesSnapshot | None] = []

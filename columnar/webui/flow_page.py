@@ -11,7 +11,7 @@ from columnar.model.flow_status import FlowStatus
 from columnar.webui.cluster_status import ClusterStatus
 from columnar.webui.flow_drawing import FLOWS_DRAWN, drawing_of
 
-Looked = tuple[Sequence[FlowStatus], Sequence[str]]  # looks, and names of servers that did not answer
+FlowStatuses = tuple[Sequence[FlowStatus], Sequence[str]]  # looks, and names of servers that did not answer
 MAX_LISTED_FLOWS: Final = 200
 
 
@@ -19,7 +19,7 @@ class FlowPage:
     """Holds nothing that changes."""
 
     def __init__(
-        self, looks: Callable[[], Looked], status: Callable[[], ClusterStatus], page: Callable[..., Response]
+        self, looks: Callable[[], FlowStatuses], status: Callable[[], ClusterStatus], page: Callable[..., Response]
     ) -> None:
         """Called in the web thread: ``looks`` and ``status`` ask the loop."""
         self._read_flows = looks

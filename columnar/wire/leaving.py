@@ -24,7 +24,7 @@ from columnar.coordination.doorbell import READ_BYTES
 if TYPE_CHECKING:
     from columnar.wire.connection import Connection
 
-LOOKED_AT_ONCE: Final = 64  # connections in an iteration of the loop: 1 ms, and so many descriptors more
+CHECKED_AT_ONCE: Final = 64  # connections in an iteration of the loop: 1 ms, and so many descriptors more
 
 _log = logging.getLogger("columnar.wire")
 Give = Callable[[socket.socket, bytes], None]  # the socket is the callee's
@@ -41,10 +41,10 @@ class Leaving:
 
     def check_connections(self, connections: list[Connection]) -> None:
         """Some of them in each iteration of the loop."""
-        for connection in connections[:LOOKED_AT_ONCE]:
+        for connection in connections[:CHECKED_AT_ONCE]:
             self.check_connection(connection)
-        if len(connections) > LOOKED_AT_ONCE:
-            asyncio.get_running_loop().call_soon(self.check_connections, connections[LOOKED_AT_ONCE:])
+        if len(connections) > CHECKED_AT_ONCE:
+            asyncio.get_running_loop().call_soon(self.check_connections, connections[CHECKED_AT_ONCE:])
 
     def check_connection(self, connection: Connection) -> None:
         read = connection.begun(READ_BYTES)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none fo
 _BUFFERED_BYTES: Final = attrgetter("buffered_bytes")  # a lambda would cost each call of its method a closure, once compiled
 _UNSENT_BYTES: Final = attrgetter("unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
-LOOKED_AT: Final = 8  # of the requests that wait for one thing
+CHECKED_WAITERS: Final = 8  # of the requests that wait for one thing
 
 log = logging.getLogger("columnar.wire")
 
@@ -271,7 +271,7 @@ class WireServer:
     @property
     def has_waiting(self) -> bool:
         """Requests wait for what others share, mostly an fsync: one of the first LOOKED_AT of each is a client's."""
-        return any(not one.is_background for waiting in self._waiting.values() for one in waiting[:LOOKED_AT])
+        return any(not one.is_background for waiting in self._waiting.values() for one in waiting[:CHECKED_WAITERS])
 
     def _resume_all(self, future: asyncio.Future[Any]) -> None:
         self._resume_some(future, self._waiting.pop(future), 0)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from wikka_port.accounts.rows import Rows
 from wikka_port.editing.rows import AT, DRAFTS, KeptDraft, draft_row, owner_in, pack, prefix, unpack
-from wikka_port.limits import KEPT_PER_PAGE, PRESENT_LOOKED, PRESENT_MS
+from wikka_port.limits import KEPT_PER_PAGE, PRESENT_DRAFTS_SCANNED, PRESENT_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Drafts:
     def others(self, name: str, owners: Collection[str], now_ms: int) -> list[Other]:
         """The owners of drafts kept within PRESENT_MS, but for ``owners``; in the order in which they began."""
         found: dict[str, KeptDraft] = {}
-        for one in self._found(prefix(name), PRESENT_LOOKED):
+        for one in self._found(prefix(name), PRESENT_DRAFTS_SCANNED):
             if one.owner in owners or not one.who or now_ms - one.time_ms >= PRESENT_MS:
                 continue
             known = found.get(one.owner)

@@ -175,7 +175,7 @@ def test_a_large_call_is_planned_and_written_in_steps(monkeypatch: pytest.Monkey
         names = [b"%04d" % number for number in range(400)]
         with counted_turns() as turns:
             await answer_of(methods.mutateRows(CTX, b"t", batches([*names, *names]), {}))
-        assert turns[0] >= 2 * len(names) // row_plan.LOOKED_AT
+        assert turns[0] >= 2 * len(names) // row_plan.CLOCK_CHECK_ELEMENTS
         assert [house.row(name)[0][1] for name in names] == [b"%d" % (n + 400) for n in range(400)]
 
     in_house(scene)

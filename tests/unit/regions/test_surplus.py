@@ -17,7 +17,7 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy, NoListener
 from columnar.regions.hosting_state import State
 from columnar.regions.region import Region
-from columnar.regions.surplus import LOOKED_AT, to_close
+from columnar.regions.surplus import MOST_CANDIDATES, to_close
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House
@@ -71,13 +71,13 @@ def test_regions_in_constant_use_stay_open_beside_a_walk_through_all() -> None:
 @given(st.lists(st.integers(), unique=True, max_size=80), st.integers(1, 5), st.integers())
 def test_the_newest_is_never_closed_and_none_is_named_twice(regions: list[int], surplus: int, seed: int) -> None:
     found = list(to_close(OrderedDict.fromkeys(regions), surplus, Random(seed)))
-    assert len(found) == len(set(found)) <= 2 * (surplus + LOOKED_AT)
+    assert len(found) == len(set(found)) <= 2 * (surplus + MOST_CANDIDATES)
     assert set(found) <= set(regions[:-1])
     older = set(regions[: len(regions) // 2])
     first = found[: len(older & set(found))]
     assert set(first) <= older, "of the older half first"
-    assert len(first) == min(len(older), surplus + LOOKED_AT)
-    assert found[len(first) :] == regions[len(older) : len(regions) - 1][: surplus + LOOKED_AT]
+    assert len(first) == min(len(older), surplus + MOST_CANDIDATES)
+    assert found[len(first) :] == regions[len(older) : len(regions) - 1][: surplus + MOST_CANDIDATES]
 
 
 class Flushing(RocksEngine):
