@@ -21,7 +21,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.hosts import Hosts
-from wikka_port.lanes import RETRY_S, TooManyDear, be_dear
+from wikka_port.slow_lane import RETRY_S, TooManyDear, be_dear
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
 from wikka_port.pages import StoreAway, Wiki

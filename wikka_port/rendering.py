@@ -11,7 +11,7 @@ from werkzeug.wrappers import Request
 
 from wikka_port.actions import ACTIONS, ActionCall
 from wikka_port.actions.unsupported_actions import instead_of
-from wikka_port.lanes import be_dear
+from wikka_port.slow_lane import be_dear
 from wikka_port.limits import ACTIONS_S, INCLUDED_CHARS_MAX, INCLUDES_MAX, QUICK_STEPS
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.document import Document, no_note, parse, render

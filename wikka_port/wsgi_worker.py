@@ -28,7 +28,7 @@ from waitress.server import create_server
 from waitress.utilities import RequestEntityTooLarge
 
 from wikka_port.config import WikiConfig
-from wikka_port.lanes import LaneChannel, Lanes
+from wikka_port.slow_lane import LaneChannel, RequestDispatcher
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -116,7 +116,7 @@ def make_worker(application: WSGIApplication, listening: socket.socket, config: 
     server = create_server(
         application,
         sockets=[listening],
-        _dispatcher=Lanes.started(config.threads),
+        _dispatcher=RequestDispatcher.started(config.threads),
         channel_request_lookahead=1,  # so that it is seen when a client goes while its request waits
         backlog=BACKLOG,
         connection_limit=MAX_CONNECTIONS,

@@ -88,9 +88,9 @@ class Feeder:
                 pool.attach(self._make_link)
         return pool
 
-    def lanes(self) -> list[Lane]:
+    def worker_slots(self) -> list[Lane]:
         """All of them, those without a process among them."""
-        return [lane for pool in self._pools.values() for lane in pool.lanes]
+        return [lane for pool in self._pools.values() for lane in pool.worker_slots]
 
     # --- consumers ---------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Feeder:
     def dropped(self, consumer: Consumer) -> None:
         """Forget it.  Calls in the worker keep their place and their timeout, and their answers change nothing."""
         pool = self.pool_of(consumer.registration.process)
-        for call in [one for lane in pool.lanes for one in lane.calls.values()]:
+        for call in [one for lane in pool.worker_slots for one in lane.calls.values()]:
             if call.consumer is consumer and not call.is_abandoned:
                 call.is_abandoned = True
                 if call.is_between_slices:
@@ -143,7 +143,7 @@ class Feeder:
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
-        return sum(len(lane.calls) for lane in self.lanes()) + len(self.outcomes.applying)
+        return sum(len(lane.calls) for lane in self.worker_slots()) + len(self.outcomes.applying)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class Feeder:
                         break
             finally:  # the worker has what was admitted, whatever came next
                 pool.main.flush()
-        for lane in pool.lanes:
+        for lane in pool.worker_slots:
             lane.flush()  # of a step that met an exception
         pool.plan_timers()
         return more
@@ -489,7 +489,7 @@ class Feeder:
         self._again.cancel()
         self._moved_step.cancel()
         self.outcomes.stop()
-        for lane in self.lanes():
+        for lane in self.worker_slots():
             lane.take_all()
         self._unreadable.close()
         await self.trials.close()

@@ -68,7 +68,7 @@ class FunctionChecks:
     async def reload(self) -> None:
         """Every worker takes up changed source; one that ends meanwhile, or has to be ended, begins with it."""
         self._feeder.trials.proven()
-        lanes = [lane for lane in self._feeder.lanes() if lane.link is not None and lane.link.is_up]
+        lanes = [lane for lane in self._feeder.worker_slots() if lane.link is not None and lane.link.is_up]
         for lane in lanes:
             lane.reloads()
         await asyncio.gather(*(self._answer(lane, "reload") for lane in lanes))

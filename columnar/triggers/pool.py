@@ -43,7 +43,7 @@ class Pool:
         self._idle: asyncio.TimerHandle | None = None
 
     @property
-    def lanes(self) -> tuple[Lane, Lane]:
+    def worker_slots(self) -> tuple[Lane, Lane]:
         return self.main, self.ward
 
     def attach(self, make_link: MakeLink) -> None:
@@ -158,6 +158,6 @@ class Pool:
         for timer in (self._due, self._idle):
             if timer is not None:
                 timer.cancel()
-        for lane in self.lanes:
+        for lane in self.worker_slots:
             if lane.link is not None:
                 await lane.link.close()

@@ -29,7 +29,7 @@ from wikka_port.forms import is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, away_text, edit_form, later, other_person
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
-from wikka_port.lanes import be_dear
+from wikka_port.slow_lane import be_dear
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise

@@ -9,7 +9,7 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers.show import missing, no_revision
-from wikka_port.lanes import be_dear
+from wikka_port.slow_lane import be_dear
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock

@@ -11,7 +11,7 @@ from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.draft import TOO_LARGE
 from wikka_port.handlers.editor_page import STALE, later
-from wikka_port.lanes import be_dear
+from wikka_port.slow_lane import be_dear
 from wikka_port.markup.bounds import is_dear
 from wikka_port.names import normalise
 from wikka_port.pages import StoreAway

@@ -27,7 +27,7 @@ from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, away_text, later, other_person
 from wikka_port.handlers.show import missing
-from wikka_port.lanes import be_dear
+from wikka_port.slow_lane import be_dear
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.formats import FORMATS

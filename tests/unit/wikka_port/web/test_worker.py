@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
-from wikka_port.lanes import TooManyDear, be_dear
+from wikka_port.slow_lane import TooManyDear, be_dear
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken, listen
 from wikka_port.wsgi_worker import BACKLOG, Worker, make_worker
@@ -199,7 +199,7 @@ def test_dear_requests_of_clients_that_have_gone_are_not_begun() -> None:
 
 
 def test_what_waits_in_the_dear_lane_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wikka_port.lanes.DEAR_WAITING_MAX", 2)
+    monkeypatch.setattr("wikka_port.slow_lane.DEAR_WAITING_MAX", 2)
     application = Dear()
 
     def answering(environ: Any, start_response: Any) -> Any:

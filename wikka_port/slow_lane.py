@@ -38,7 +38,7 @@ class _ToDearLane(BaseException):
 
 def be_dear(environ: Mapping[str, Any]) -> None:
     """Go on in the dear lane, where the request is not there already.  Raises TooManyDear."""
-    lanes: Lanes | None = environ.get(QUICK_LANE)
+    lanes: RequestDispatcher | None = environ.get(QUICK_LANE)
     if lanes is None:
         return
     if lanes.dear_waiting >= DEAR_WAITING_MAX:
@@ -46,7 +46,7 @@ def be_dear(environ: Mapping[str, Any]) -> None:
     raise _ToDearLane
 
 
-class Lanes:
+class RequestDispatcher:
     """What waitress calls a task dispatcher.  Thread-safe."""
 
     def __init__(self, quick: ThreadedTaskDispatcher, dear: ThreadedTaskDispatcher) -> None:
@@ -54,7 +54,7 @@ class Lanes:
         self._dear = dear
 
     @classmethod
-    def started(cls, threads: int) -> Lanes:
+    def started(cls, threads: int) -> RequestDispatcher:
         """With their threads: so many in the quick lane."""
         quick, dear = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
         quick.set_thread_count(threads)
