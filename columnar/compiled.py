@@ -114,7 +114,7 @@ HOT: Final = (
     "columnar.triggers.consumer",
     "columnar.triggers.feeder",
     "columnar.triggers.frames",
-    "columnar.triggers.lane",
+    "columnar.triggers.worker_slot",
     "columnar.triggers.outcomes",
     "columnar.triggers.pool",
     "columnar.triggers.batch_timer",

@@ -24,7 +24,7 @@ from werkzeug.exceptions import ServiceUnavailable
 
 from wikka_port.limits import DEAR_WAITING_MAX
 
-QUICK_LANE: Final = "wikka.quick_lane"  # in the environment of a request that is in it: the Lanes
+DISPATCHER_KEY: Final = "wikka.quick_lane"  # in the environment of a request that is in it: the Lanes
 RETRY_S: Final = 5
 
 
@@ -38,7 +38,7 @@ class _ToDearLane(BaseException):
 
 def be_dear(environ: Mapping[str, Any]) -> None:
     """Go on in the dear lane, where the request is not there already.  Raises TooManyDear."""
-    lanes: RequestDispatcher | None = environ.get(QUICK_LANE)
+    lanes: RequestDispatcher | None = environ.get(DISPATCHER_KEY)
     if lanes is None:
         return
     if lanes.dear_waiting >= DEAR_WAITING_MAX:
@@ -65,10 +65,10 @@ class RequestDispatcher:
     def dear_waiting(self) -> int:
         return len(self._dear.queue)
 
-    def add_task(self, task: LaneChannel) -> None:
+    def add_task(self, task: DispatchedChannel) -> None:
         self._quick.add_task(task)
 
-    def add_dear(self, task: LaneChannel) -> None:
+    def add_dear(self, task: DispatchedChannel) -> None:
         self._dear.add_task(task)
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
@@ -76,16 +76,16 @@ class RequestDispatcher:
             lane.shutdown(cancel_pending, timeout)
 
 
-class LaneTask(WSGITask):  # type: ignore[misc]  # waitress ships no types
+class DispatchedTask(WSGITask):  # type: ignore[misc]  # waitress ships no types
     def get_environment(self) -> dict[str, Any]:
         environ: dict[str, Any] = super().get_environment()
         if self.request is not self.channel.dear_request:
-            environ[QUICK_LANE] = self.channel.server.task_dispatcher
+            environ[DISPATCHER_KEY] = self.channel.server.task_dispatcher
         return environ
 
 
-class LaneChannel(HTTPChannel):  # type: ignore[misc]
-    task_class = LaneTask
+class DispatchedChannel(HTTPChannel):  # type: ignore[misc]
+    task_class = DispatchedTask
     dear_request: Any = None  # the one that goes on in the dear lane; written by the thread that serves it
 
     def service(self) -> None:

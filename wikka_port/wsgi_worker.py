@@ -28,7 +28,7 @@ from waitress.server import create_server
 from waitress.utilities import RequestEntityTooLarge
 
 from wikka_port.config import WikiConfig
-from wikka_port.slow_lane import LaneChannel, RequestDispatcher
+from wikka_port.slow_lane import DispatchedChannel, RequestDispatcher
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -72,7 +72,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         return taken
 
 
-class _Channel(LaneChannel):
+class _Channel(DispatchedChannel):
     parser_class = _Parser
 
 

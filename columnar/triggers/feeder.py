@@ -35,7 +35,7 @@ from columnar.triggers.call_changes import changes_of, deliveries_reading_row
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.frames import HOPS
-from columnar.triggers.lane import Call, Lane, MakeLink
+from columnar.triggers.worker_slot import Call, WorkerSlot, MakeLink
 from columnar.triggers.module_trials import ModuleTrials
 from columnar.triggers.outcomes import Outcomes
 from columnar.triggers.pool import Pool
@@ -67,7 +67,7 @@ class Feeder:
         self._unreadable = Rereads(self._advance_if_present)
         self._closing = False
         self.on_checked: Callable[[int, str | None], None] = lambda _call_id, _problem: None
-        self.on_worker_gone: Callable[[Lane, str], None] = lambda _lane, _how: None
+        self.on_worker_gone: Callable[[WorkerSlot, str], None] = lambda _lane, _how: None
 
     def attach(self, make_link: MakeLink, applier: Applier, governor: Governor) -> None:
         """From now on there are workers to deliver to; ``applier`` writes their effects."""
@@ -88,7 +88,7 @@ class Feeder:
                 pool.attach(self._make_link)
         return pool
 
-    def worker_slots(self) -> list[Lane]:
+    def worker_slots(self) -> list[WorkerSlot]:
         """All of them, those without a process among them."""
         return [lane for pool in self._pools.values() for lane in pool.worker_slots]
 
@@ -329,7 +329,7 @@ class Feeder:
                 self._call_failed(consumer, deliveries, fault)
             pool.ward.flush()
 
-    def _call(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> bool:
+    def _call(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> bool:
         """Whether it is in the lane now."""
         changes = self._changes(consumer, deliveries)
         if not changes:
@@ -355,7 +355,7 @@ class Feeder:
             durable = barriers[0] if len(barriers) == 1 else asyncio.gather(*barriers, return_exceptions=True)
             durable.add_done_callback(partial(self._when_durable, call, changes, barriers))
         else:
-            call.lane.send(call, changes)
+            call.worker_slot.send(call, changes)
 
     def _changes(self, consumer: Consumer, deliveries: list[Delivery]) -> list[Any]:
         """The changes as a frame carries them; what is left of ``deliveries`` belongs to them.  Empty: no call."""
@@ -392,7 +392,7 @@ class Feeder:
                 FAULTS.met(LOOP, fault)
 
     def _send_durable(self, call: Call, changes: list[Any], barriers: list[asyncio.Future[None]]) -> None:
-        lane = call.lane
+        lane = call.worker_slot
         if lane.calls.get(call.number) is not call or self._closing:
             return
         if call.is_abandoned or any(one.exception() is not None for one in barriers):  # then the region is closed too
@@ -403,9 +403,9 @@ class Feeder:
             lane.send(call, changes)
             lane.flush()
 
-    # --- lane.LaneKeeper ---------------------------------------------------------------------------
+    # --- lane.WorkerEvents ---------------------------------------------------------------------------
 
-    def answered(self, lane: Lane, frame: list[Any]) -> None:
+    def answered(self, lane: WorkerSlot, frame: list[Any]) -> None:
         match frame:
             case ["did", list(outcomes)]:
                 begun_s = perf_counter()
@@ -427,7 +427,7 @@ class Feeder:
     def worker_ready(self) -> None:
         self.deliver()
 
-    def lane_gone(self, lane: Lane, how: str) -> None:
+    def worker_exited(self, lane: WorkerSlot, how: str) -> None:
         with surviving(LOOP):
             self.on_worker_gone(lane, how)
         self.outcomes.gone(lane, how)
@@ -435,7 +435,7 @@ class Feeder:
     def timed_out(self, call: Call) -> None:
         self.outcomes.timed_out(call)
 
-    def silent(self, lane: Lane, seconds: float) -> None:
+    def silent(self, lane: WorkerSlot, seconds: float) -> None:
         self.outcomes.silent(lane, seconds)
 
     # --- outcomes.Delivering -----------------------------------------------------------------------
@@ -444,13 +444,13 @@ class Feeder:
         return self._followers.has(consumer)
 
     def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
-        self.pool_of(call.lane.label).slice_over(call, used_s, cpu_s)
+        self.pool_of(call.worker_slot.label).slice_over(call, used_s, cpu_s)
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
-        self.pool_of(call.lane.label).lost(call, used_s)
+        self.pool_of(call.worker_slot.label).lost(call, used_s)
 
     def continue_call(self, call: Call) -> None:
-        self.pool_of(call.lane.label).continue_call(call)
+        self.pool_of(call.worker_slot.label).continue_call(call)
         self._plan_moved_step()
 
     def suspend_trigger(self, name: str) -> None:

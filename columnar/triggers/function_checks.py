@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from columnar.triggers.feeder import Feeder
-from columnar.triggers.lane import Lane, MakeLink
+from columnar.triggers.worker_slot import WorkerSlot, MakeLink
 from columnar.triggers.source_trial import CHECK_TIMEOUT_S, NO_START, SLOW, SourceTrial, cannot_be_used
 
 CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
@@ -24,8 +24,8 @@ class FunctionChecks:
         feeder.on_checked = self._checked
         feeder.on_worker_gone = self._worker_gone
         self._feeder = feeder
-        self._lane = feeder.common.main
-        self._waiting: dict[int, tuple[Lane, asyncio.Future[str | None]]] = {}
+        self._worker_slot = feeder.common.main
+        self._waiting: dict[int, tuple[WorkerSlot, asyncio.Future[str | None]]] = {}
         self._last_check = 0
         self._worker_went = False  # since the last check was begun
         self._make_link: MakeLink | None = None
@@ -43,7 +43,7 @@ class FunctionChecks:
 
         A module that the worker does not have is imported by a process of its own first: it may hang, or end it.
         """
-        if self._make_link is not None and not self._lane.has(function.partition(":")[0]):
+        if self._make_link is not None and not self._worker_slot.has(function.partition(":")[0]):
             said = await self.problem_with_source([function])
             if said is not None:
                 return said.removeprefix(cannot_be_used(function))
@@ -56,7 +56,7 @@ class FunctionChecks:
         return problem
 
     async def _check(self, function: str) -> str | None:
-        lane, loop = self._lane, asyncio.get_running_loop()
+        lane, loop = self._worker_slot, asyncio.get_running_loop()
         assert lane.link is not None, "triggers are added while the store serves"
         deadline = loop.time() + CHECK_TIMEOUT_S
         while not lane.wanted():
@@ -73,7 +73,7 @@ class FunctionChecks:
             lane.reloads()
         await asyncio.gather(*(self._answer(lane, "reload") for lane in lanes))
 
-    async def _answer(self, lane: Lane, *asked: str) -> str | None:
+    async def _answer(self, lane: WorkerSlot, *asked: str) -> str | None:
         kind, *rest = asked
         assert lane.link is not None, "it is up"
         self._last_check += 1
@@ -95,8 +95,8 @@ class FunctionChecks:
         if waiting is not None and not waiting.done():
             waiting.set_result(problem)
 
-    def _worker_gone(self, gone: Lane, how: str) -> None:
-        if gone is self._lane:
+    def _worker_gone(self, gone: WorkerSlot, how: str) -> None:
+        if gone is self._worker_slot:
             self._worker_went = True
         for check_id in [check_id for check_id, (lane, _) in self._waiting.items() if lane is gone]:
             self._checked(check_id, f"the worker that imported it {how}")

@@ -18,7 +18,7 @@ from typing import Final
 from columnar.faults import FAULTS
 from columnar.flows.delivery_state import pause_s
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.lane import MakeLink
+from columnar.triggers.worker_slot import MakeLink
 from columnar.triggers.source_trial import SourceTrial
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from columnar.limits import LONGEST_LATER_S
 from columnar.regions.change_record import ChangeRecord
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.lane import Call
+from columnar.triggers.worker_slot import Call
 
 _GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
 _log = logging.getLogger(__name__)

@@ -38,7 +38,7 @@ from columnar.triggers.call_lines import CallLines
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
-from columnar.triggers.lane import Call, Lane
+from columnar.triggers.worker_slot import Call, WorkerSlot
 from columnar.triggers.module_trials import ModuleTrials
 from columnar.triggers.outcome import Outcome, acquit, is_error, is_state, last, letter_of, suspect
 
@@ -124,7 +124,7 @@ class Outcomes:
 
     # --- from the workers --------------------------------------------------------------------------
 
-    def did(self, lane: Lane, outcomes: list[Any]) -> None:
+    def did(self, lane: WorkerSlot, outcomes: list[Any]) -> None:
         """ValueError: one is none."""
         for outcome in outcomes:
             match outcome:
@@ -145,12 +145,12 @@ class Outcomes:
         """A slice is over: the call leaves its place."""
         call.end()
         if what != "blocked":
-            call.lane.imported(call.module)
+            call.worker_slot.imported(call.module)
         call.used_s += used_s
         if what == "more":
-            call.lane.rested(call)
+            call.worker_slot.rested(call)
         else:
-            call.lane.remove(call)
+            call.worker_slot.remove(call)
             self.figures.of(call.consumer.name, time.monotonic()).runs.observe(call.used_s)
         self._feeder.slice_over(call, used_s, cpu_s)
 
@@ -160,7 +160,7 @@ class Outcomes:
         ``rests``: the worker has ended a slice of it and waits for the next one's beginning.
         """
         FAULTS.met(LOOP, fault)
-        lane, is_wanted, call.is_abandoned = call.lane, not call.is_abandoned, True
+        lane, is_wanted, call.is_abandoned = call.worker_slot, not call.is_abandoned, True
         self.applying.discard(call)
         if call.job is not None and self.applier is not None:
             self.applier.give_up(call.job)
@@ -332,7 +332,7 @@ class Outcomes:
     # --- workers that went ---------------------------------------------------------------------------
 
     def timed_out(self, call: Call) -> None:
-        lane, registration = call.lane, call.consumer.registration
+        lane, registration = call.worker_slot, call.consumer.registration
         assert lane.link is not None, "calls are made while there is a link"
         lane.link.kill()  # first: ``gone`` follows, whatever the rest meets
         what = "importing its module took over" if call.is_cold else "it ran over its timeout of"
@@ -362,7 +362,7 @@ class Outcomes:
         else:
             self._failed(call.consumer, call.deliveries, why, "")
 
-    def silent(self, lane: Lane, seconds: float) -> None:
+    def silent(self, lane: WorkerSlot, seconds: float) -> None:
         """Some call holds up all threads of the worker, and nobody knows which."""
         _log.warning("the trigger worker has said nothing for %.0f s: it is ended", seconds)
         lane.end_worker(f"it had said nothing for {seconds:.0f} s and was ended")
@@ -374,7 +374,7 @@ class Outcomes:
                 self.fault(call, fault)
         self._feeder.advance_moved()
 
-    def gone(self, lane: Lane, how: str) -> None:
+    def gone(self, lane: WorkerSlot, how: str) -> None:
         """The process ended: with one call in it, that has failed; of several nobody knows which did it."""
         if lane.calls:
             _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(lane.calls))

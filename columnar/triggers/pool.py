@@ -23,18 +23,18 @@ from columnar.flows.fair_share import FairShare, Terms, ScheduledSlice
 from columnar.model.trigger_registration import Registration, rate_per_s
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
-from columnar.triggers.lane import Call, Lane, LaneKeeper, MakeLink
+from columnar.triggers.worker_slot import Call, WorkerSlot, WorkerEvents, MakeLink
 
 IDLE_S: Final = 60.0
 
 
 class Pool:
-    def __init__(self, keeper: LaneKeeper, label: str, deliver: Callable[[], None]) -> None:
+    def __init__(self, keeper: WorkerEvents, label: str, deliver: Callable[[], None]) -> None:
         """``deliver`` is called when a trigger may begin a call that it could not begin before."""
         self.label = label  # constant
         self.fair = FairShare(PLACES)
-        self.main = Lane(keeper, label)
-        self.ward = Lane(keeper, label, is_ward=True)
+        self.main = WorkerSlot(keeper, label)
+        self.ward = WorkerSlot(keeper, label, is_ward=True)
         self.suspects: deque[tuple[Consumer, list[Delivery]]] = deque()  # taken, waiting for the ward
         self._deliver = deliver
         self._terms: dict[str, Registration] = {}  # of the triggers that ``fair`` knows
@@ -43,7 +43,7 @@ class Pool:
         self._idle: asyncio.TimerHandle | None = None
 
     @property
-    def worker_slots(self) -> tuple[Lane, Lane]:
+    def worker_slots(self) -> tuple[WorkerSlot, WorkerSlot]:
         return self.main, self.ward
 
     def attach(self, make_link: MakeLink) -> None:
@@ -75,7 +75,7 @@ class Pool:
 
     def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
         """The worker has answered: the call rests now, or has left its lane (I1)."""
-        if not call.lane.is_ward:
+        if not call.worker_slot.is_ward:
             name = call.consumer.registration.name
             if call.is_between_slices:
                 self.fair.paused(name, used_s, cpu_s)
@@ -85,7 +85,7 @@ class Pool:
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
         """The worker has gone with the call; ``used_s`` where it is known how long the call ran."""
-        if call.lane.is_ward or not call.number:
+        if call.worker_slot.is_ward or not call.number:
             return
         name = call.consumer.registration.name
         if call.is_between_slices:
@@ -97,8 +97,8 @@ class Pool:
 
     def continue_call(self, call: Call) -> None:
         """The effects of a resting call are written, or it is abandoned: it waits for its next slice."""
-        if call.lane.is_ward:
-            call.lane.send_next_slice(call)
+        if call.worker_slot.is_ward:
+            call.worker_slot.send_next_slice(call)
         else:
             self.fair.continue_call(call.consumer.registration.name, call)
 

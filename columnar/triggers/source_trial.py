@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-from columnar.triggers.lane import Link, MakeLink
+from columnar.triggers.worker_slot import Link, MakeLink
 
 CHECK_TIMEOUT_S: Final = 20.0  # importing a module may take its time
 SLOW: Final = f"importing it takes more than {CHECK_TIMEOUT_S:.0f} s"

@@ -38,7 +38,7 @@ from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.function_checks import FunctionChecks
-from columnar.triggers.lane import MakeLink
+from columnar.triggers.worker_slot import MakeLink
 from columnar.triggers.lookup_prefetch import LookupPrefetch
 from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.worker_link import WorkerLink

@@ -17,7 +17,7 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.change_record import Sequence
 from columnar.regions.region_reads import get_row
 from columnar.regions.tables import ServedTable
-from columnar.triggers import lane as lanes
+from columnar.triggers import worker_slot as lanes
 from tests.support.openings import region_at_once
 from tests.unit.triggers.test_effects_of_calls import did, out, put, until_sent
 from tests.unit.triggers.test_feeder import Bench, on_bench

@@ -15,7 +15,7 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE
 from columnar.regions.region_reads import get_row
 from columnar.triggers import call_lines, outcomes
-from columnar.triggers import lane as lanes
+from columnar.triggers import worker_slot as lanes
 from columnar.triggers.blocks import IN_SERIES
 from tests.support.fake_links import runs
 from tests.support.openings import region_at_once

@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import TriggerError
 from columnar.faults import FAULTS
-from columnar.triggers import lane, module_trials
+from columnar.triggers import worker_slot, module_trials
 from columnar.triggers.source_trial import SourceTrial
 from tests.support.fake_links import FakeLink, runs
 from tests.unit.triggers.test_feeder import Bench, on_bench
@@ -33,7 +33,7 @@ async def trial_of(bench: Bench, before: list[FakeLink]) -> FakeLink:
 def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lane, "IMPORT_S", 0.01)
+    monkeypatch.setattr(worker_slot, "IMPORT_S", 0.01)
 
     @on_bench()
     async def run(bench: Bench) -> None:
@@ -96,8 +96,8 @@ async def test_a_module_without_triggers_is_trusted_again(bench: Bench) -> None:
 
 def test_a_silent_worker_that_imports_is_ended_as_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """An import in C code holds up every trigger of the worker: it does not get the long time of an import."""
-    monkeypatch.setattr(lane, "IMPORT_S", 1_000.0)
-    monkeypatch.setattr(lane, "SILENCE_S", 0.02)
+    monkeypatch.setattr(worker_slot, "IMPORT_S", 1_000.0)
+    monkeypatch.setattr(worker_slot, "SILENCE_S", 0.02)
 
     @on_bench()
     async def run(bench: Bench) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from columnar.triggers.lane import BEGAN_S, SILENCE_S
+from columnar.triggers.worker_slot import BEGAN_S, SILENCE_S
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 

@@ -12,7 +12,7 @@ from columnar.flows import delivery_state, governor
 from columnar.model.read import ReadSpec, projection
 from columnar.regions import region
 from columnar.regions.region_reads import get_row
-from columnar.triggers import feeder, lane, outcomes, pool
+from columnar.triggers import feeder, worker_slot, outcomes, pool
 from tests.support.fake_links import FakeLink
 from tests.support.injected_faults import DRAWN, Calls, survived
 from tests.unit.triggers.test_feeder import Bench
@@ -24,7 +24,7 @@ _USED_US = 100
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery_state, "FIRST_PAUSE_S", 0.001)
-    for module in (feeder, lane, governor):
+    for module in (feeder, worker_slot, governor):
         monkeypatch.setattr(module, "AGAIN_S", 0.001)
     monkeypatch.setattr(region, "FEED_AGAIN_S", 0.001)
 
@@ -152,5 +152,5 @@ def test_triggers_survive_an_exception_at_each_call_of_the_outcomes(
 
 
 def test_triggers_survive_an_exception_at_each_call_of_a_lane(expected_faults: Callable[[], dict[str, int]]) -> None:
-    assert survived(two_triggers, lane) > 20
+    assert survived(two_triggers, worker_slot) > 20
     assert expected_faults()

@@ -57,12 +57,12 @@ class Call:
     """A change in a worker, or a batch of changes."""
 
     __slots__ = (
-        "consumer", "deliveries", "gives", "is_scheduled", "hops", "is_abandoned", "is_cold", "is_sent", "job", "lane",
+        "consumer", "deliveries", "gives", "is_scheduled", "hops", "is_abandoned", "is_cold", "is_sent", "job", "worker_slot",
         "number", "is_between_slices", "sent_s", "size_bytes", "stamps", "timer", "used_s",
     )  # fmt: skip
 
-    def __init__(self, lane: Lane, consumer: Consumer, deliveries: list[Delivery]) -> None:
-        self.lane = lane
+    def __init__(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> None:
+        self.worker_slot = lane
         self.consumer = consumer
         self.deliveries = deliveries  # one, but for a batch
         self.number = 0  # in the lane; 0: it is in none
@@ -104,24 +104,24 @@ class Call:
             self.timer = None
 
 
-class LaneKeeper(Protocol):
+class WorkerEvents(Protocol):
     """The feeder, as a lane sees it."""
 
-    def answered(self, lane: Lane, frame: list[Any]) -> None: ...
+    def answered(self, lane: WorkerSlot, frame: list[Any]) -> None: ...
 
     def worker_ready(self) -> None: ...
 
-    def lane_gone(self, lane: Lane, how: str) -> None: ...
+    def worker_exited(self, lane: WorkerSlot, how: str) -> None: ...
 
     def timed_out(self, call: Call) -> None: ...
 
-    def silent(self, lane: Lane, seconds: float) -> None: ...
+    def silent(self, lane: WorkerSlot, seconds: float) -> None: ...
 
 
-class Lane:
+class WorkerSlot:
     """``Listener`` of its link."""
 
-    def __init__(self, keeper: LaneKeeper, label: str = "", *, is_ward: bool = False) -> None:
+    def __init__(self, keeper: WorkerEvents, label: str = "", *, is_ward: bool = False) -> None:
         self.label = label  # of its pool; constant, as ``is_ward``
         self.is_ward = is_ward
         self.calls: dict[int, Call] = {}
@@ -323,7 +323,7 @@ class Lane:
 
     def worker_gone(self, how: str) -> None:
         try:
-            self._events.lane_gone(self, self._why_ended or how)
+            self._events.worker_exited(self, self._why_ended or how)
         except UNEXPECTED as fault:  # nobody else would give back its calls
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(AGAIN_S, self.worker_gone, how)
