@@ -31,7 +31,7 @@ from columnar.model.effect import GIVEN_ROWS, Barrier, Checkpoint, Contribute, E
 
 GIVEN_BYTES: Final = 64 * 1024 * 1024
 BUFFERED: Final = object()  # comes where a gift was yielded, so that a slice can end there
-_GIFTS: Final = (Contribute, Tally)
+_CONTRIBUTION_TYPES: Final = (Contribute, Tally)
 _ENDS: Final = (Checkpoint, Barrier)  # of a part
 _BEGINNING: Final = Checkpoint(b"")
 _Key = tuple[int, bytes, bytes, bytes, bytes | None]  # place of the change, table, row, family of the members, source
@@ -42,10 +42,10 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
 
     ``close`` ends ``effects``, too.  Raises what ``effects`` raises.  ValueError: I1, I4.
     """
-    gifts = _Gifts()
+    gifts = _ContributionBuffer()
     try:
         for effect in effects:
-            if isinstance(effect, _GIFTS):
+            if isinstance(effect, _CONTRIBUTION_TYPES):
                 gifts.add(0, effect)
                 yield BUFFERED
             elif isinstance(effect, _ENDS) and effect != _BEGINNING:
@@ -65,7 +65,7 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
 
 def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
     """As ``held``.  A pair that is none, or names no change of the batch, is passed on: the slice says so."""
-    gifts = _Gifts()
+    gifts = _ContributionBuffer()
     places = {id(change): at for at, change in enumerate(changes)}
     try:
         for pair in pairs:
@@ -82,7 +82,7 @@ def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) ->
         yield changes[at], gift
 
 
-class _Gifts:
+class _ContributionBuffer:
     """Gifts that are not sent yet, one for each change, row and source (I1)."""
 
     __slots__ = ("_contributions", "_size_bytes")
@@ -119,7 +119,7 @@ def _place(item: tuple[int, Parted]) -> int:
 
 
 def _is_gift(pair: Any) -> bool:
-    return type(pair) is tuple and len(pair) == 2 and isinstance(pair[1], _GIFTS)
+    return type(pair) is tuple and len(pair) == 2 and isinstance(pair[1], _CONTRIBUTION_TYPES)
 
 
 def _together(one: Parted, two: Parted) -> Parted:
