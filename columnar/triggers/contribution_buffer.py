@@ -69,7 +69,7 @@ def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) ->
     places = {id(change): at for at, change in enumerate(changes)}
     try:
         for pair in pairs:
-            at = places.get(id(pair[0])) if _is_gift(pair) else None
+            at = places.get(id(pair[0])) if _is_contribution_pair(pair) else None
             if at is None:
                 yield pair
             else:
@@ -118,7 +118,7 @@ def _place(item: tuple[int, Parted]) -> int:
     return item[0]
 
 
-def _is_gift(pair: Any) -> bool:
+def _is_contribution_pair(pair: Any) -> bool:
     return type(pair) is tuple and len(pair) == 2 and isinstance(pair[1], _CONTRIBUTION_TYPES)
 
 
