@@ -321,13 +321,13 @@ class Feeder:
         while pool.suspects and self._is_intake_paused(pool.suspects[0][0]):
             consumer, deliveries = pool.suspects.popleft()
             consumer.requeue_deliveries(deliveries)
-        if pool.suspects and not pool.ward.calls and pool.ward.wanted():
+        if pool.suspects and not pool.quarantine.calls and pool.quarantine.wanted():
             consumer, deliveries = pool.suspects.popleft()
             try:
-                self._call(pool.ward, consumer, deliveries)
+                self._call(pool.quarantine, consumer, deliveries)
             except UNEXPECTED as fault:
                 self._call_failed(consumer, deliveries, fault)
-            pool.ward.flush()
+            pool.quarantine.flush()
 
     def _call(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> bool:
         """Whether it is in the lane now."""
@@ -344,7 +344,7 @@ class Feeder:
                 lane.remove(call)
                 raise
             FAULTS.met(LOOP, fault)  # the worker answers
-        call.is_scheduled = not lane.is_ward
+        call.is_scheduled = not lane.is_quarantine
         return True
 
     def _send(self, call: Call, changes: list[Any]) -> None:
@@ -412,8 +412,8 @@ class Feeder:
                 self.outcomes.did(lane, outcomes)
                 if self._governor is not None:
                     self._governor.spend(perf_counter() - begun_s)
-                if lane.is_ward:
-                    self.pool_of(lane.label).rest_the_ward()
+                if lane.is_quarantine:
+                    self.pool_of(lane.label).end_idle_quarantine()
             case ["began", list(numbers)] if all(isinstance(number, int) for number in numbers):
                 for number in numbers:
                     lane.began(number)

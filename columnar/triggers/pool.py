@@ -34,7 +34,7 @@ class Pool:
         self.label = label  # constant
         self.fair = FairShare(PLACES)
         self.main = WorkerSlot(keeper, label)
-        self.ward = WorkerSlot(keeper, label, is_ward=True)
+        self.quarantine = WorkerSlot(keeper, label, is_quarantine=True)
         self.suspects: deque[tuple[Consumer, list[Delivery]]] = deque()  # taken, waiting for the ward
         self._deliver = deliver
         self._terms: dict[str, Registration] = {}  # of the triggers that ``fair`` knows
@@ -44,10 +44,10 @@ class Pool:
 
     @property
     def worker_slots(self) -> tuple[WorkerSlot, WorkerSlot]:
-        return self.main, self.ward
+        return self.main, self.quarantine
 
     def attach(self, make_link: MakeLink) -> None:
-        self.main.link, self.ward.link = make_link(self.main), make_link(self.ward)
+        self.main.link, self.quarantine.link = make_link(self.main), make_link(self.quarantine)
 
     # --- triggers and their consumers ----------------------------------------------------------------
 
@@ -75,7 +75,7 @@ class Pool:
 
     def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
         """The worker has answered: the call rests now, or has left its lane (I1)."""
-        if not call.worker_slot.is_ward:
+        if not call.worker_slot.is_quarantine:
             name = call.consumer.registration.name
             if call.is_between_slices:
                 self.fair.paused(name, used_s, cpu_s)
@@ -85,7 +85,7 @@ class Pool:
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
         """The worker has gone with the call; ``used_s`` where it is known how long the call ran."""
-        if call.worker_slot.is_ward or not call.number:
+        if call.worker_slot.is_quarantine or not call.number:
             return
         name = call.consumer.registration.name
         if call.is_between_slices:
@@ -97,7 +97,7 @@ class Pool:
 
     def continue_call(self, call: Call) -> None:
         """The effects of a resting call are written, or it is abandoned: it waits for its next slice."""
-        if call.worker_slot.is_ward:
+        if call.worker_slot.is_quarantine:
             call.worker_slot.send_next_slice(call)
         else:
             self.fair.continue_call(call.consumer.registration.name, call)
@@ -149,10 +149,10 @@ class Pool:
         if not self.main.calls and self.main.link is not None:
             self.main.link.kill()
 
-    def rest_the_ward(self) -> None:
+    def end_idle_quarantine(self) -> None:
         """A second process stays no longer than there is need of it."""
-        if not self.ward.calls and not self.suspects and self.ward.link is not None:
-            self.ward.link.kill()
+        if not self.quarantine.calls and not self.suspects and self.quarantine.link is not None:
+            self.quarantine.link.kill()
 
     async def close(self) -> None:
         for timer in (self._due, self._idle):

@@ -121,9 +121,9 @@ class WorkerEvents(Protocol):
 class WorkerSlot:
     """``Listener`` of its link."""
 
-    def __init__(self, keeper: WorkerEvents, label: str = "", *, is_ward: bool = False) -> None:
-        self.label = label  # of its pool; constant, as ``is_ward``
-        self.is_ward = is_ward
+    def __init__(self, keeper: WorkerEvents, label: str = "", *, is_quarantine: bool = False) -> None:
+        self.label = label  # of its pool; constant, as ``is_quarantine``
+        self.is_quarantine = is_quarantine
         self.calls: dict[int, Call] = {}
         self.link: Link | None = None
         self._events = keeper
@@ -165,7 +165,7 @@ class WorkerSlot:
         registration = call.consumer.registration
         function = registration.function
         call.is_cold = call.module not in self._warm
-        if call.is_cold or self.is_ward:
+        if call.is_cold or self.is_quarantine:
             self._arm(call)
         first, is_batch = call.deliveries[0], registration.batch > 0
         progress = [first.progress, first.part] if first.progress else None
@@ -235,7 +235,7 @@ class WorkerSlot:
         if module not in self._warm:
             self._warm.add(module)
             for call in self.calls.values():
-                if call.is_cold and call.module == module and not self.is_ward:
+                if call.is_cold and call.module == module and not self.is_quarantine:
                     call.is_cold = False
                     call.end()
 

@@ -124,7 +124,7 @@ async def _check(bench: Bench) -> None:
         consumer.state.check()
         for row in (*ROWS, b"later"):
             assert _has_effect(bench, name.encode() + b"-" + row), f"{name} {row!r}"
-    for held in (bench.feeder.common.main, bench.feeder.common.ward):
+    for held in (bench.feeder.common.main, bench.feeder.common.quarantine):
         assert (held.calls, held._running_bytes, held._working) == ({}, 0, 0)
     fair = bench.feeder.common.fair
     fair.check()
