@@ -293,7 +293,7 @@ class NotServingRegion(RetryLater):
     hbase_class = "NotServingRegionException"
 
 
-class RegionAway(NotServingRegion):
+class RegionUnavailable(NotServingRegion):
     """The region is being opened or replaced, or its failed store closed: nothing was done, retry after ``back``.
 
     Clients hear of it only where that takes too long; until then their calls wait.

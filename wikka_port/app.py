@@ -24,7 +24,7 @@ from wikka_port.hosts import Hosts
 from wikka_port.slow_lane import RETRY_S, TooManyDear, be_dear
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
-from wikka_port.pages import StoreAway, Wiki
+from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.refusals import forbidden, unavailable
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
@@ -80,7 +80,7 @@ class Application:
             response = _error(self._site, 403, _("Not by this name"), refusal) if refusal else self._answer(request)
         except InvalidName as problem:
             response = _error(self._site, 400, _("Not a page name"), str(problem))
-        except StoreAway as away:
+        except StoreUnavailable as away:
             log.warning("%s %s: %s", request.method, request.path, away)
             message = f"{unavailable(away)} {_('Please try again shortly.')}"
             response = _error(self._site, 503, _("One moment, please"), message)
@@ -139,7 +139,7 @@ def _handled(site: Site, request: Request, where: Route) -> Response:
 
 
 def _visitor(site: Site, request: Request) -> Visitor:
-    """Without a call of the store for a visitor who is not signed in.  Raises StoreAway."""
+    """Without a call of the store for a visitor who is not signed in.  Raises StoreUnavailable."""
     network_hash = site.networks.of(request.remote_addr or "")
     found = None
     name = site.accounts.sign_on.name(request)

@@ -80,7 +80,7 @@ def check(
     progress: Callable[[str, int], None] = lambda step, done: None,
     clock: Callable[[], int] = clock_ms,
 ) -> CheckReport:
-    """Raises StoreAway.  O(all that is stored).  ``settle`` waits for the triggers; called before each look."""
+    """Raises StoreUnavailable.  O(all that is stored).  ``settle`` waits for the triggers; called before each look."""
     wiki.mover.finish_all()
     settle()
     first = _CheckPass(wiki, progress, clock()).run()

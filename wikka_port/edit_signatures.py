@@ -45,7 +45,7 @@ Found = Sequence[tuple[bytes, int]]  # row, and the timestamp of the name in it
 
 
 def rename_edits(store: Store, name: str, new: str) -> int:
-    """Sign ``new`` in place of the account ``name``, wherever it signed; how many edits.  Raises StoreAway.
+    """Sign ``new`` in place of the account ``name``, wherever it signed; how many edits.  Raises StoreUnavailable.
 
     No move may be under way, since it carries the cells that it has read.
     """

@@ -175,7 +175,7 @@ class HistoryMerge:
         return not revisions or _order(revisions[0]) >= self._last_order
 
     def add(self, revisions: Sequence[ImportedRevision]) -> None:
-        """Raises StoreAway."""
+        """Raises StoreUnavailable."""
         for revision in revisions:
             self._last_order = _order(revision)
             if self._is_there(revision):

@@ -64,7 +64,7 @@ class Importer:
         restart: bool = False,
         progress: Callable[[int, int], None] = lambda read_bytes, pages: None,
     ) -> Importer:
-        """``origin`` names the dump, so that a stopped import is found again in the store.  StoreAway."""
+        """``origin`` names the dump, so that a stopped import is found again in the store.  StoreUnavailable."""
         row = schema.import_row(origin)
         done = 0 if restart else _done_before(wiki, row)
         reader = read_dump(stream, skip_pages=done)
@@ -72,7 +72,7 @@ class Importer:
         return cls(wiki, row, reader, parts, done, progress)
 
     def run(self) -> ImportSummary:
-        """Raises DumpError, StoreAway; what was stored until then stays, and the next import goes on."""
+        """Raises DumpError, StoreUnavailable; what was stored until then stays, and the next import goes on."""
         with BulkSaver(self._wiki, self._note, merges=True) as saver:
             for group in self._groups():
                 saver.put(group, group[-1].ordinal + (1 if group[-1].is_last else 0))

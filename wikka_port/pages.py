@@ -75,9 +75,9 @@ from wikka_port.preparation import TABLES, prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import Head
-from wikka_port.store import Store, StoreAway, check_and_put, rows_in_steps
+from wikka_port.store import Store, StoreUnavailable, check_and_put, rows_in_steps
 
-__all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreAway", "Wiki", "fresh_cells"]
+__all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreUnavailable", "Wiki", "fresh_cells"]
 
 Indexes = Literal["triggers", "application"]
 _EXISTENCE: Final = (schema.VERSIONCOUNT, schema.HIDDEN)
@@ -108,7 +108,7 @@ class Conflict(Exception):
 
 
 class Wiki(Listings):
-    """Thread-safe.  Everything may raise StoreAway."""
+    """Thread-safe.  Everything may raise StoreUnavailable."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site
-from wikka_port.store import NotPrepared, StoreAway
+from wikka_port.store import NotPrepared, StoreUnavailable
 from wikka_port.texts import N_, _
 from wikka_port.urls import page_path, page_url
 
@@ -25,7 +25,7 @@ _SENTENCES: Final[Mapping[Privilege, str]] = {
     Privilege.DELETE: N_("Only the owner of this page and administrators may delete it."),
     Privilege.ADMINISTER: N_("This is for administrators."),
 }
-_AWAY: Final = N_("The wiki cannot reach its store at the moment.")
+_UNAVAILABLE: Final = N_("The wiki cannot reach its store at the moment.")
 _NOT_PREPARED: Final = N_(
     'This wiki is not prepared for its new version yet: somebody who runs it has to call "wikka prepare" once.'
 )
@@ -37,8 +37,8 @@ def sentence(site: Site, refused: NotAllowed) -> str:
     return f"{said} {_(_SIGN_IN)}" if site.visitor.name is None else said
 
 
-def unavailable(away: StoreAway) -> str:
-    return _(_NOT_PREPARED if isinstance(away, NotPrepared) else _AWAY)
+def unavailable(away: StoreUnavailable) -> str:
+    return _(_NOT_PREPARED if isinstance(away, NotPrepared) else _UNAVAILABLE)
 
 
 def forbidden(site: Site, refused: NotAllowed) -> Response:

@@ -16,7 +16,7 @@ from wikka_port.limits import ACTIONS_S, INCLUDED_CHARS_MAX, INCLUDES_MAX, QUICK
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.document import Document, no_note, parse, render
 from wikka_port.markup.fragments import ActionSlot, escape
-from wikka_port.pages import Page, StoreAway
+from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.refusals import unavailable
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
@@ -69,7 +69,7 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
     document = parse(text, autolink=autolink, markup=markup)
     try:
         existing = site.wiki.existing(document.links) if document.links else frozenset()
-    except StoreAway:
+    except StoreUnavailable:
         existing = frozenset(document.links)
     run = _runner(site, name)
     return render(document, existing=existing, action=run, page_url=page_url, note=_note, contents=whole)
@@ -152,9 +152,9 @@ class _runner:  # noqa: N801 - a function with a memory
         except NotAllowed:
             problem = _("it is about a page that you may not read")
             return self._site.fragment("notice.html", action=action, problem=problem)
-        except (StoreAway, ValueError, ArithmeticError, LookupError) as problem_:
+        except (StoreUnavailable, ValueError, ArithmeticError, LookupError) as problem_:
             # what an author wrote is said on the page: whoever writes a page could fill the log
             level = logging.DEBUG if isinstance(problem_, ValueError) else logging.WARNING
             log.log(level, "action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
-            said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreAway) else str(problem_)
+            said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreUnavailable) else str(problem_)
             return self._site.fragment("notice.html", action=action, problem=said)

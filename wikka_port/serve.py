@@ -29,7 +29,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.folder_format import read_folder
 from wikka_port.moving.runner import start_resuming
-from wikka_port.pages import StoreAway, Wiki
+from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.preparation import TABLES
 from wikka_port.store import Store
 from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
@@ -115,7 +115,7 @@ def _check_folder(config: WikiConfig) -> None:
     store = Store(config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls)
     try:
         advice = store.run(lambda connection: read_folder(connection, TABLES), pauses_s=()).advice()
-    except StoreAway as away:
+    except StoreUnavailable as away:
         log.warning("the format of the wiki's folder was not looked at: %s", away)
     else:
         if advice:

@@ -1,7 +1,7 @@
 """The wiki's way to the store: a bounded pool of connections that outlives the store's absences.
 
 ``Store.run(work)`` lends a connection to ``work``.  When the connection breaks, the work is done
-again over a new one, a bounded number of times, and then StoreAway is raised; so **work must be
+again over a new one, a bounded number of times, and then StoreUnavailable is raised; so **work must be
 such that doing it twice is doing it once** - all the wiki's writes carry their own timestamps, and
 a revision is told by its content (``schema.revision_token``).
 
@@ -46,7 +46,7 @@ _MISSING: Final = frozenset({"TableNotFoundException", "NoSuchColumnFamilyExcept
 T = TypeVar("T")
 
 
-class StoreAway(Exception):
+class StoreUnavailable(Exception):
     """The store does not answer; what was asked of it may or may not have happened, and may be asked again."""
 
     def __init__(self, address: str, why: str) -> None:
@@ -55,7 +55,7 @@ class StoreAway(Exception):
         self.why = why
 
 
-class NotPrepared(StoreAway):
+class NotPrepared(StoreUnavailable):
     """A table or a family is missing: nothing was done.  It is there as soon as somebody has prepared the store."""
 
     def __init__(self, address: str, what: str) -> None:
@@ -81,16 +81,16 @@ class Store:
         return f"{self.host}:{self.port}"
 
     def run(self, work: Callable[[Connection], T], *, pauses_s: tuple[float, ...] = PAUSES_S) -> T:
-        """What ``work`` returns.  StoreAway once all attempts have failed."""
+        """What ``work`` returns.  StoreUnavailable once all attempts have failed."""
         if not self._free.acquire(timeout=BUSY_S):
-            raise StoreAway(self.address, f"all connections were in use for {BUSY_S:.0f} s")
+            raise StoreUnavailable(self.address, f"all connections were in use for {BUSY_S:.0f} s")
         try:
             for pause in pauses_s:
                 try:
                     return self._attempt(work)
                 except NotPrepared:
                     raise
-                except StoreAway as away:
+                except StoreUnavailable as away:
                     _log.debug("%s; again in %.2f s", away, pause)
                     time.sleep(pause)
             return self._attempt(work)
@@ -106,14 +106,14 @@ class Store:
             if connection is not None:
                 self._idle.put(connection)  # an answer was read to its end
             if hbase_class(error) in _TO_BE_REPEATED:
-                raise StoreAway(self.address, hbase_class(error)) from error
+                raise StoreUnavailable(self.address, hbase_class(error)) from error
             if hbase_class(error) in _MISSING:
                 raise NotPrepared(self.address, _why(error)) from error
             raise
         except _BROKEN as error:
             _close(connection)
             self.close()  # the idle ones are most likely broken too, and would use up the attempts
-            raise StoreAway(self.address, _why(error)) from error
+            raise StoreUnavailable(self.address, _why(error)) from error
         except BaseException:
             _close(connection)  # a reply may be half read
             raise
@@ -135,7 +135,7 @@ class Store:
     def is_up(self) -> bool:
         try:
             self.run(lambda connection: connection.tables(), pauses_s=())
-        except (StoreAway, *_ANSWERS):
+        except (StoreUnavailable, *_ANSWERS):
             return False
         return True
 

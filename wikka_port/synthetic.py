@@ -77,7 +77,7 @@ def make_wiki(
     links: int = 10,
     progress: Callable[[int], None] = lambda pages: None,
 ) -> Stored:
-    """Raises StoreAway; the next call goes on."""
+    """Raises StoreUnavailable; the next call goes on."""
     with BulkSaver(wiki, progress) as saver:
         group: list[PagePart] = []
         for part in _parts(pages, seed, size_bytes, links):

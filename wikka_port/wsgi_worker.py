@@ -38,7 +38,7 @@ MAX_CONNECTIONS: Final = 1_000  # of a process; the next ones wait in the kernel
 IDLE_S: Final = 60  # a connection on which nothing happens is closed
 BACKLOG: Final = 1_024
 _POLL_S: Final = 1.0
-_THROWN_AWAY: Final = 8  # times the bound of a body; a longer one is refused before it is sent
+_MAX_DISCARD_FACTOR: Final = 8  # times the bound of a body; a longer one is refused before it is sent
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]
@@ -66,7 +66,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
             self.completed = self._surplus == 0
             return taken
         taken = int(super().received(data))
-        most = _THROWN_AWAY * self.adj.max_request_body_size
+        most = _MAX_DISCARD_FACTOR * self.adj.max_request_body_size
         if isinstance(self.error, RequestEntityTooLarge) and not self.chunked and self.content_length <= most:
             self._surplus, self.error, self.completed = self.content_length, None, False
         return taken

@@ -74,7 +74,7 @@ class Crew:
         self._steps = steps
         self._done = done
         self._lines: list[Line] = []
-        self._away: deque[Line] = deque()
+        self._disconnected: deque[Line] = deque()
         self._put_off: deque[tuple[int, Line]] = deque()
         self._retry_ns = 0
         self.sent_bytes = self.received_bytes = 0
@@ -85,7 +85,7 @@ class Crew:
         """So many lines more; those that cannot connect are away."""
         lines = [Line() for _ in range(count)]
         self._lines += lines
-        self._away += lines
+        self._disconnected += lines
         self.mend(time.perf_counter_ns())
         return lines
 
@@ -96,11 +96,11 @@ class Crew:
 
     def mend(self, now_ns: int) -> None:
         """Connect lines that are away, and begin what was put off, where it is time."""
-        if self._away and now_ns >= self._retry_ns:
+        if self._disconnected and now_ns >= self._retry_ns:
             try:
-                while self._away:
-                    self._connect(self._away[0])
-                    self._begin(self._away.popleft())
+                while self._disconnected:
+                    self._connect(self._disconnected[0])
+                    self._begin(self._disconnected.popleft())
             except OSError:
                 self._retry_ns = now_ns + RETRY_NS
         while self._put_off and self._put_off[0][0] <= now_ns:
@@ -108,7 +108,7 @@ class Crew:
 
     def wait_ns(self, now_ns: int) -> int:
         """Until ``mend`` has something to do; RETRY_NS at most."""
-        when = [self._retry_ns] if self._away else []
+        when = [self._retry_ns] if self._disconnected else []
         when += [self._put_off[0][0]] if self._put_off else []
         return min(RETRY_NS, max(0, min(when) - now_ns)) if when else RETRY_NS
 
@@ -170,4 +170,4 @@ class Crew:
         line.stream.sock.close()
         line.stream = None
         self.breaks += 1
-        self._away.append(line)
+        self._disconnected.append(line)

@@ -117,7 +117,7 @@ class TableAccess:
     # --- regions -----------------------------------------------------------------------------------
 
     def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """The open region that holds ``row``.  RegionAway, RegionNotLocal, NotServingRegion: nothing was done."""
+        """The open region that holds ``row``.  RegionUnavailable, RegionNotLocal, NotServingRegion: nothing was done."""
         return self._server.open_region(served, served.holding(row))
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:

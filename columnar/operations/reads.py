@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from columnar.errors import RegionAway, RegionNotLocal, RequestTooBig
+from columnar.errors import RegionUnavailable, RegionNotLocal, RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
 from columnar.model.read import Projection, ReadSpec, cut_by_family
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
@@ -270,7 +270,7 @@ class RowReads:
             try:
                 if self._step(served, reading, False):
                     return after_all(reading.barriers, answer(reading.found))
-            except RegionAway:
+            except RegionUnavailable:
                 pass  # the rest is read from the row whose region is away
             except RegionNotLocal as error:
                 return self._access.remote(error).rows(caller, served, query, answer)

@@ -1,6 +1,6 @@
 """A call whose region is unavailable for a moment begins anew when the region, or others in its place, may be opened.
 
-A call looks for all its regions before it changes anything, in one iteration of the loop, so a RegionAway that leaves
+A call looks for all its regions before it changes anything, in one iteration of the loop, so a RegionUnavailable that leaves
 it at once has left nothing behind.  Operations that wait in between retry by themselves (``regions.patience``).
 """
 
@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from columnar.errors import ClientGone, RegionAway
+from columnar.errors import ClientGone, RegionUnavailable
 from columnar.regions.retry import wait_available
 from columnar.turns import HasGone
 from columnar.wire.service import Later
 
 
-async def retried(call: Callable[[], Any], away: RegionAway, has_gone: HasGone) -> Any:
+async def retried(call: Callable[[], Any], away: RegionUnavailable, has_gone: HasGone) -> Any:
     """The result of ``call``, begun anew until all its regions are there.  ClientGone: it was not begun anew."""
     while True:
         await wait_available(away)
@@ -24,7 +24,7 @@ async def retried(call: Callable[[], Any], away: RegionAway, has_gone: HasGone) 
             raise ClientGone
         try:
             result = call()
-        except RegionAway as another:
+        except RegionUnavailable as another:
             away = another
             continue
         if type(result) is Later:

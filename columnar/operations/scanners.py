@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import FilterTooExpensive, IllegalArgument, RegionAway, RegionNotLocal
+from columnar.errors import FilterTooExpensive, IllegalArgument, RegionUnavailable, RegionNotLocal
 from columnar.limits import (
     REPLY_BYTES,
     ROWS_PER_REPLY,
@@ -125,14 +125,14 @@ class Scanner:
                 if self._step(found, count) and not self._barriers:
                     self._failed = False
                     return found
-            except RegionAway as error:
+            except RegionUnavailable as error:
                 away = error
             except RegionNotLocal as error:
                 self._access.remote(error)  # the first step of ``_go_on`` asks there
         return self._continue_scan(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
 
     async def _continue_scan(
-        self, found: FoundRows, count: int, ticket: int, away: RegionAway | None, has_gone: HasGone
+        self, found: FoundRows, count: int, ticket: int, away: RegionUnavailable | None, has_gone: HasGone
     ) -> FoundRows:
         self.busy = True
         gathering = self._access.gathering
@@ -151,7 +151,7 @@ class Scanner:
                         await self._take_wide(found, self._wide, ticket, has_gone)
                     else:
                         self._step(found, count)
-                except RegionAway as another:  # its place and its rows stand as they were before the region
+                except RegionUnavailable as another:  # its place and its rows stand as they were before the region
                     away = another
                 except RegionNotLocal as error:
                     self._wide = None
@@ -206,7 +206,7 @@ class Scanner:
                         await self._take_wide(found, self._wide, ticket, stays)
                     else:
                         self._step(found, max_rows, min(STEP_BYTES, max_bytes - found.size_bytes))
-                except RegionAway as away:
+                except RegionUnavailable as away:
                     await wait_available(away)
                 except RegionNotLocal:
                     self._wide = None

@@ -20,7 +20,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import ColumnarError, RegionAway, RegionNotLocal
+from columnar.errors import ColumnarError, RegionUnavailable, RegionNotLocal
 from columnar.model.mutation import Append, Contribute, Increment, RowMutation, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
@@ -90,7 +90,7 @@ class RowWrites:
         try:
             if plan.step():
                 return self._write_work(caller, plan.work, answer)
-        except RegionAway:
+        except RegionUnavailable:
             pass  # planning continues at the row whose region is away
         except RegionNotLocal as error:
             return self._access.remote(error).writes(caller.has_gone, plan.take_all_rows(), answer)
@@ -137,7 +137,7 @@ class RowWrites:
         try:
             for served, mutation in asked:
                 self._access.writable(served, mutation.row)
-        except RegionAway:
+        except RegionUnavailable:
             return self._write_when_open(caller.has_gone, asked, work, answer)
         except RegionNotLocal as error:
             return self._access.remote(error).writes(caller.has_gone, asked, answer)
@@ -200,7 +200,7 @@ class RowWrites:
                 return self._go_on_anywhere(caller.has_gone, work[number:], waits, answer)
             try:
                 applied = self._apply(step, waits)
-            except (StoreBusy, RegionAway, RegionNotLocal):  # closed again meanwhile, for regions of later batches
+            except (StoreBusy, RegionUnavailable, RegionNotLocal):  # closed again meanwhile, for regions of later batches
                 return self._go_on_anywhere(caller.has_gone, work[number:], waits, answer)
             except ColumnarError as error:
                 if not waits:

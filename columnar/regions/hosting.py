@@ -32,7 +32,7 @@ from columnar.errors import (
     DiskFails,
     HostError,
     NotServingRegion,
-    RegionAway,
+    RegionUnavailable,
     RegionNotLocal,
 )
 from columnar.faults import surviving
@@ -118,7 +118,7 @@ class Hosting:
 
     # --- opening -----------------------------------------------------------------------------------
 
-    def want(self, info: RegionInfo) -> RegionAway:
+    def want(self, info: RegionInfo) -> RegionUnavailable:
         """Have a region opened that is not served; the answer says when to retry.  NotServingRegion."""
         self._check_may_open(info)
         region_id = info.region_id
@@ -126,7 +126,7 @@ class Hosting:
         self._wanted[region_id] = info
         if len(self._wanted) == 1:
             asyncio.get_running_loop().call_soon(self.open_next)
-        return RegionAway(info.encoded, self.gate(region_id), is_opening=True)
+        return RegionUnavailable(info.encoded, self.gate(region_id), is_opening=True)
 
     def open_in(self, info: RegionInfo, store: Store) -> Region:
         """The region in a store that is open already, at once.  Errors as of ``want``; HostError, DamagedData."""
@@ -143,12 +143,12 @@ class Hosting:
         return region
 
     def _check_may_open(self, info: RegionInfo) -> None:
-        """RegionAway: retry after its ``back``.  NotServingRegion."""
+        """RegionUnavailable: retry after its ``back``.  NotServingRegion."""
         if self.state.is_stopping:
             raise NotServingRegion("the server is stopping; try another or try again")
         state = self.state.state(info.region_id)
         if state in WAITING:
-            raise RegionAway(info.encoded, self.gate(info.region_id), is_opening=state is State.OPENING)
+            raise RegionUnavailable(info.encoded, self.gate(info.region_id), is_opening=state is State.OPENING)
         if state is State.SHUT:
             raise NotServingRegion(self._refusals[info.region_id])
         if not self.state.owns(info.region_id):

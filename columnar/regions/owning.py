@@ -26,7 +26,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionAway
+from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionUnavailable
 from columnar.faults import FAULTS, surviving
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import (
@@ -277,7 +277,7 @@ class Owning:
         """Return when the opening has ended, however; ``_settled`` has heard of it then."""
         try:
             away = self._hosting.want(self._infos[region_id])
-        except RegionAway as waiting:
+        except RegionUnavailable as waiting:
             away = waiting
         except ColumnarError as refused:  # it was told to close meanwhile, or no table has it any more
             self._not_opened(region_id, refused)

@@ -8,7 +8,7 @@ the store has recovered.
 
 A step whose client has gone meanwhile is not repeated: it has not begun.
 
-A region that is being opened, split or merged raises RegionAway: the step is repeated when the region is open, or
+A region that is being opened, split or merged raises RegionUnavailable: the step is repeated when the region is open, or
 another is in its place.
 """
 
@@ -18,13 +18,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from columnar.errors import ClientGone, RegionAway
+from columnar.errors import ClientGone, RegionUnavailable
 from columnar.storage.api import StoreBusy
 from columnar.turns import HasGone, stays
 
 STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
 STALL_TIMEOUT_S: Final = 30.0
-AWAY_PATIENCE_S: Final = 10.0  # a region is away for tenths of a second; longer, and something is wrong
+UNAVAILABLE_TIMEOUT_S: Final = 10.0  # a region is away for tenths of a second; longer, and something is wrong
 OPENING_TIMEOUT_S: Final = 60.0  # in a queue of openings, some 6 ms each
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody wai
 
 
 async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
-    """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionAway.
+    """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionUnavailable.
 
     ClientGone, and the step was not done, where nobody is there any more who wants it.
     """
@@ -57,7 +57,7 @@ async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
             store = busy.store
             if not store and loop.time() >= deadline_s:
                 raise
-        except RegionAway as away:
+        except RegionUnavailable as away:
             await wait_available(away)
             continue
         if not store:
@@ -65,12 +65,12 @@ async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
             continue
         try:
             return await _retry_in_line(step, has_gone, store, deadline_s)
-        except RegionAway as away:  # it left the line: not in the way of those behind
+        except RegionUnavailable as away:  # it left the line: not in the way of those behind
             await wait_available(away)
 
 
 async def _retry_in_line(step: Callable[[], T], has_gone: HasGone, store: str, deadline_s: float) -> T:
-    """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionAway, ClientGone.
+    """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionUnavailable, ClientGone.
 
     A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.
     """
@@ -93,9 +93,9 @@ async def _retry_in_line(step: Callable[[], T], has_gone: HasGone, store: str, d
             del _lines[store]
 
 
-async def wait_available(away: RegionAway) -> None:
+async def wait_available(away: RegionUnavailable) -> None:
     """Return when the region is there again or another in its place; ``away`` itself where that takes too long."""
-    patience_s = OPENING_TIMEOUT_S if away.is_opening else AWAY_PATIENCE_S
+    patience_s = OPENING_TIMEOUT_S if away.is_opening else UNAVAILABLE_TIMEOUT_S
     done, _ = await asyncio.wait([away.available], timeout=patience_s)
     if not done:
         raise away

@@ -105,7 +105,7 @@ class RegionServer:
     # --- the region of a row -----------------------------------------------------------------------
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """RegionAway: it is opened from now on, if it was not; retry after its ``back``, which raises what the opening
+        """RegionUnavailable: it is opened from now on, if it was not; retry after its ``back``, which raises what the opening
         raised: HostError, DamagedData.  RegionNotLocal, NotServingRegion.
         """
         last = self._last_used
@@ -155,7 +155,7 @@ class RegionServer:
         """After it was closed: its changes are still to be delivered, whether anybody asks for it or not."""
         served = self.serving(region.info) if region.log_policy is not None else None
         if served is not None:
-            with suppress(ColumnarError):  # RegionAway: it is being opened; the followers try again after others
+            with suppress(ColumnarError):  # RegionUnavailable: it is being opened; the followers try again after others
                 self.open_region(served, region.info)
 
     def follow(self, region: Region) -> None:
@@ -252,7 +252,7 @@ class RegionServer:
         closed = next((info for info in faults if not self.is_open(info)), None)
         served = self.serving(closed) if closed is not None else None
         if closed is not None and served is not None:
-            with suppress(ColumnarError):  # RegionAway: it is being opened
+            with suppress(ColumnarError):  # RegionUnavailable: it is being opened
                 self.open_region(served, closed)
             self._retry_later()
 

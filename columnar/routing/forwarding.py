@@ -177,9 +177,9 @@ class Passing(HandedOn):
                 self._serve_locally()
             elif do is Do.RECALL or do is Do.FORGET:
                 self._let_go()
-            elif do is Do.REFUSE_AWAY:
+            elif do is Do.REFUSE_UNAVAILABLE:
                 route = self._route
-                self._fail(refusals.away(route.region if route is not None else None, self.table))
+                self._fail(refusals.refuse_unavailable(route.region if route is not None else None, self.table))
             elif do is Do.REFUSE_SHUT:
                 route = self._route
                 assert route is not None, "it says so"

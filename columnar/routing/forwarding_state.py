@@ -88,7 +88,7 @@ class Do(Enum):
     RECALL = auto()  # take the call back from the link's queue
     FORGET = auto()  # a late answer is dropped
     ANSWER = auto()  # send the reply as it came
-    REFUSE_AWAY = auto()  # ``refusals.away``
+    REFUSE_UNAVAILABLE = auto()  # ``refusals.away``
     REFUSE_SHUT = auto()  # with ``Route.shut``
     REFUSE_UNSURE = auto()  # ``refusals.unsure``
     REFUSE_DEADLY = auto()  # ``refusals.deadly``
@@ -108,12 +108,12 @@ _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.WAITING, Event.ROUTED): (State.QUEUED, (Do.SEND,)),
     (State.WAITING, Event.ROUTED_LOCALLY): (State.LOCAL, (Do.SERVE_LOCALLY,)),
     (State.WAITING, Event.SHUT): (State.REFUSED, (Do.REFUSE_SHUT,)),
-    (State.WAITING, Event.TOO_LATE): (State.REFUSED, (Do.REFUSE_AWAY,)),
+    (State.WAITING, Event.TOO_LATE): (State.REFUSED, (Do.REFUSE_UNAVAILABLE,)),
     (State.WAITING, Event.CLIENT_WENT): (State.GONE, ()),
     (State.QUEUED, Event.WRITTEN): (State.SENT, ()),
     (State.QUEUED, Event.NOT_SENT): (State.WAITING, ()),
     (State.QUEUED, Event.LATER_OWNER): (State.WAITING, (Do.RECALL,)),
-    (State.QUEUED, Event.TOO_LATE): (State.REFUSED, (Do.RECALL, Do.REFUSE_AWAY)),
+    (State.QUEUED, Event.TOO_LATE): (State.REFUSED, (Do.RECALL, Do.REFUSE_UNAVAILABLE)),
     (State.QUEUED, Event.CLIENT_WENT): (State.GONE, (Do.RECALL,)),
     (State.SENT, Event.ANSWER_CAME): (State.ANSWERED, (Do.ANSWER,)),
     (State.SENT, Event.FAILED): (State.REFUSED, (Do.REFUSE_FAILED,)),

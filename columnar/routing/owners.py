@@ -17,7 +17,7 @@ from columnar.errors import NotServingRegion
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.model.route import Route
-from columnar.regions.retry import AWAY_PATIENCE_S
+from columnar.regions.retry import UNAVAILABLE_TIMEOUT_S
 from columnar.routing import refusals
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.peer_link import Refused
@@ -123,9 +123,9 @@ class Search:
             raise NotServingRegion(route.shut)
         now_s = asyncio.get_running_loop().time()
         if self._deadline_s is None:
-            self._deadline_s = now_s + AWAY_PATIENCE_S
+            self._deadline_s = now_s + UNAVAILABLE_TIMEOUT_S
         if now_s >= self._deadline_s:
-            raise refusals.away(route.region if route is not None else None, self._table)
+            raise refusals.refuse_unavailable(route.region if route is not None else None, self._table)
         pause_s = min(self._pause_s, self._deadline_s - now_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         self.tries += 1

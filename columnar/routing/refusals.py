@@ -22,7 +22,7 @@ from columnar.errors import (
     HostError,
     NotServingRegion,
     OutcomeUnknown,
-    RegionAway,
+    RegionUnavailable,
     RetryLater,
     ServersEnded,
 )
@@ -65,11 +65,11 @@ UNKNOWN: Final = record(Unknown, {"text": TEXT})
 
 _GROUPS: Final[tuple[type[ColumnarError], ...]] = (CallerError, RetryLater, OutcomeUnknown, DamagedData, HostError)
 _GROUP_OF: Final = {group.__name__: group for group in _GROUPS}
-# Every class of ``columnar.errors`` by its name, but RegionAway: what it waits for cannot travel.
+# Every class of ``columnar.errors`` by its name, but RegionUnavailable: what it waits for cannot travel.
 _CLASSES: Final[dict[str, type[ColumnarError]]] = {
     name: found
     for name, found in vars(errors).items()
-    if isinstance(found, type) and issubclass(found, ColumnarError) and found is not RegionAway
+    if isinstance(found, type) and issubclass(found, ColumnarError) and found is not RegionUnavailable
 }
 _FIELD_TYPES: Final = (str, bytes, int, float, bool, type(None))
 
@@ -129,7 +129,7 @@ def _error_from_plain(plain: dict[str, Any]) -> ColumnarError:
     return error
 
 
-def away(region: RegionInfo | None, table: str) -> NotServingRegion:
+def refuse_unavailable(region: RegionInfo | None, table: str) -> NotServingRegion:
     """For a client whose call found no owner in time: nothing was done."""
     what = f"region {region.encoded} of table {table}" if region is not None else f"table {table}"
     return NotServingRegion(f"{what} was not served by any server in time; nothing was done, try again")

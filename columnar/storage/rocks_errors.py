@@ -26,7 +26,7 @@ _KNOWN: Final = (
     ),
     (_FAILS, "the disk fails", "look at the machine's log; copy the data folder while it can be read"),
 )
-AWAY: Final = "the data folder was moved, or its disk is not mounted: put it back"
+DATA_FOLDER_MOVED: Final = "the data folder was moved, or its disk is not mounted: put it back"
 
 
 def mend(path: str) -> str:
@@ -66,7 +66,7 @@ def translated(error: Exception, path: str) -> ColumnarError:
             kind = DiskFails if words == _FAILS else HostError
             return kind(f"{matter} ({path}: {text}); {advice}")
     if "No such file" in text and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-        return HostError(f"{path}: {text}; {AWAY}")
+        return HostError(f"{path}: {text}; {DATA_FOLDER_MOVED}")
     if "Corruption" in text or "No such file" in text:
         return DamagedData(f"{path}: {text}; {mend(path)}")
     return HostError(f"{path}: {text}")

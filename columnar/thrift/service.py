@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from columnar.errors import GoesToMaster, NotSent, RegionAway
+from columnar.errors import GoesToMaster, NotSent, RegionUnavailable
 from columnar.operations.retries import retried
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
@@ -62,7 +62,7 @@ class ThriftService:
     def retry_or_forward(
         self, handler: Handler, ctx: CallContext, request: Request, error: Exception
     ) -> Awaitable[Any] | HandedOn | None:
-        if isinstance(error, RegionAway):
+        if isinstance(error, RegionUnavailable):
             return retried(partial(handler, ctx, *request.args), error, ctx.has_gone)
         return self.way_out.handed_on(ctx, request, error) if self.way_out is not None else None
 

@@ -23,7 +23,7 @@ from columnar.triggers.source_trial import SourceTrial
 
 _log = logging.getLogger(__name__)
 
-AWAY_S: Final = 5.0  # the longest pause between two trials
+LONGEST_TRIAL_PAUSE_S: Final = 5.0  # the longest pause between two trials
 LOOP: Final = "the trials of trigger modules"
 
 
@@ -59,7 +59,7 @@ class ModuleTrials:
         tries = 0
         while True:
             tries += 1
-            await asyncio.sleep(min(AWAY_S, pause_s(tries)))
+            await asyncio.sleep(min(LONGEST_TRIAL_PAUSE_S, pause_s(tries)))
             try:
                 functions = self._functions_of(module)
                 problem = await SourceTrial(make_link).problem_with(functions) if functions else None

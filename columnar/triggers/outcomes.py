@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 LOOP: Final = "the outcomes of triggers"
 _DIED: Final = "the worker process went while it ran: "
-AWAY_S: Final = 5.0  # the longest pause until a change that met an obstacle is called anew
+LONGEST_BLOCK_PAUSE_S: Final = 5.0  # the longest pause until a change that met an obstacle is called anew
 _NOT_WRITTEN: Final = "its effects cannot be written: "
 _NO_IMPORT: Final = "the worker process went while it imported the module: "
 
@@ -299,7 +299,7 @@ class Outcomes:
         name, now_s = consumer.registration.name, asyncio.get_running_loop().time()
         consumer.state.last_error = why
         self._lines.failed(name, deliveries[0].attempt, why, now_s)
-        self._put_off(consumer, deliveries, self.blocks.met(name, why, AWAY_S))
+        self._put_off(consumer, deliveries, self.blocks.met(name, why, LONGEST_BLOCK_PAUSE_S))
 
     def _put_off(
         self, consumer: Consumer, deliveries: list[Delivery], seconds: float, *, is_asked: bool = False

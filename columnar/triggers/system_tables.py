@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
-from columnar.errors import RegionAway, RegionNotLocal
+from columnar.errors import RegionUnavailable, RegionNotLocal
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
@@ -101,7 +101,7 @@ async def _answered(call: Callable[[], Any]) -> Any:
     """The answer of an operation, waited for; begun anew while a region is away."""
     try:
         result = call()
-    except RegionAway as away:
+    except RegionUnavailable as away:
         return await retried(call, away, stays)
     if type(result) is Later:
         await asyncio.shield(result.future)

@@ -23,7 +23,7 @@ from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from columnar.errors import ColumnarError, OutcomeUnknown, RegionAway
+from columnar.errors import ColumnarError, OutcomeUnknown, RegionUnavailable
 from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.prompt_future import PromptFuture
 from columnar.wire.codec import CALL, ONEWAY, Request
@@ -400,8 +400,8 @@ class Connection:
             stopped = OutcomeUnknown("the server stopped before this was done; read before you repeat it")
             return self._failed(request, stopped, started)
         except Exception as error:  # noqa: BLE001 - as in _answer
-            if later is None and request.buffer and not self._has_gone and not isinstance(error, RegionAway):
-                return self._retry_or_forward(request, error, started)  # RegionAway has been waited for
+            if later is None and request.buffer and not self._has_gone and not isinstance(error, RegionUnavailable):
+                return self._retry_or_forward(request, error, started)  # RegionUnavailable has been waited for
             return self._failed(request, error, started)
         return self._done(request, reply, None, started, result)
 

@@ -14,7 +14,7 @@ import asyncio
 from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, OutcomeUnknown, RegionAway, RegionNotLocal
+from columnar.errors import ColumnarError, OutcomeUnknown, RegionUnavailable, RegionNotLocal
 from columnar.prompt_future import PromptFuture
 from columnar.wire import detect
 from columnar.wire.codec import CALL, ONEWAY, Request
@@ -125,7 +125,7 @@ class RawCalls:
         except RegionNotLocal as error:
             caller.not_local(error, message)
             return
-        except RegionAway as error:
+        except RegionUnavailable as error:
             again = server.service.retry_or_forward(handler, ctx, message, error)
             assert not isinstance(again, HandedOn), "it is waited for here"
             if again is not None:

@@ -50,9 +50,9 @@ def test_kept_found_and_thrown_away(wiki: Wiki) -> None:
     other = wiki.drafts.keep("P", draft(2, EVE, later.time_ms))
     assert wiki.drafts.own("P", [ADA, EVE]) == [later, other]
     assert wiki.drafts.others("P", {ADA}, later.time_ms) == [Other(EVE[:4], other.since_ms)]
-    wiki.drafts.throw_away("P", EVE, later.id)
+    wiki.drafts.delete_draft("P", EVE, later.id)
     assert wiki.drafts.own("P", [ADA]) == [later]
-    wiki.drafts.throw_away("P", ADA, later.id)
+    wiki.drafts.delete_draft("P", ADA, later.id)
     assert wiki.drafts.own("P", [ADA]) == []
     assert wiki.drafts.is_kept("P", EVE, other.id)
     assert not wiki.drafts.is_kept("P", ADA, later.id)

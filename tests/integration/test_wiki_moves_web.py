@@ -20,7 +20,7 @@ from wikka_port.markup.links import links
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.mover import By
 from wikka_port.moving.runner import resume
-from wikka_port.pages import Page, Saved, StoreAway, Wiki, clock_ms
+from wikka_port.pages import Page, Saved, StoreUnavailable, Wiki, clock_ms
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -317,7 +317,7 @@ def test_links_that_were_not_led_to_the_new_name_are_said(web: WikiClient, monke
     mia = web.signed_in("Mia")
 
     def away(*_: object) -> None:
-        raise StoreAway("wiki", "it is away")
+        raise StoreUnavailable("wiki", "it is away")
 
     monkeypatch.setattr(Jobs, "begin", away)
     answer = mia.post("/Old_name/rename", {**mia.form("/Old_name/rename"), "new": "New name", "links": "1"})

@@ -15,7 +15,7 @@ from columnar.client.errors import IOError
 from tests.support.store_thread import StoreThread
 from wikka_port import consistency, listings, schema
 from wikka_port.next_revision import BODY_BYTES_MAX, draft_after
-from wikka_port.pages import Conflict, PageTooBig, StoreAway, Wiki
+from wikka_port.pages import Conflict, PageTooBig, StoreUnavailable, Wiki
 from wikka_port.store import check_and_put
 
 
@@ -253,7 +253,7 @@ def test_while_the_store_is_away_it_says_so_and_goes_on_when_it_is_back(tmp_path
     with StoreThread(tmp_path, port=port):
         assert wiki.page("Page") is not None, "ten broken connections do not use up the attempts"
     assert not wiki.is_up()
-    with pytest.raises(StoreAway, match=str(port)):
+    with pytest.raises(StoreUnavailable, match=str(port)):
         wiki.page("Page")
     with StoreThread(tmp_path, port=port):
         page = wiki.page("Page")
@@ -293,7 +293,7 @@ def test_one_that_listens_and_never_answers_is_away_too() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         wiki = Wiki("127.0.0.1", mute.getsockname()[1])
         wiki.store._timeout_ms = 50
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             wiki.page("Page")
 
 

@@ -280,7 +280,7 @@ class World:
         if how is Do.REFUSE_DEADLY:
             assert not call.is_write
             assert self.has_broken, "a move alone ends no call"
-        if how is Do.REFUSE_AWAY and call.is_write:
+        if how is Do.REFUSE_UNAVAILABLE and call.is_write:
             assert call.executions == 0, "W2"
             assert self.now_ms >= call.begun_ms + ROUTING_TIMEOUT_MS, "it was patient"
         if how is Do.ANSWER:
@@ -361,7 +361,7 @@ def test_the_world_leads_to_every_end() -> None:
             states.add(call.state.state)
             ends[call.is_write, call.ends[0]] += 1
     for is_write in (False, True):
-        for end in (Do.ANSWER, Do.REFUSE_AWAY, "here", "gone"):
+        for end in (Do.ANSWER, Do.REFUSE_UNAVAILABLE, "here", "gone"):
             assert ends[is_write, end] > 0, (is_write, end)
     assert ends[True, Do.REFUSE_UNSURE] > 0
     assert ends[False, Do.REFUSE_UNSURE] == 0

@@ -50,7 +50,7 @@ from tests.support.standalone_store import ENVIRONMENT, StoreProcess
 from wikka_port import schema
 from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
-from wikka_port.pages import StoreAway, Wiki
+from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.search.query import parse
 
 VICTIMS: Final = ("store", "worker", "wiki", "wiki worker")
@@ -190,7 +190,7 @@ class Mover:
             serial += 1
             try:
                 self._one(serial)
-            except StoreAway:
+            except StoreUnavailable:
                 self.counts["moves lost"] += 1
                 time.sleep(_OFTEN)
         self._wiki.store.close()

@@ -72,7 +72,7 @@ class Gateway:
                 self._sent.pop(op, None)
             elif do is Do.ANSWER:
                 self._to_client(client, partial(client.answered, op, call.found))
-            elif do is Do.REFUSE_AWAY:
+            elif do is Do.REFUSE_UNAVAILABLE:
                 self._to_client(client, lambda: client.refused(op))
             elif do in (Do.REFUSE_UNSURE, Do.REFUSE_DEADLY, Do.REFUSE_FAILED):
                 self._to_client(client, lambda: client.unsure(op))

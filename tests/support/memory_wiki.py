@@ -1,6 +1,6 @@
 """The wiki's data in a dictionary: what ``wikka_port.pages.Wiki`` offers to the handlers, without a store.
 
-``away = True`` makes every call raise StoreAway, as if the store were gone.
+``away = True`` makes every call raise StoreUnavailable, as if the store were gone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import is_revision
-from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreAway
+from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreUnavailable
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row, revision_token
@@ -64,7 +64,7 @@ class MemoryWiki:
     def _asked(self, what: str) -> None:
         self.calls.append(what)
         if self.away:
-            raise StoreAway("memory", "it is away")
+            raise StoreUnavailable("memory", "it is away")
 
     # -- pages
 

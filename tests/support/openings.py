@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from columnar.errors import RegionAway
+from columnar.errors import RegionUnavailable
 from columnar.model.region_info import RegionInfo
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
@@ -17,7 +17,7 @@ def opened_at_once(server: RegionServer, served: ServedTable, info: RegionInfo) 
     while True:
         try:
             return server.open_region(served, info)
-        except RegionAway as away:
+        except RegionUnavailable as away:
             if server.hosting.state.state(info.region_id) is not State.OPENING:
                 raise
             server.hosting.open_next()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgpack
 
 from columnar.clock import Clock
-from columnar.errors import ColumnarError, RegionAway
+from columnar.errors import ColumnarError, RegionUnavailable
 from columnar.model.owner import Incarnation, Tenure
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, RegionChange
@@ -69,7 +69,7 @@ class Services:
         method = next(getattr(part, name.lstrip("2")) for part in parts if hasattr(part, name.lstrip("2")))
         try:
             found = method(ctx, *args)
-        except RegionAway as away:
+        except RegionUnavailable as away:
             found = retried(partial(method, ctx, *args), away, ctx.has_gone)
         if hasattr(found, "future"):
             await found.future

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from columnar.errors import RegionAway
+from columnar.errors import RegionUnavailable
 from columnar.operations.retries import retried
 from columnar.thrift.checks import CheckMethods
 from columnar.thrift.reads import ReadMethods
@@ -31,7 +31,7 @@ class RowCalls:
         def call(ctx: Any, *args: Any) -> Any:
             try:
                 return method(ctx, *args)
-            except RegionAway as away:
+            except RegionUnavailable as away:
                 return retried(partial(method, ctx, *args), away, ctx.has_gone)
 
         return call

@@ -37,7 +37,7 @@ def differences(connection: Connection, now_ms: int) -> Iterator[Difference]:
 
 
 def finish_leavings(wiki: Wiki) -> None:
-    """Rename what is left of the edits of deleted accounts.  Raises StoreAway."""
+    """Rename what is left of the edits of deleted accounts.  Raises StoreUnavailable."""
     if not wiki.store.run(lambda connection: USERS in connection.tables()):
         return
     for row, cells in wiki.rows.scan(USERS, columns=[b"account"]):

@@ -39,7 +39,7 @@ class Audit:
         self._clock = clock_ms
 
     def note(self, what: str, *, user: str, by: str = "", note: str = "", network: str = "") -> None:
-        """Add an entry; returns when it is on disk.  Raises StoreAway."""
+        """Add an entry; returns when it is on disk.  Raises StoreUnavailable."""
         given = {_WHAT: what, _USER: user, _BY: by, _NOTE: note, NETWORK: network}
         row = audit_row(self._clock(), secrets.token_hex(8).encode())
         self._rows.put(
@@ -47,7 +47,7 @@ class Audit:
         )
 
     def recent(self, limit: int = 100) -> list[Entry]:
-        """Newest first.  Raises StoreAway."""
+        """Newest first.  Raises StoreUnavailable."""
         return [_entry(row, cells) for row, cells in islice(merge(*map(self._salted, CHANGE_SALTS)), limit)]
 
     def _salted(self, salt: bytes) -> Iterator[tuple[bytes, Cells]]:

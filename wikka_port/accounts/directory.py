@@ -37,7 +37,7 @@ class AddressTaken(Exception):
 
 
 class Directory:
-    """Thread-safe.  Everything may raise StoreAway."""
+    """Thread-safe.  Everything may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows

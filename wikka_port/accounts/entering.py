@@ -34,7 +34,7 @@ def client_of(request: Request) -> Client:
 
 
 def enter(site: Site, request: Request) -> Entered:
-    """By the fields ``user``, ``password`` and ``keep``.  The form is genuine.  Raises Refused, StoreAway."""
+    """By the fields ``user``, ``password`` and ``keep``.  The form is genuine.  Raises Refused, StoreUnavailable."""
     form = request.form
     if not form.get("user") or not form.get("password"):
         raise Refused(_("Please give your name and your password."), 400)

@@ -41,7 +41,7 @@ def neutral_name(account: Account) -> str:
 
 
 def leave(wiki: Edits, directory: Directory, account: Account) -> int:
-    """The account is erased and its edits are renamed; how many.  Raises StoreAway."""
+    """The account is erased and its edits are renamed; how many.  Raises StoreUnavailable."""
     directory.erase(account)
     return finish(wiki, account)
 

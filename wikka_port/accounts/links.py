@@ -38,7 +38,7 @@ class Link:
 
 
 class Links:
-    """Everything may raise StoreAway."""
+    """Everything may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows

@@ -21,7 +21,7 @@ from email.utils import formatdate, make_msgid
 from typing import Final
 
 from wikka_port.config import MailConfig
-from wikka_port.store import StoreAway
+from wikka_port.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Outbox:
                 mail = letter()
                 if mail is not None and self._deliver is not None:
                     self._deliver(mail)
-            except (StoreAway, OSError, smtplib.SMTPException, ValueError) as error:
+            except (StoreUnavailable, OSError, smtplib.SMTPException, ValueError) as error:
                 log.error("a mail was not sent: %s", error)
             finally:
                 self._waiting.task_done()

@@ -11,12 +11,12 @@ from wikka_port.schema import revisions_from
 
 
 def note_network(rows: Rows, name: str, number: int, network: str) -> None:
-    """Raises StoreAway."""
+    """Raises StoreUnavailable."""
     rows.put(NETWORKS, revisions_from(page_key(name), number), {NETWORK: network.encode("utf-8", "replace")})
 
 
 def networks_of(rows: Rows, name: str, numbers: Iterable[int]) -> dict[int, str]:
-    """By the number of the revision, where one is known.  One call.  Raises StoreAway."""
+    """By the number of the revision, where one is known.  One call.  Raises StoreUnavailable."""
     asked = {revisions_from(page_key(name), number): number for number in numbers}
     found = rows.rows(NETWORKS, list(asked))
     return {asked[row]: cells[NETWORK].decode(errors="replace") for row, cells in found.items() if NETWORK in cells}

@@ -76,7 +76,7 @@ class Registration:
         return None if closed is None else _(closed)
 
     def register(self, asked: RegistrationForm, client: Client) -> Account:
-        """The new account; its status says what comes next.  Raises Unsuitable, NameTaken, Refused, StoreAway."""
+        """The new account; its status says what comes next.  Raises Unsuitable, NameTaken, Refused, StoreUnavailable."""
         name = checked_name(asked.name, self.names)
         email = checked_address(asked.email) if self.is_address_required else ""
         password = checked_password(asked.password, name=name, address=email)
@@ -139,7 +139,7 @@ class Registration:
         return self.links.issue("confirm", account.row, f"{_state_with_address(account)} {after} {email}")
 
     def confirm(self, token: str, client: Client) -> Account:
-        """The address of the link is confirmed.  Raises Refused, StoreAway."""
+        """The address of the link is confirmed.  Raises Refused, StoreUnavailable."""
         link = self.links.spend(token, "confirm")
         if link is None:
             raise Refused(_(OUTDATED))
@@ -192,7 +192,7 @@ class Registration:
         return account if account is not None and _state(account) == link.extra else None
 
     def reset(self, token: str, password: str, client: Client) -> Account:
-        """A new password; all sessions end.  Raises Unsuitable before the link is spent; Refused, StoreAway."""
+        """A new password; all sessions end.  Raises Unsuitable before the link is spent; Refused, StoreUnavailable."""
         link = self.links.find_link(token, "reset")
         account = self.of_reset_link(link) if link else None
         if account is None:
@@ -215,7 +215,7 @@ class Registration:
             self.outbox.post(lambda: Mail(account.email, *self.letters.changed_password(account)))
 
     def become_administrator(self, token: str, account: Account, client: Client) -> None:
-        """Raises Refused, StoreAway."""
+        """Raises Refused, StoreUnavailable."""
         if self.links.spend(token, "administrator") is None:
             raise Refused(_(OUTDATED))
         self.directory.set_administrator(account, True)

@@ -21,7 +21,7 @@ Cells = Mapping[bytes, bytes]
 
 
 class Rows(Protocol):
-    """Thread-safe.  Everything may raise StoreAway."""
+    """Thread-safe.  Everything may raise StoreUnavailable."""
 
     def row(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> Cells:
         """Cells of a row; ``columns``: these, and all of a bare family."""

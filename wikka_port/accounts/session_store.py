@@ -33,7 +33,7 @@ class Seen:
 
 
 class Sessions:
-    """Thread-safe.  Everything may raise StoreAway, which lets nobody in."""
+    """Thread-safe.  Everything may raise StoreUnavailable, which lets nobody in."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows

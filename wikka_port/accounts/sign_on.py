@@ -38,7 +38,7 @@ class SignOn:
         return request.headers.get(self.header, "").strip() if connected in self.proxies else ""
 
     def visitor(self, name: str, network_hash: str) -> Visitor | None:
-        """None: no account has the name, and none can be made for it.  Raises StoreAway."""
+        """None: no account has the name, and none can be made for it.  Raises StoreUnavailable."""
         try:
             account = self.directory.account(name) or self._made(checked_name(name, self.names))
         except (Unsuitable, NameTaken):

@@ -15,7 +15,7 @@ from columnar.client.errors import IllegalArgument, IOError, NotColumnar
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
 from wikka_port.folder_format import NewerFolder
-from wikka_port.pages import StoreAway, Wiki
+from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.store import NotPrepared
 
 STORE_UNREACHABLE: Final = 2  # exit status
@@ -72,7 +72,7 @@ def open_wiki(store: str, indexes: Any, tls: ClientTls | None = None, *, pool: i
         _end(str(newer))
     except NotPrepared as lacking:
         _end(str(lacking))
-    except StoreAway as away:
+    except StoreUnavailable as away:
         _end(f"{away}; is it running? Start one with: wikka run")
     except NotColumnar as plain:
         _end(f"{plain}. It has no triggers: use --indexes=application")

@@ -27,7 +27,7 @@ class Other:
 
 
 class Drafts:
-    """Thread-safe.  Everything may raise StoreAway and InvalidName."""
+    """Thread-safe.  Everything may raise StoreUnavailable and InvalidName."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -41,7 +41,7 @@ class Drafts:
         self._rows.put(DRAFTS, draft_row(name, draft.owner, draft.id), pack(draft))
         surplus = len(own) + 1 - KEPT_PER_PAGE
         for one in sorted(own.values(), key=lambda one: one.time_ms)[: max(0, surplus)]:
-            self.throw_away(name, draft.owner, one.id)
+            self.delete_draft(name, draft.owner, one.id)
         return draft
 
     def is_kept(self, name: str, owner: str, draft_id: str) -> bool:
@@ -61,7 +61,7 @@ class Drafts:
                 found.setdefault(one.id, one)
         return list(found.values())
 
-    def throw_away(self, name: str, owner: str, draft_id: str) -> None:
+    def delete_draft(self, name: str, owner: str, draft_id: str) -> None:
         self._rows.delete(DRAFTS, draft_row(name, owner, draft_id))
 
     def others(self, name: str, owners: Collection[str], now_ms: int) -> list[Other]:

@@ -35,7 +35,7 @@ NOTHING: Mapping[str, Any] = {"resumed": None, "offered": (), "others": (), "beh
 
 
 def opened(site: Site, request: Request, name: str, page: Page | None, draft: FormDraft) -> Opened:
-    """``draft``, or the kept one that ``?draft=`` names.  Raises NotAllowed, StoreAway."""
+    """``draft``, or the kept one that ``?draft=`` names.  Raises NotAllowed, StoreUnavailable."""
     drafts, owners = site.wiki.drafts(name), owners_of(site, request)
     own = [one for one in drafts.own(name, owners) if not _is_saved(one, page)]
     asked = request.args.get("draft", "")

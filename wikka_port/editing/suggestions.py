@@ -58,7 +58,7 @@ class Suggestion:
 
 
 class Suggestions:
-    """Thread-safe.  Everything may raise StoreAway and InvalidName."""
+    """Thread-safe.  Everything may raise StoreUnavailable and InvalidName."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -99,7 +99,7 @@ class Suggestions:
         found = _unpack(row, self._rows.row(SUGGESTIONS, row))
         return found if found is not None and found.text is not None else None
 
-    def throw_away(self, name: str, suggestion_id: str) -> None:
+    def delete_suggestion(self, name: str, suggestion_id: str) -> None:
         self._rows.delete(SUGGESTIONS, _row(name, suggestion_id))
 
     def forget(self, owners: Collection[str]) -> int:

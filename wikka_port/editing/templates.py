@@ -16,5 +16,5 @@ def is_template(name: str) -> bool:
 
 
 def templates(site: Site) -> list[str]:
-    """The names of those that the visitor may read, the first TEMPLATES_MAX in order.  Raises StoreAway."""
+    """The names of those that the visitor may read, the first TEMPLATES_MAX in order.  Raises StoreUnavailable."""
     return site.wiki.names(prefix=PREFIX, limit=TEMPLATES_MAX)

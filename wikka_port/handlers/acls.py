@@ -19,7 +19,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.entering import client_of
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.show import missing
-from wikka_port.pages import Page, StoreAway
+from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.rights.explaining import decisions, explained
 from wikka_port.rights.judging import Guarded, group_names
 from wikka_port.rights.proposal import Proposal, complaints, losses, proposal_from, proposal_of
@@ -103,7 +103,7 @@ def note_change(site: Site, request: Request, name: str) -> None:
     by = site.visitor.name or ""
     try:
         site.accounts.audit.note("rights", user=by, note=name, network=client_of(request).network)
-    except StoreAway as away:
+    except StoreUnavailable as away:
         log.warning("the change of rights of %s by %s is not in the audit: %s", name, by, away)
 
 

@@ -25,8 +25,8 @@ from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.rows import KeptDraft, is_id
 from wikka_port.editing.splicing import whole
 from wikka_port.forms import form_json, form_page, is_genuine
-from wikka_port.handlers.editor_page import KEPT, STALE, away_text, edit_form, later, other_person
-from wikka_port.pages import StoreAway
+from wikka_port.handlers.editor_page import KEPT, STALE, unavailable_text, edit_form, later, other_person
+from wikka_port.pages import StoreUnavailable
 from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
@@ -37,7 +37,7 @@ from wikka_port.urls import page_path
 log = logging.getLogger(__name__)
 
 TOO_LARGE = N_("The text is larger than the wiki takes.")
-AWAY_S = 5
+RETRY_AFTER_S = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return form_json(site, request, {"error": _(TOO_LARGE)}, status=413, fresh=False)
     draft = draft_of(form)
     if "discard" in form:
-        return _thrown_away(site, request, name, draft)
+        return _discard_draft(site, request, name, draft)
     outcome = _keep(site, request, name, draft)
     return (_by_button if "keep" in form else _by_script)(site, request, name, draft, outcome)
 
@@ -111,13 +111,13 @@ def _keep(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
         return _kept(site, request, name, draft)
     except NotAllowed as not_allowed:
         return _NotKept(403, f"{sentence(site, not_allowed)} {_(KEPT)}")
-    except StoreAway as away:
+    except StoreUnavailable as away:
         log.warning("a draft of %s was not kept: %s", name, away)
-        return _NotKept(503, away_text(away), AWAY_S)
+        return _NotKept(503, unavailable_text(away), RETRY_AFTER_S)
 
 
 def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | _NotKept:
-    """Raises NotAllowed, StoreAway."""
+    """Raises NotAllowed, StoreUnavailable."""
     drafts = site.wiki.drafts(name)
     owner, cookie = owner_to_keep(site, request)
     if site.visitor.name is None and not drafts.is_kept(name, owner, draft.id):
@@ -144,7 +144,7 @@ def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
     return _Kept(drafts.keep(name, kept).time_ms, others, cookie)
 
 
-def _thrown_away(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
+def _discard_draft(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
     if other_person(site, draft) or not is_genuine(site, request):
         return form_page(
             site,
@@ -157,7 +157,7 @@ def _thrown_away(site: Site, request: Request, name: str, draft: FormDraft) -> R
         )
     drafts = site.wiki.drafts(name)
     for owner in owners_of(site, request) if draft.id else ():
-        drafts.throw_away(name, owner, draft.id)
+        drafts.delete_draft(name, owner, draft.id)
     return redirect(page_path(name, "edit"))
 
 

@@ -27,7 +27,7 @@ from wikka_port.editing.splicing import of_section
 from wikka_port.editing.templates import is_template, templates
 from wikka_port.forms import is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
-from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, away_text, edit_form, later, other_person
+from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, unavailable_text, edit_form, later, other_person
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
 from wikka_port.slow_lane import be_dear
 from wikka_port.markup.bounds import is_dear
@@ -35,7 +35,7 @@ from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise
 from wikka_port.page_languages import ENGLISH, known
 from wikka_port.page_rows import reverted_language
-from wikka_port.pages import Page, PageTooBig, StoreAway
+from wikka_port.pages import Page, PageTooBig, StoreUnavailable
 from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
@@ -130,8 +130,8 @@ def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was
     except Refused as refused:
         values = {"problem": str(refused), "sign_in": request.form.get("user", "")}
         return edit_form(site, request, name, draft, status=refused.status, **values)
-    except StoreAway as away:
-        return later(edit_form(site, request, name, draft, status=503, problem=away_text(away)), 5)
+    except StoreUnavailable as away:
+        return later(edit_form(site, request, name, draft, status=503, problem=unavailable_text(away)), 5)
     return entered.let_in(request, _submit(entered.site, request, name, draft, was_stored=was_stored))
 
 
@@ -157,8 +157,8 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         return edit_form(site, request, name, draft, status=413, problem=str(problem_))
     except NotSaved as refused_:
         return edit_form(site, request, name, draft, status=refused_.status, problem=str(refused_))
-    except StoreAway as away:
-        return later(edit_form(site, request, name, draft, status=503, problem=away_text(away)), 5)
+    except StoreUnavailable as away:
+        return later(edit_form(site, request, name, draft, status=503, problem=unavailable_text(away)), 5)
     forget_draft(site, request, name, draft)
     if saved.saved is not None:
         note_network_of(site, request, name, saved.saved)
@@ -174,7 +174,7 @@ def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Respon
         be_dear(request.environ)
     try:
         page = site.wiki.page(name)
-    except (NotAllowed, StoreAway):
+    except (NotAllowed, StoreUnavailable):
         page = None  # the save will say so
     form = turned(draft, autolink=page.autolink if page else True)
     return None if form is None else edit_form(site, request, name, form.draft, turned=form)
@@ -194,7 +194,7 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
         site.wiki.require(name, Privilege.WRITE)
     except NotAllowed as refused:
         return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {_(KEPT)}")
-    except StoreAway:
+    except StoreUnavailable:
         page = None
     other = _turned(site, request, name, draft)
     if other is not None:

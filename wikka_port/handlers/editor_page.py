@@ -14,7 +14,7 @@ from wikka_port.markup.formats import FORMATS, WIKKA
 from wikka_port.page_languages import NAMES
 from wikka_port.refusals import unavailable
 from wikka_port.site import Site
-from wikka_port.store import StoreAway
+from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_, _
 
 SAFE: Final = N_("Your text is safe in this form: please try again shortly.")
@@ -74,7 +74,7 @@ def later(response: Response, seconds: int) -> Response:
     return response
 
 
-def away_text(away: StoreAway) -> str:
+def unavailable_text(away: StoreUnavailable) -> str:
     """Say why nothing was saved or kept."""
     return f"{unavailable(away)} {_(SAFE)}"
 

@@ -14,7 +14,7 @@ from wikka_port.handlers.editor_page import STALE, later
 from wikka_port.slow_lane import be_dear
 from wikka_port.markup.bounds import is_dear
 from wikka_port.names import normalise
-from wikka_port.pages import StoreAway
+from wikka_port.pages import StoreUnavailable
 from wikka_port.refusals import sentence
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
@@ -54,7 +54,7 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
             site.wiki.require(name, Privilege.WRITE)
     except NotAllowed as not_allowed:
         return form_json(site, request, {"error": sentence(site, not_allowed)}, status=403, fresh=False)
-    except StoreAway:
+    except StoreUnavailable:
         page = None
     markup = draft.written or draft.markup or (page.markup if page else site.config.markup)
     autolink = page.autolink if page else True

@@ -18,7 +18,7 @@ from wikka_port.moving.mass import linking
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.runner import start
 from wikka_port.names import MAX_NAME_BYTES, InvalidName, normalise
-from wikka_port.pages import StoreAway, clock_ms
+from wikka_port.pages import StoreUnavailable, clock_ms
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
@@ -61,7 +61,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return _form(site, request, name, status=409, problem=str(refused_))
     try:
         last = _begin_jobs(site, request, move)
-    except StoreAway as away:
+    except StoreUnavailable as away:
         if not {"subpages", "links"} & request.form.keys():
             return redirect(page_path(new))
         log.warning("the links to %s were not rewritten: %s", move.source, away)
@@ -73,7 +73,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 def _begin_jobs(site: Site, request: Request, move: Move) -> str:
     """Begin the work that was chosen; the page is moved already.  Id of the job to look at, "": none.
 
-    Raises StoreAway.
+    Raises StoreUnavailable.
     """
     wiki, visitor, old = site.wiki.moves.wiki, site.visitor, move.source
     given: dict[str, Any] = {"source": old, "target": move.target, "redirect": move.redirect, "history": move.history}

@@ -19,7 +19,7 @@ from wikka_port.markup.sections import unified
 from wikka_port.merges import merged
 from wikka_port.page_languages import known
 from wikka_port.page_rows import is_revision
-from wikka_port.pages import Conflict, Page, Saved, StoreAway
+from wikka_port.pages import Conflict, Page, Saved, StoreUnavailable
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
 from wikka_port.texts import N_, _
@@ -97,7 +97,7 @@ def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormD
         return None
     try:
         began = began_from(site, name, edit)
-    except (NotAllowed, StoreAway):
+    except (NotAllowed, StoreUnavailable):
         return None  # the conflict page must not fail over this
     both = None if began is None else merged(began, edit.body, unified(current.body))
     return None if both is None else replace(edit, body=both, base=current.number, base_token=current.token)
@@ -111,7 +111,7 @@ def alike(edit: FormDraft, current: Page) -> bool:
 def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
     """The text that an edit began from; None where it cannot be had, since another page has the name, for example.
 
-    Raises NotAllowed, StoreAway.
+    Raises NotAllowed, StoreUnavailable.
     """
     if edit.base == 0:
         return ""
@@ -168,8 +168,8 @@ def forget_draft(site: Site, request: Request, name: str, draft: FormDraft) -> N
         return
     try:
         for owner in owners_of(site, request):
-            site.wiki.drafts(name).throw_away(name, owner, draft.id)
-    except (NotAllowed, StoreAway) as problem:
+            site.wiki.drafts(name).delete_draft(name, owner, draft.id)
+    except (NotAllowed, StoreUnavailable) as problem:
         log.warning("the draft of a saved edit of %s was not thrown away: %s", name, problem)
 
 
@@ -178,7 +178,7 @@ def note_network_of(site: Site, request: Request, name: str, saved: Saved) -> No
     if site.visitor.name is None and request.remote_addr:
         try:
             note_network(site.accounts.rows, name, saved.number, client_of(request).network)
-        except StoreAway as away:
+        except StoreUnavailable as away:
             log.warning("the network of an edit of %s was not noted: %s", name, away)
 
 
@@ -187,5 +187,5 @@ def settle(site: Site, saved: Saved) -> None:
     if saved.sequence:
         try:
             site.wiki.settle(saved.sequence, site.config.settle_s)
-        except StoreAway:
+        except StoreUnavailable:
             return

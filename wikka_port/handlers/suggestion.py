@@ -25,14 +25,14 @@ from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.suggestions import Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
-from wikka_port.handlers.editor_page import STALE, away_text, later, other_person
+from wikka_port.handlers.editor_page import STALE, unavailable_text, later, other_person
 from wikka_port.handlers.show import missing
 from wikka_port.slow_lane import be_dear
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.bounds import is_dear
 from wikka_port.markup.formats import FORMATS
 from wikka_port.page_rows import is_revision
-from wikka_port.pages import Page, StoreAway
+from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
@@ -50,10 +50,10 @@ OTHER_PAGE = N_(
 def handle(site: Site, request: Request, name: str) -> Response:
     try:
         return _answer(site, request, name)
-    except StoreAway as away:
+    except StoreUnavailable as away:
         if "send" not in request.form:
             raise
-        return later(_form(site, request, name, None, draft_of(request.form), status=503, problem=away_text(away)), 5)
+        return later(_form(site, request, name, None, draft_of(request.form), status=503, problem=unavailable_text(away)), 5)
 
 
 def _answer(site: Site, request: Request, name: str) -> Response:
@@ -157,7 +157,7 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
         return _suggestion_page(site, request, page, found, writer, status=403, problem=problem)
     kept = site.wiki.suggestions(page.name)
     if "take" not in request.form:
-        kept.throw_away(page.name, found.id)
+        kept.delete_suggestion(page.name, found.id)
         return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
     site.wiki.require(page.name, Privilege.WRITE)
     note = _w("Suggested by {who}", who=found.who)
@@ -172,7 +172,7 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
     )
     response = submit(site, request, page.name, taken)
     if response.status_code == 303:
-        kept.throw_away(page.name, found.id)
+        kept.delete_suggestion(page.name, found.id)
     return response
 
 

@@ -97,7 +97,7 @@ Act = Callable[[str], Item]  # what is done with one page
 
 
 class Jobs:
-    """Thread-safe.  Everything may raise StoreAway."""
+    """Thread-safe.  Everything may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows

@@ -130,7 +130,7 @@ def unpack(row: bytes, cells: Cells) -> Move:
 
 
 class Journal:
-    """Thread-safe.  Everything may raise StoreAway."""
+    """Thread-safe.  Everything may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

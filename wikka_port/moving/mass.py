@@ -51,7 +51,7 @@ class Hands(Protocol):
 
     def restore_name(self, name: str, old: str, history: bytes) -> None: ...
 
-    def put_away(self, name: str, reason: str) -> bytes:
+    def delete_page(self, name: str, reason: str) -> bytes:
         """The row in ``deleted``."""
         ...
 
@@ -74,7 +74,7 @@ def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
         LINKS: lambda name: _lead(wiki, job.source, job.target, name, hands),
         SUBPAGES: lambda name: _rename(job, name, hands),
         REVERT: lambda name: _revert(wiki, job, name, hands),
-        MASS_DELETE: lambda name: _put_away(name, job.reason, hands),
+        MASS_DELETE: lambda name: _delete_page(name, job.reason, hands),
         UNDO: lambda name: _undo(wiki, jobs, job, name, hands),
     }
     act = acts[job.kind]
@@ -125,8 +125,8 @@ def _saved(name: str, saved: Saved) -> Item:
     return Item(name, saved.number, token=saved.token)
 
 
-def _put_away(name: str, reason: str, hands: Hands) -> Item:
-    return Item(name, place=hands.put_away(name, reason))
+def _delete_page(name: str, reason: str, hands: Hands) -> Item:
+    return Item(name, place=hands.delete_page(name, reason))
 
 
 # --- a mass revert -----------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
             is_upward = True
             continue
         if not plan.to:
-            return _put_away(name, job.reason or _w("All of {author}", author=job.author), hands)
+            return _delete_page(name, job.reason or _w("All of {author}", author=job.author), hands)
         old = wiki.revision(name, plan.to)
         if old is None or old.body is None:
             return Item(name, why=_w("the revision before is not there"))

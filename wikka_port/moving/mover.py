@@ -80,7 +80,7 @@ def _anybody(_rights: PageRights) -> None:
 
 
 class Mover:
-    """Thread-safe.  Everything may raise StoreAway, InvalidName and what a given ``allow`` raises."""
+    """Thread-safe.  Everything may raise StoreUnavailable, InvalidName and what a given ``allow`` raises."""
 
     def __init__(
         self,

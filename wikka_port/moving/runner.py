@@ -16,7 +16,7 @@ from wikka_port.folder_format import NewerFolder
 from wikka_port.moving.jobs import Item, Job, Jobs, Progress
 from wikka_port.moving.journal import MOVES
 from wikka_port.moving.mass import act_of, more_of
-from wikka_port.pages import StoreAway, Wiki, clock_ms
+from wikka_port.pages import StoreUnavailable, Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.visitors import NOBODY, Visitor
 
@@ -36,7 +36,7 @@ def door_of(wiki: Wiki, job: Job) -> GuardedWiki:
 
 
 def work(wiki: Wiki, job: Job, step: Callable[[], None] = lambda: None) -> Progress:
-    """Raises StoreAway.  ``step`` is called for each page."""
+    """Raises StoreUnavailable.  ``step`` is called for each page."""
     jobs = Jobs(wiki.rows, clock_ms)
     door = door_of(wiki, job)
     act = act_of(wiki, jobs, job, door.moves)
@@ -58,14 +58,14 @@ def start(wiki: Wiki, job: Job) -> threading.Thread:
 def _work_logged(wiki: Wiki, job: Job) -> None:
     try:
         work(wiki, job)
-    except StoreAway as away:
+    except StoreUnavailable as away:
         log.warning("job %s waits for the next start: %s", job.id.decode(), away)
     except Exception:
         log.exception("job %s ended early; it goes on at the next start", job.id.decode())
 
 
 def resume(wiki: Wiki) -> int:
-    """Finish what fell; how many moves and jobs.  Raises StoreAway, NewerFolder."""
+    """Finish what fell; how many moves and jobs.  Raises StoreUnavailable, NewerFolder."""
     wiki.folder()
     if not wiki.store.run(lambda c: MOVES in c.tables()):
         return 0  # an older wiki's folder, before it is prepared
@@ -85,7 +85,7 @@ def start_resuming(wiki: Wiki) -> threading.Thread:
     def resumed() -> None:
         try:
             resume(wiki)
-        except StoreAway as away:
+        except StoreUnavailable as away:
             log.warning("moves that fell wait for the next start: %s", away)
         except NewerFolder as newer:
             log.error("%s", newer)

@@ -32,7 +32,7 @@ class Explained:
 def explained(
     stored: StoredRights, name: str, rights: PageRights, readable: Readable = lambda names: names
 ) -> list[Explained]:
-    """The list that counts for each privilege.  Raises StoreAway.
+    """The list that counts for each privilege.  Raises StoreUnavailable.
 
     ``readable``: those of the names of pages that the reader of this may read; of other groups no members are counted.
     """
@@ -46,13 +46,13 @@ def explained(
 
 
 def words_of(stored: StoredRights, text: str) -> Words:
-    """Explain one list.  Raises StoreAway."""
+    """Explain one list.  Raises StoreUnavailable."""
     access = read_list(text)
     return in_words(access, _named(stored, stored.rules(), set(access.names)).__getitem__)
 
 
 def decisions(stored: StoredRights, visitor: Visitor, page: Guarded) -> Mapping[Privilege, Decision]:
-    """For each privilege, with the groups that count.  Raises StoreAway."""
+    """For each privilege, with the groups that count.  Raises StoreUnavailable."""
     groups = stored.members(group_names(visitor, [(page.name, page.rights)], page.rules))
     full = Guarded(page.name, page.rights, page.exists, page.rules, groups)
     return {privilege: may(visitor, full, privilege) for privilege in (*LISTED, Privilege.CHANGE_RIGHTS)}

@@ -24,7 +24,7 @@ from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_TRIES, SEARCHED_
 from wikka_port.listings import RecentChange
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import Page, Revision
-from wikka_port.pages import Conflict, Saved, StoreAway, Wiki
+from wikka_port.pages import Conflict, Saved, StoreUnavailable, Wiki
 from wikka_port.rights.judging import SHUT_OUT, Decision, Guarded, NotAllowed, group_names, may
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
@@ -105,7 +105,7 @@ class GuardedWiki:
             if self.visitor.name is None and not rights.lists and self._wiki.rights.rules().is_open:
                 return _ALL_OPEN
             guarded = self._guarded(name, rights, exists)
-        except StoreAway:
+        except StoreUnavailable:
             return _NOTHING
         decided = [may(self.visitor, guarded, one).allowed for one in _POSSIBLE]
         suggests = exists and not decided[0] and self.visitor.status not in SHUT_OUT
@@ -119,7 +119,7 @@ class GuardedWiki:
         return may(self.visitor, self._guarded(name, rights, exists), privilege)
 
     def _guarded(self, name: str, rights: PageRights, exists: bool) -> Guarded:
-        """Raises StoreAway."""
+        """Raises StoreUnavailable."""
         rules = self._wiki.rights.rules()
         groups = self._wiki.rights.members(group_names(self.visitor, [(name, rights)], rules))
         return Guarded(name, rights, exists, rules, groups)
@@ -252,7 +252,7 @@ class GuardedWiki:
             if not exists or may(NOBODY, self._guarded(name, rights, exists), Privilege.WRITE):
                 return 0
             return len(self._wiki.suggestions.of(name))
-        except StoreAway:  # the page is there, and it alone was asked for
+        except StoreUnavailable:  # the page is there, and it alone was asked for
             return 0
 
     # --- rights ------------------------------------------------------------------------------------

@@ -184,10 +184,10 @@ class GuardedMoves:
             raise OtherPage(name)
         self._allow_rename(name, old)(page_rights(row, row.get(OWNER, b"")))
         if is_there(there):
-            self._put_redirect_away(old, name)
+            self._delete_redirect(old, name)
         self.rename(name, old, redirect=False, history=history)
 
-    def _put_redirect_away(self, name: str, to: str) -> None:
+    def _delete_redirect(self, name: str, to: str) -> None:
         """For who may rename it: the redirect that a rename left, and nobody edited."""
         page = self.wiki.page(name)
         leads = page is not None and redirect_target(page.body, markup=page.markup) == to
@@ -197,7 +197,7 @@ class GuardedMoves:
             )
         self.wiki.mover.delete(name, self._by(_w("Renamed back")), allow=self._allow(normalise(name), Privilege.RENAME))
 
-    def put_away(self, name: str, reason: str) -> bytes:
+    def delete_page(self, name: str, reason: str) -> bytes:
         return self.delete(name, reason).row
 
     def undelete_page(self, name: str, row: bytes) -> None:

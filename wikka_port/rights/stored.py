@@ -68,7 +68,7 @@ class RightsChanged(Exception):
 
 
 class StoredRights:
-    """Thread-safe.  Everything may raise StoreAway."""
+    """Thread-safe.  Everything may raise StoreUnavailable."""
 
     def __init__(
         self,

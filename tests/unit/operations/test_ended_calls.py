@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from columnar.errors import RegionAway, RegionNotLocal
+from columnar.errors import RegionUnavailable, RegionNotLocal
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import writes
@@ -48,7 +48,7 @@ def batch_that_goes_on_at_another_server(house: House, monkeypatch: pytest.Monke
 def call_begun_anew(house: House, _monkeypatch: pytest.MonkeyPatch) -> Work:
     back = asyncio.get_running_loop().create_future()
     back.set_result(None)
-    return retried(lambda: Later(house.apply(b"a", Put(b"a", b"q", b"v")).durable, None), RegionAway("r", back), stays)
+    return retried(lambda: Later(house.apply(b"a", Put(b"a", b"q", b"v")).durable, None), RegionUnavailable("r", back), stays)
 
 
 @pytest.mark.parametrize(

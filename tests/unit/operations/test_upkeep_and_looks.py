@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import ClientGone, IllegalArgument, NotServingRegion, RegionAway, TableNotEnabled, TableNotFound
+from columnar.errors import ClientGone, IllegalArgument, NotServingRegion, RegionUnavailable, TableNotEnabled, TableNotFound
 from columnar.model.schema import Family, make_table
 from columnar.operations.region_rows import rows_of
 from columnar.operations.retries import retried
@@ -207,12 +207,12 @@ def test_a_call_begins_anew_when_its_region_is_there_again() -> None:
         def call() -> Any:
             calls.append(len(calls))
             if len(calls) < 2:
-                raise RegionAway("r2", gates[1])
+                raise RegionUnavailable("r2", gates[1])
             synced = loop.create_future()
             loop.call_soon(synced.set_result, None)
             return Later(synced, "done")
 
-        waiting = asyncio.ensure_future(retried(call, RegionAway("r1", gates[0]), lambda: False))
+        waiting = asyncio.ensure_future(retried(call, RegionUnavailable("r1", gates[0]), lambda: False))
         await a_while()
         assert calls == []
         gates[0].set_result(None)
@@ -239,13 +239,13 @@ def test_a_call_is_not_begun_anew_for_a_client_that_has_gone_nor_after_the_longe
         gate = loop.create_future()
         gate.set_result(None)
         with pytest.raises(ClientGone):
-            await retried(call, RegionAway("r", gate), lambda: True)
-        with pytest.raises(RegionAway):
-            await retried(call, RegionAway("r", loop.create_future()), lambda: False)
+            await retried(call, RegionUnavailable("r", gate), lambda: True)
+        with pytest.raises(RegionUnavailable):
+            await retried(call, RegionUnavailable("r", loop.create_future()), lambda: False)
         condemned = loop.create_future()
         condemned.set_exception(NotServingRegion("nobody knows"))
         with pytest.raises(NotServingRegion, match="nobody knows"):
-            await retried(call, RegionAway("r", condemned), lambda: False)
+            await retried(call, RegionUnavailable("r", condemned), lambda: False)
         assert calls == [0]
 
     asyncio.run(main())

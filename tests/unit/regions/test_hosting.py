@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import DamagedData, HostError, NotServingRegion, RegionAway
+from columnar.errors import DamagedData, HostError, NotServingRegion, RegionUnavailable
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
@@ -85,7 +85,7 @@ def test_requests_wait_while_a_thread_closes_a_broken_store() -> None:
         assert house.committer.on_broken is not None
         house.committer.on_broken(region.store, HostError("an fsync failed"))
         assert hosting.state_of(region) is State.BROKEN
-        with pytest.raises(RegionAway) as away:
+        with pytest.raises(RegionUnavailable) as away:
             house.region()
         hosting.check()
         await away.value.available

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import DamagedData, NotServingRegion, RegionAway, RegionNotLocal, TableNotEnabled
+from columnar.errors import DamagedData, NotServingRegion, RegionUnavailable, RegionNotLocal, TableNotEnabled
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -75,7 +75,7 @@ def housed(**options: Any) -> Callable[[Callable[[Opening], Awaitable[None]]], C
 @housed()
 async def test_a_request_for_a_closed_region_waits_and_those_for_open_ones_do_not(house: Opening) -> None:
     house.region(b"a")
-    with pytest.raises(RegionAway) as caught:
+    with pytest.raises(RegionUnavailable) as caught:
         house.server.open_region(house.served, house.info(b"c"))
     assert house.server.hosting.state.state(house.info(b"c").region_id) is State.OPENING
     assert house.server.open_region(house.served, house.info(b"a")).info == house.info(b"a")
@@ -117,7 +117,7 @@ async def test_requests_for_more_regions_than_may_be_open_do_not_close_each_othe
 async def test_a_region_whose_request_never_came_may_be_closed_after_a_while(house: Opening) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hosting, "AWAITED_S", 0.0)
-        with pytest.raises(RegionAway):  # the client has gone
+        with pytest.raises(RegionUnavailable):  # the client has gone
             house.server.open_region(house.served, house.info(b"a"))
         await house.want(b"b")
         assert not house.server.is_open(house.info(b"a"))
@@ -201,7 +201,7 @@ async def test_a_look_ahead_agrees_with_the_opening_in_every_state(house: Openin
             server.open_region(house.served, info)
         except RegionNotLocal:
             raised = True
-        except (RegionAway, NotServingRegion):
+        except (RegionUnavailable, NotServingRegion):
             raised = False
         else:
             raised = False

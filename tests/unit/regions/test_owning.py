@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from columnar.errors import DamagedData, HostError, NotServingRegion, RegionAway, RegionNotLocal
+from columnar.errors import DamagedData, HostError, NotServingRegion, RegionUnavailable, RegionNotLocal
 from columnar.model.owner import Owner, Tenure, first_owner
 from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion, RenumberRegion
 from columnar.model.region_info import RegionInfo
@@ -382,7 +382,7 @@ def test_regions_are_opened_before_anybody_asks_up_to_the_bound_and_requests_go_
         for info in REGIONS:
             await house.open(first_owner(HERE), info)
         last = REGIONS[-1]
-        with pytest.raises(RegionAway):
+        with pytest.raises(RegionUnavailable):
             house.server.open_region(house.served, last)
         await house.settled()
         assert len(house.engine.claims) == house.server.open_count() == 2

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from columnar.errors import RegionAway
+from columnar.errors import RegionUnavailable
 from columnar.regions import retry
 from columnar.regions.retry import patiently
 from columnar.storage.api import StoreBusy
@@ -95,14 +95,14 @@ def test_patience_with_a_region_that_is_away_ends(monkeypatch: pytest.MonkeyPatc
         engine = Engine("a", 1)
 
         def away() -> int:
-            raise RegionAway("r", gate)
+            raise RegionUnavailable("r", gate)
 
         def away_later() -> int:
             return engine.write(0)() if engine.left else away()
 
         async with asyncio.timeout(10):
             for step in (away, away_later):
-                with pytest.raises(RegionAway):
+                with pytest.raises(RegionUnavailable):
                     await patiently(step)
         assert not gate.done()
 
@@ -136,7 +136,7 @@ def test_who_finds_its_region_away_is_in_nobodys_way() -> None:
                 busy.store = "a"
                 raise busy
             if not gate.done():
-                raise RegionAway("r", gate)
+                raise RegionUnavailable("r", gate)
             return 0
 
         first = asyncio.ensure_future(patiently(away))

@@ -12,7 +12,7 @@ from columnar.errors import (
     IllegalArgument,
     NotServingRegion,
     OutcomeUnknown,
-    RegionAway,
+    RegionUnavailable,
     RegionTooBusy,
     TableNotEnabled,
     TableNotFound,
@@ -270,7 +270,7 @@ def test_a_disk_that_fails_while_requests_wait_opens_nothing_before_the_catalogu
                 house.committer.on_broken(store, HostError("an fsync failed"))
                 late.append(asyncio.ensure_future(house.put(b"60")))
             if step in ("made", "committed"):
-                with pytest.raises(RegionAway):
+                with pytest.raises(RegionUnavailable):
                     house.server.open_region(house.table, parent)
                 house.server.hosting.check()
 

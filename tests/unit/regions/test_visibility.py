@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from columnar.errors import OutcomeUnknown, RegionAway
+from columnar.errors import OutcomeUnknown, RegionUnavailable
 from columnar.model.mutation import CompareOp, Condition, Durability, Increment, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
@@ -176,7 +176,7 @@ def test_a_failed_fsync_is_never_acknowledged_and_the_region_opens_again_from_di
         with pytest.raises(OutcomeUnknown):
             await barrier
         assert house.server.open_count() == 0, "closed; nothing is served from memory that the disk refused"
-        with pytest.raises(RegionAway):  # a thread closes it: requests wait for that
+        with pytest.raises(RegionUnavailable):  # a thread closes it: requests wait for that
             house.region()
         assert await house.server.hosting.all_there(10)
         house.gate.release()

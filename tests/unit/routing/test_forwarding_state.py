@@ -9,7 +9,7 @@ import pytest
 from columnar.model.owner import Incarnation, Tenure
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
-from columnar.regions.retry import AWAY_PATIENCE_S
+from columnar.regions.retry import UNAVAILABLE_TIMEOUT_S
 from columnar.routing.forwarding_state import FIRST_PAUSE_MS, ROUTING_TIMEOUT_MS, Do, ForwardedCall, OutOfPlace, State
 
 HERE, S1, S2 = Incarnation("gw", 1), Incarnation("s1", 1), Incarnation("s2", 1)
@@ -52,7 +52,7 @@ def test_an_owner_that_has_not_heard_of_it_yet_is_asked_again_after_growing_paus
     call, now_ms, pauses = sent(is_write), 0, []
     while True:
         doing = call.not_local(OLD, now_ms)
-        if doing == (Do.REFUSE_AWAY,):
+        if doing == (Do.REFUSE_UNAVAILABLE,):
             break
         assert doing == (Do.WAIT,)
         assert call.woke(OLD, now_ms) == (Do.WAIT,), "too soon"
@@ -61,11 +61,11 @@ def test_an_owner_that_has_not_heard_of_it_yet_is_asked_again_after_growing_paus
         pauses.append(wake - now_ms)
         now_ms = wake
         doing = call.woke(OLD, now_ms)
-        if doing == (Do.REFUSE_AWAY,):
+        if doing == (Do.REFUSE_UNAVAILABLE,):
             break
         assert doing == (Do.SEND,)
         call.written()
-    assert now_ms == ROUTING_TIMEOUT_MS == AWAY_PATIENCE_S * 1_000
+    assert now_ms == ROUTING_TIMEOUT_MS == UNAVAILABLE_TIMEOUT_S * 1_000
     assert pauses[:4] == [FIRST_PAUSE_MS, 10, 20, 40]
     assert len(pauses) < 60
 
@@ -177,11 +177,11 @@ def test_a_call_that_waits_too_long(is_write: bool) -> None:
     call = ForwardedCall(HERE, is_write, 0)
     assert call.begin(None, 0) == (Do.WAIT,)
     assert call.wake_at_ms == ROUTING_TIMEOUT_MS
-    assert call.woke(None, ROUTING_TIMEOUT_MS) == (Do.REFUSE_AWAY,)
+    assert call.woke(None, ROUTING_TIMEOUT_MS) == (Do.REFUSE_UNAVAILABLE,)
     queued = ForwardedCall(HERE, is_write, 0)
     queued.begin(OLD, 0)
     assert queued.woke(OLD, ROUTING_TIMEOUT_MS - 1) == ()
-    assert queued.woke(OLD, ROUTING_TIMEOUT_MS) == (Do.RECALL, Do.REFUSE_AWAY)
+    assert queued.woke(OLD, ROUTING_TIMEOUT_MS) == (Do.RECALL, Do.REFUSE_UNAVAILABLE)
 
 
 def test_a_client_that_goes() -> None:

@@ -14,7 +14,7 @@ from columnar.errors import (
     ColumnarError,
     NotServingRegion,
     OutcomeUnknown,
-    RegionAway,
+    RegionUnavailable,
     RetryLater,
     TableNotFound,
     Throttled,
@@ -54,7 +54,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 ALL = [
     found
     for found in vars(errors).values()
-    if isinstance(found, type) and issubclass(found, ColumnarError) and found is not RegionAway
+    if isinstance(found, type) and issubclass(found, ColumnarError) and found is not RegionUnavailable
 ]
 
 
@@ -85,8 +85,8 @@ def test_an_error_of_another_module_comes_back_with_the_same_words_for_clients()
 
 
 def test_what_a_region_waits_for_does_not_travel() -> None:
-    async def away() -> RegionAway:
-        return RegionAway("r", asyncio.get_running_loop().create_future())
+    async def away() -> RegionUnavailable:
+        return RegionUnavailable("r", asyncio.get_running_loop().create_future())
 
     error = asyncio.run(away())
     back = there(error)
@@ -131,8 +131,8 @@ def test_a_forwarded_call_is_never_forwarded_again() -> None:
 
 
 def test_words_for_clients() -> None:
-    assert "region " + REGION.encoded in str(refusals.away(REGION, "t"))
-    assert "table t" in str(refusals.away(None, "t"))
+    assert "region " + REGION.encoded in str(refusals.refuse_unavailable(REGION, "t"))
+    assert "table t" in str(refusals.refuse_unavailable(None, "t"))
     assert isinstance(refusals.unsure(S1), OutcomeUnknown)
     assert refusals.unsure(S1).wire_message.startswith("CallTimeoutException: server s1.1 ")
     assert isinstance(there(TableNotFound("t")), TableNotFound)

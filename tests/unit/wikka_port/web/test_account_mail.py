@@ -13,7 +13,7 @@ from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.mail import BEGINS_S, Mail, Outbox
 from wikka_port.config import MailConfig
-from wikka_port.store import StoreAway
+from wikka_port.store import StoreUnavailable
 
 PASSWORD = "correct horse battery"
 PUBLIC = "https://wiki.example"
@@ -276,7 +276,7 @@ def test_a_mail_that_cannot_be_sent_is_logged_without_its_link(caplog: pytest.Lo
         raise OSError("nobody listens")
 
     def away() -> Mail | None:
-        raise StoreAway("memory", "it is away")
+        raise StoreUnavailable("memory", "it is away")
 
     outbox = Outbox(deliver)
     outbox.post(lambda: Mail("ada@example.org", "subject", "a secret link"))

@@ -253,12 +253,12 @@ def test_a_search_does_not_count_the_pages(web: WikiClient) -> None:
 
 
 def test_an_action_that_fails_does_not_take_the_page_along(web: WikiClient) -> None:
-    from wikka_port.pages import StoreAway
+    from wikka_port.pages import StoreUnavailable
 
     web.wiki.save("Page", "before {{recentchanges}} after", author="a", base=0)
 
     def away(**_: object) -> None:
-        raise StoreAway("there", "it is away")
+        raise StoreUnavailable("there", "it is away")
 
     web.wiki.changes = away  # type: ignore[method-assign,assignment]
     text = web.get("/Page").text

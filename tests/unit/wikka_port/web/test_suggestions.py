@@ -15,7 +15,7 @@ from wikka_port.editing.rows import owner_of_account
 from wikka_port.editing.suggestions import SUGGESTIONS
 from wikka_port.limits import SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE
 from wikka_port.rights.rules import PageRights, Privilege
-from wikka_port.store import StoreAway
+from wikka_port.store import StoreUnavailable
 
 TEXT = "one\n\ntwo\n\nthree"
 
@@ -171,7 +171,7 @@ def test_a_page_is_shown_while_its_suggestions_cannot_be_read(web: WikiClient, m
     olga = web.signed_in("Olga")
 
     def away(*_given: Any, **_options: Any) -> Any:
-        raise StoreAway("away", "")
+        raise StoreUnavailable("away", "")
 
     monkeypatch.setattr(web.wiki.rows, "scan", away)
     assert olga.get("/P").status_code == 200
