@@ -32,7 +32,7 @@ from columnar.regions.region_reads import get_whole_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
 from columnar.triggers.lookup_prefetch import LookupPrefetch
-from columnar.triggers.picture import Picture, picture_of
+from columnar.triggers.change_images import ChangeImages, change_images_of
 from columnar.triggers.batch_timer import BatchTimer
 
 _log = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class Consumer(Follower):
         if record is None:
             return None
         scope = self.scope
-        picture = picture_of(self.region, record, scope) if scope.images else None
+        picture = change_images_of(self.region, record, scope) if scope.images else None
         is_letter = record.only_for is not None and not record.stands_for_row  # retried as it was: it met them then
         if picture is not None and not is_letter and not scope.matches_row(picture.after):
             return None
@@ -232,7 +232,7 @@ class Consumer(Follower):
     def _is_repeat(self, sequence: Sequence) -> bool:
         return self._repeats_to is not None and sequence <= self._repeats_to
 
-    def _before(self, record: ChangeRecord, picture: Picture | None) -> dict[bytes, bytes] | None:
+    def _before(self, record: ChangeRecord, picture: ChangeImages | None) -> dict[bytes, bytes] | None:
         """The image, or the touched cells of a registration without images; None: there is no image."""
         if self.registration.images:
             return picture.before if picture is not None and self.registration.before else None
@@ -242,7 +242,7 @@ class Consumer(Follower):
             if entry.family in self.families
         }
 
-    def _prefetch_lookups(self, row: bytes, picture: Picture | None) -> dict[str, list[Any]] | None:
+    def _prefetch_lookups(self, row: bytes, picture: ChangeImages | None) -> dict[str, list[Any]] | None:
         if self._lookup_prefetch is None or not self.scope.lookups:
             return None
         image = picture.after if picture is not None else {}

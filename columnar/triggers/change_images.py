@@ -18,16 +18,16 @@ from columnar.regions.region import Region
 from columnar.regions.region_reads import get_whole_row
 
 
-class Picture(NamedTuple):
+class ChangeImages(NamedTuple):
     before: dict[bytes, bytes]
     after: dict[bytes, bytes]
     is_exact: bool
 
 
-def picture_of(region: Region, record: ChangeRecord, scope: Scope) -> Picture:
+def change_images_of(region: Region, record: ChangeRecord, scope: Scope) -> ChangeImages:
     held = images_of(record, scope.images)
     if held is not None:
-        return Picture(held.before, held.after, is_exact=True)
+        return ChangeImages(held.before, held.after, is_exact=True)
     families = [
         (family, None if qualifiers is None else tuple(sorted(qualifiers)))
         for family, qualifiers in sorted(scope.images.items())
@@ -35,7 +35,7 @@ def picture_of(region: Region, record: ChangeRecord, scope: Scope) -> Picture:
     ]
     cells = get_whole_row(region, record.row, ReadSpec(Projection(tuple(families))))
     before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before}
-    return Picture(
+    return ChangeImages(
         {column: value for column, value in before.items() if scope.pictures(column)},
         {column: value for column, value, _ in cells},
         is_exact=False,
