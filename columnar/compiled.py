@@ -95,7 +95,7 @@ HOT: Final = (
     "columnar.routing.peer_link",
     "columnar.routing.peer_server",
     "columnar.routing.routes",
-    "columnar.routing.way_out",
+    "columnar.routing.request_forwarder",
     "columnar.storage.capture",
     "columnar.storage.commit",
     "columnar.storage.commit_line",

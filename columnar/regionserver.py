@@ -54,7 +54,7 @@ from columnar.routing.routes import Routes
 from columnar.routing.row_forms import Figures
 from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.routing.side_by_side import gather_status
-from columnar.routing.way_out import WayOut
+from columnar.routing.request_forwarder import RequestForwarder
 from columnar.server_answers import ServerRpcHandlers
 from columnar.server_doorbell import ServerDoorbell
 from columnar.server_measures import ServerMeasures
@@ -146,11 +146,11 @@ class ClusterServer:
         self.peer_server = PeerServer(doors.wires, self._refuse_not_local, doors.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
-        self.ways_out: dict[int, WayOut] = {}
+        self.ways_out: dict[int, RequestForwarder] = {}
         for service, made in doors.services.items():
-            way_out = WayOut(self.forwarding, self.serving.server, service, self._server_of_scanner)
-            made.way_out = self.ways_out[service] = way_out
-            doors.wires[service].ahead = way_out.ahead
+            request_forwarder = RequestForwarder(self.forwarding, self.serving.server, service, self._server_of_scanner)
+            made.request_forwarder = self.ways_out[service] = request_forwarder
+            doors.wires[service].ahead = request_forwarder.ahead
         self._connect_peer_operations()
         path = self._path_of(self.local_server)
         self._listening = ListeningPath(path, lambda: self.peers.listen(path))

@@ -19,7 +19,7 @@ from columnar.model.trigger_status import TriggerStatus
 from columnar.routing.peer_requests import TriggerStatuses
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.row_forms import THRIFT2
-from columnar.routing.way_out import WayOut
+from columnar.routing.request_forwarder import RequestForwarder
 from columnar.serving import Serving
 from columnar.version import VERSION
 from columnar.webui import families
@@ -34,7 +34,7 @@ class ServerMeasures:
         serving: Serving,
         commits: Callable[[], int],
         peer_server: PeerServer,
-        ways_out: Mapping[int, WayOut],
+        ways_out: Mapping[int, RequestForwarder],
         triggers: Callable[[TriggerStatuses], Awaitable[Iterable[TriggerStatus]]],
     ) -> None:
         """``ways_out``: by service."""
@@ -79,8 +79,8 @@ class ServerMeasures:
     def _of_peers(self) -> Iterator[Family]:
         forwarded = [
             ("thrift2." * (service == THRIFT2) + method, calls)
-            for service, way_out in self._ways_out.items()
-            for method, calls in way_out.handed.items()
+            for service, request_forwarder in self._ways_out.items()
+            for method, calls in request_forwarder.handed.items()
         ]
         about = "Calls of its clients that other servers answered, or the master."
         yield by_label("columnar_forwarded", COUNTER, about, "method", forwarded)

@@ -27,15 +27,15 @@ def titles_of_file(path: Path) -> list[str]:
 def titles_of_wiki(target: Target) -> list[str]:
     """The names of all pages of the wiki; raises TargetError where it does not tell them."""
     url = target.url(ROUTE)
-    way_out = "; write the page names into a file, one a line, and give it with --titles"
+    request_forwarder = "; write the page names into a file, one a line, and give it with --titles"
     page = fetch_page(url, most=TITLES_BYTES + 1, headers=target.headers(()))
     if page.status != 200:
-        raise TargetError(url, f"this wiki does not list its pages here (status {page.status}){way_out}")
+        raise TargetError(url, f"this wiki does not list its pages here (status {page.status}){request_forwarder}")
     if page.kind != "text/plain":
-        raise TargetError(url, f"the answer is {page.kind}, not a text/plain list of page names{way_out}")
+        raise TargetError(url, f"the answer is {page.kind}, not a text/plain list of page names{request_forwarder}")
     data = page.data
     if len(data) > TITLES_BYTES:
-        raise TargetError(url, f"the list of pages is over {TITLES_BYTES} bytes{way_out}")
+        raise TargetError(url, f"the list of pages is over {TITLES_BYTES} bytes{request_forwarder}")
     titles = _distinct(data.decode("utf-8", errors="replace"))
     if not titles:
         raise TargetError(url, "the wiki has no pages yet")

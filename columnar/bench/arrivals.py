@@ -100,7 +100,7 @@ class Arrivals(Generic[C]):
         """Begin no more calls; those under way may still be answered."""
         del self._due[self._at :]
 
-    def under_way(self) -> int:
+    def in_flight_count(self) -> int:
         return len(self._due_of)
 
     def done(self) -> bool:

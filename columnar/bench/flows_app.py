@@ -241,7 +241,7 @@ class Prober:
         self._crew = Crew(poller, endpoint, self._probe_steps, self._on_probe_done)
         self._line: Line | None = None
         self._pending: list[tuple[int, int, Tweet, bytes]] = []  # (when, acknowledged, tweet, follower), a heap
-        self._under_way: tuple[int, int, Tweet, bytes] | None = None
+        self._in_flight: tuple[int, int, Tweet, bytes] | None = None
         self._is_there = False
         self._next_ns = 0
         self.propagated: list[tuple[int, int]] = []
@@ -256,7 +256,7 @@ class Prober:
     @property
     def waiting(self) -> int:
         """Probes whose tweet has not come to the last follower."""
-        return len(self._pending) + (self._under_way is not None)
+        return len(self._pending) + (self._in_flight is not None)
 
     def has_time(self, now: int) -> bool:
         return now >= self._next_ns
@@ -268,23 +268,23 @@ class Prober:
     def begin_due_probe(self, now: int) -> int:
         """Begin the next look where it is time; the nanoseconds until there is one."""
         self._crew.mend(now)
-        if self._line is None or self._under_way is not None or not self._pending:
+        if self._line is None or self._in_flight is not None or not self._pending:
             return self._crew.wait_ns(now)
         if self._pending[0][0] > now:
             return self._pending[0][0] - now
-        self._under_way = heapq.heappop(self._pending)
-        self._crew.begin(self._line, 0, self._under_way[2])
+        self._in_flight = heapq.heappop(self._pending)
+        self._crew.begin(self._line, 0, self._in_flight[2])
         return self._crew.wait_ns(now)
 
     def _probe_steps(self, tweet: Tweet) -> Steps:
-        assert self._under_way is not None, "a look is at something"
-        when, _, _, follower = self._under_way
+        assert self._in_flight is not None, "a look is at something"
+        when, _, _, follower = self._in_flight
         self._is_there = is_there((yield get_own(tweet) if when == 0 else get_in(follower, tweet)))
 
     def _on_probe_done(self, _line: Line) -> None:
-        assert self._under_way is not None, "a look is at something"
-        (when, acknowledged, tweet, follower), now = self._under_way, time.perf_counter_ns()
-        self._under_way = None
+        assert self._in_flight is not None, "a look is at something"
+        (when, acknowledged, tweet, follower), now = self._in_flight, time.perf_counter_ns()
+        self._in_flight = None
         if when == 0:
             self.session_reads += 1
             self.session_misses += not self._is_there

@@ -124,7 +124,7 @@ class _Loop:
             self._begin_due(now)
             now = clock()
             events = self._wait(now, min(until_ns, now + int(SILENCE_S * 1e9)))
-            if events or not self._arrivals.under_way():
+            if events or not self._arrivals.in_flight_count():
                 heard_ns = now
             elif now - heard_ns > SILENCE_S * 1e9:
                 raise EndpointFailed(f"no answer within {SILENCE_S:.0f} s")

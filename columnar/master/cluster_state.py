@@ -153,7 +153,7 @@ class ClusterState:
             self._transitions.closed(server, region, epoch, is_behind, now_ms)
         for region, epoch in serving.items():
             self._transitions.opened(server, region, epoch, now_ms)
-        for region in self.current.under_way:
+        for region in self.current.in_transition:
             if self.current.places[region].phase is not Phase.WRITING:
                 self._transitions.notify_owner_again(self.current.places[region], server, now_ms)
         return self._done(now_ms)
@@ -371,7 +371,7 @@ class ClusterState:
 
     def tick(self, now_ms: int) -> list[Output]:
         overdue = []
-        for region in self.current.under_way:
+        for region in self.current.in_transition:
             place = self.current.places[region]
             if place.phase not in (Phase.WRITING, Phase.CHANGING) and now_ms - place.notified_ms >= NOTIFY_AGAIN_MS:
                 overdue.append(place)

@@ -83,7 +83,7 @@ def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> Cl
         servers=tuple(servers),
         regions=len(current.places),
         unassigned=len(current.homeless) + len(current.failed),
-        transitions=len(current.under_way),
+        transitions=len(current.in_transition),
         is_balancing=wishes.balancer,
         is_splitting=wishes.auto_split,
         is_writable=current.catalogue.is_sound,
@@ -397,7 +397,7 @@ def _seconds(duration_ms: int) -> str:
 def list_transition_statuses(state: ClusterState, now_ms: int) -> list[TransitionStatus]:
     """Regions that are under way, wait for a server, or stay FAILED_OPEN until a person assigns them; longest first."""
     current = state.current
-    regions = (*current.under_way, *current.homeless, *current.failed)
+    regions = (*current.in_transition, *current.homeless, *current.failed)
     found = [_transition(current.places[region], current.catalogue.is_sound, now_ms) for region in regions]
     return sorted(found, key=lambda one: -one.state_ms)
 

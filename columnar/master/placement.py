@@ -75,7 +75,7 @@ class ServerState(Enum):
     DOWN = auto()
 
 
-UNDER_WAY: Final = frozenset({Phase.WRITING, Phase.CLOSING, Phase.OPENING, Phase.LEAVING, Phase.CHANGING})
+IN_TRANSITION: Final = frozenset({Phase.WRITING, Phase.CLOSING, Phase.OPENING, Phase.LEAVING, Phase.CHANGING})
 
 
 @dataclass(slots=True, eq=False)
@@ -196,7 +196,7 @@ class Current:
         self.homeless: dict[int, None] = {}
         self.failed: dict[int, None] = {}
         self.unwritable: dict[int, None] = {}  # they cannot be written, as their owner reported last
-        self.under_way: dict[int, None] = {}
+        self.in_transition: dict[int, None] = {}
         self.closing: dict[int, None] = {}  # their source was told to close them
         self.paused_tables: set[str] = set()  # copied now: none of their regions begins a transition
         self.astray: dict[str, dict[int, None]] = {}  # by ideal server
@@ -326,10 +326,10 @@ class Current:
             self.failed[region] = None
         else:
             self.failed.pop(region, None)
-        if phase in UNDER_WAY:
-            self.under_way[region] = None
+        if phase in IN_TRANSITION:
+            self.in_transition[region] = None
         else:
-            self.under_way.pop(region, None)
+            self.in_transition.pop(region, None)
         if phase is Phase.CLOSING:
             self.closing[region] = None
         else:
@@ -381,7 +381,7 @@ class Current:
             assert (region in self.homeless) == (place.phase is Phase.HOMELESS), "P2"
             assert (region in self.failed) == (place.phase is Phase.FAILED_OPEN), "P2"
             assert (region in self.unwritable) == bool(place.write_fault), "P2"
-            assert (region in self.under_way) == (place.phase in UNDER_WAY), "P2"
+            assert (region in self.in_transition) == (place.phase in IN_TRANSITION), "P2"
             assert (region in self.closing) == (place.phase is Phase.CLOSING), "P2"
             if place.phase is Phase.HOMELESS:
                 assert place.server is None, "P1"
@@ -393,4 +393,4 @@ class Current:
             assert at_home == (place.ideal is not None and place.server == place.ideal), "P2"
         assert all(self.places[region].deaths for region in self.suspects), "P2"
         for region in self.moves:
-            assert self.places[region].phase in UNDER_WAY, "P3"
+            assert self.places[region].phase in IN_TRANSITION, "P3"

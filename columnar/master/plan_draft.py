@@ -136,7 +136,7 @@ class Draft:
         True takes the place of the one that may.
         """
         current = self.current
-        on_trial = [one for one in (*current.under_way, *current.suspects) if current.places[one].is_suspect]
+        on_trial = [one for one in (*current.in_transition, *current.suspects) if current.places[one].is_suspect]
         if self._has_trial or any(one != place.info.region_id for one in on_trial):
             self.wake(self.now_ms + PROVEN_MS)
             return False

@@ -1,7 +1,7 @@
 """(pure) Requests of people: which are refused at once, and when one is answered.
 
 A request about a region is answered when the region is as it was asked for, or cannot be any more; a newer request
-about the region takes its place (``gives_way``).  A request about the whole is a wish.  A request whose wish is to hold
+about the region takes its place (``is_superseded``).  A request about the whole is a wish.  A request whose wish is to hold
 over restarts, ``assign`` and ``unassign`` among them, is answered when the wish is on disk, or could not be written.
 While the catalogue cannot be written every request is refused, and a wish under way has an unknown outcome.
 
@@ -161,7 +161,7 @@ def _is_in(wishes: Wishes, request: Request) -> bool:
     return wishes_after(request, wishes) == wishes
 
 
-def gives_way(earlier: Request, newer: Request, current: Current) -> bool:
+def is_superseded(earlier: Request, newer: Request, current: Current) -> bool:
     """Whether the newer request takes the place of the earlier one: else both would have a region at other servers.
 
     A merge brings its right region to the left one's server; once it has begun it is not called off any more.
@@ -249,7 +249,7 @@ class Requests:
 
     def _add_region_request(self, number: int, request: Request, now_ms: int) -> None:
         for earlier, other in list(self._desired.requests.items()):
-            if gives_way(other, request, self._current):
+            if is_superseded(other, request, self._current):
                 self._answer(earlier, "another request for the region came meanwhile")
         self._desired.requests[number] = request
         place = self._current.places[regions_of(request)[0]]

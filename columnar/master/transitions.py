@@ -243,7 +243,7 @@ class Transitions:
         Until they are ended no other server may open the region.
         """
         found = {}
-        for region in self._current.under_way:
+        for region in self._current.in_transition:
             place = self._current.places[region]
             row = place.owner
             if place.phase not in (Phase.CLOSING, Phase.LEAVING) or now_ms - place.since_ms < CLOSING_MS or row is None:

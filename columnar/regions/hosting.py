@@ -315,7 +315,7 @@ class Hosting:
         while region.upkeep:  # noqa: ASYNC110 - rarely anything, and then for seconds
             await asyncio.sleep(UPKEEP_POLL_S)
         while not region.is_quiet:
-            under_way = region.sync_async_writes() or self._committer.under_way(region.store)
+            under_way = region.sync_async_writes() or self._committer.pending_sync(region.store)
             assert under_way is not None, "else it is quiet"
             await asyncio.wait([under_way])
 

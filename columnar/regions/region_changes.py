@@ -59,7 +59,7 @@ class ChangingRegions:
         self._server = server
         self._commit = commit
         self._region_bytes = region_bytes
-        self._under_way: dict[RegionChange, Replacement] = {}
+        self._in_progress: dict[RegionChange, Replacement] = {}
         self._unsure: dict[RegionChange, Replacement] = {}  # until ``settle``
         self.at: Callable[[str], None] = _nothing  # called when a step is over: tests die there
         self.on_committed: Callable[[RegionChange], None] = _nobody  # before its successors are opened
@@ -81,7 +81,7 @@ class ChangingRegions:
         work = kind(self._server, self._served(change.gone[0].table), change)
         with _closed_as_not_serving(change.gone[0]):
             await work.begin()
-        self._under_way[change] = work
+        self._in_progress[change] = work
         try:
             with _closed_as_not_serving(change.gone[0]):
                 await work.prepare()
@@ -91,7 +91,7 @@ class ChangingRegions:
 
     async def finish(self, change: RegionChange) -> float:
         """How long requests waited at most, in seconds."""
-        work = self._under_way[change]
+        work = self._in_progress[change]
         try:
             async with self._server.listener.changing():
                 with _closed_as_not_serving(change.gone[0]):
@@ -123,14 +123,14 @@ class ChangingRegions:
         try:
             await self._commit(change)
         except (OutcomeUnknown, asyncio.CancelledError) as error:
-            self._unsure[change] = self._under_way.pop(change)
+            self._unsure[change] = self._in_progress.pop(change)
             work.suspend(f"what became of its split or merge is known when the disk takes writes again ({error})")
             raise
-        del self._under_way[change]
+        del self._in_progress[change]
         self.on_committed(change)
 
     def call_off(self, change: RegionChange) -> None:
-        work = self._under_way.pop(change, None)
+        work = self._in_progress.pop(change, None)
         if work is not None:
             work.leave()
 
@@ -150,7 +150,7 @@ class ChangingRegions:
         A change whose commit is on its way from the master goes on by itself: until then the old regions are here.
         """
         served = named
-        for change in self._under_way:
+        for change in self._in_progress:
             if change.gone[0].table == table and all(info in served for info in change.fresh):
                 kept = [info for info in served if info not in change.fresh]
                 served = sorted([*kept, *change.gone], key=lambda info: info.start)

@@ -292,7 +292,7 @@ class Forwarding:
         self.now_ms = now_ms or _monotonic_ms
         self.master: PeerLink | None = None  # the control link, while there is one
         self.forwarded = 0  # calls so far
-        self.under_way: dict[str, dict[Passing, None]] = {}
+        self.in_flight: dict[str, dict[Passing, None]] = {}
         self._call_later = call_later
         self._sleepers: list[tuple[int, int, Passing]] = []  # a heap by the time of waking; some have woken already
         self._sleeper_count = 0
@@ -307,9 +307,9 @@ class Forwarding:
         self.forwarded += 1
         now_ms = self.now_ms()
         call = Passing(self, ctx, raw, table, row, ForwardedCall(self.local_server, is_write, now_ms))
-        held = self.under_way.get(table)
+        held = self.in_flight.get(table)
         if held is None:
-            held = self.under_way[table] = {}
+            held = self.in_flight[table] = {}
         held[call] = None
         call.begin(now_ms)
         return call
@@ -337,7 +337,7 @@ class Forwarding:
         """After each change of the routes of these tables."""
         now_ms = self.now_ms()
         for table in tables:
-            for call in list(self.under_way.get(table, ())):
+            for call in list(self.in_flight.get(table, ())):
                 call.route_changed(now_ms)
 
     def _woke(self) -> None:
@@ -382,9 +382,9 @@ class Forwarding:
     def forget(self, call: Passing) -> None:
         """The call has ended."""
         self._queued.pop(call, None)
-        held = self.under_way.get(call.table)
+        held = self.in_flight.get(call.table)
         if held is not None and held.pop(call, 0) is None and not held:
-            del self.under_way[call.table]
+            del self.in_flight[call.table]
 
     def _plan(self, at_ms: int) -> None:
         if at_ms >= self._timer_ms:
@@ -403,14 +403,14 @@ class Forwarding:
 
     def check(self) -> None:
         """X1, X2; O(calls under way)."""
-        for table, held in self.under_way.items():
+        for table, held in self.in_flight.items():
             assert held, "X2"
             for call in held:
                 assert call.table == table, "X2"
                 assert not call.state.has_ended, "X1"
                 assert not call.done(), "X1"
                 call.state.check()
-        queued = {call for held in self.under_way.values() for call in held if call.state.state is State.QUEUED}
+        queued = {call for held in self.in_flight.values() for call in held if call.state.state is State.QUEUED}
         assert queued == set(self._queued), "X2"
         assert not self._queued or self._timer is not None
 

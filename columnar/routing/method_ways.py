@@ -21,7 +21,7 @@ from typing import Any, Final
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 
 
-class Way(Enum):
+class MethodRoute(Enum):
     READ = auto()
     WRITE = auto()
     ROWS = auto()
@@ -31,43 +31,43 @@ class Way(Enum):
     LOCAL = auto()
 
 
-ONE_ROW: Final = frozenset({Way.READ, Way.WRITE})
+ONE_ROW: Final = frozenset({MethodRoute.READ, MethodRoute.WRITE})
 RowOf = Callable[[Sequence[Any]], Any]  # the row among a method's arguments; None: it was left out
 
 
-def _listed(way: Way, names: str) -> dict[str, Way]:
+def _listed(way: MethodRoute, names: str) -> dict[str, MethodRoute]:
     return dict.fromkeys(names.split(), way)
 
 
 _THRIFT1: Final = {
     **_listed(
-        Way.READ,
+        MethodRoute.READ,
         "get getVer getVerTs getRow getRowWithColumns getRowTs getRowWithColumnsTs columnarLoadTarget columnarRowSlice",
     ),
     **_listed(
-        Way.WRITE,
+        MethodRoute.WRITE,
         "mutateRow mutateRowTs atomicIncrement increment deleteAll deleteAllTs deleteAllRow deleteAllRowTs append"
         " checkAndPut columnarCheckAndMutate",
     ),
     **_listed(
-        Way.ROWS,
+        MethodRoute.ROWS,
         "getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs getRowOrBefore mutateRows mutateRowsTs"
         " incrementRows columnarMutateRows columnarCheckAndMutateRows columnarLoadRows columnarDeleteRows"
         " columnarIngest",
     ),
     **_listed(
-        Way.LOCAL,
+        MethodRoute.LOCAL,
         "scannerOpenWithScan scannerOpen scannerOpenWithStop scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs",
     ),
-    **_listed(Way.SCANNER, "scannerGet scannerGetList scannerClose"),
+    **_listed(MethodRoute.SCANNER, "scannerGet scannerGetList scannerClose"),
     **_listed(
-        Way.LOCAL,
+        MethodRoute.LOCAL,
         "isTableEnabled getTableNames getTableNamesWithIsTableEnabled getColumnDescriptors getTableRegions"
         " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists"
         " columnarListNamespaces columnarListNamespaceTables columnarDescribeNamespace",
     ),
     **_listed(
-        Way.MASTER,
+        MethodRoute.MASTER,
         "enableTable disableTable createTable deleteTable columnarCreateTable columnarAlterTable columnarDropTable"
         " columnarTruncateTable columnarSplit columnarMerge"
         " columnarCreateNamespace columnarAlterNamespace columnarDropNamespace"
@@ -81,7 +81,7 @@ _THRIFT1: Final = {
         " columnarViewRebuild columnarViewSwap columnarViewRollback",
     ),
     **_listed(
-        Way.OWNERS,
+        MethodRoute.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
         " columnarTriggerList columnarTriggerRetry columnarTriggerWait columnarTriggerDeadShow columnarTriggerDeadRetry"
         " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViewList columnarViewWait columnarFlows"
@@ -89,25 +89,25 @@ _THRIFT1: Final = {
     ),
 }
 _THRIFT2: Final = {
-    **_listed(Way.READ, "exists get"),
-    **_listed(Way.WRITE, "put checkAndPut deleteSingle checkAndDelete increment append mutateRow checkAndMutate"),
-    **_listed(Way.ROWS, "existsAll getMultiple putMultiple deleteMultiple getScannerResults"),
-    **_listed(Way.SCANNER, "getScannerRows closeScanner"),
+    **_listed(MethodRoute.READ, "exists get"),
+    **_listed(MethodRoute.WRITE, "put checkAndPut deleteSingle checkAndDelete increment append mutateRow checkAndMutate"),
+    **_listed(MethodRoute.ROWS, "existsAll getMultiple putMultiple deleteMultiple getScannerResults"),
+    **_listed(MethodRoute.SCANNER, "getScannerRows closeScanner"),
     **_listed(
-        Way.LOCAL,
+        MethodRoute.LOCAL,
         "openScanner getRegionLocation getAllRegionLocations getTableDescriptor getTableDescriptors tableExists"
         " getTableDescriptorsByPattern getTableDescriptorsByNamespace getTableNamesByPattern getTableNamesByNamespace"
         " isTableEnabled isTableDisabled isTableAvailable isTableAvailableWithSplit getNamespaceDescriptor"
         " listNamespaceDescriptors listNamespaces getThriftServerType getClusterId",
     ),
     **_listed(
-        Way.MASTER,
+        MethodRoute.MASTER,
         "createTable deleteTable truncateTable enableTable disableTable addColumnFamily deleteColumnFamily"
         " modifyColumnFamily modifyTable createNamespace modifyNamespace deleteNamespace",
     ),
-    **_listed(Way.OWNERS, "getSlowLogResponses clearSlowLogResponses"),
+    **_listed(MethodRoute.OWNERS, "getSlowLogResponses clearSlowLogResponses"),
 }
-WAYS: Final[Mapping[int, Mapping[str, Way]]] = {THRIFT1: _THRIFT1, THRIFT2: _THRIFT2}
+WAYS: Final[Mapping[int, Mapping[str, MethodRoute]]] = {THRIFT1: _THRIFT1, THRIFT2: _THRIFT2}
 
 
 def _second(args: Sequence[Any]) -> Any:

@@ -244,7 +244,7 @@ class Committer:
         # A broken line keeps its failed future: nothing runs there any more.
         return line is None or (line.syncing is None and (line.gathering is None or line.broken is not None))
 
-    def under_way(self, store: Store) -> PromptFuture | None:
+    def pending_sync(self, store: Store) -> PromptFuture | None:
         """The last fsync of the store that is wanted or runs, whoever asked for it; None: it is idle."""
         line = self._lines.get(id(store))
         return line.gathering or line.syncing if line is not None else None

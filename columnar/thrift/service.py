@@ -19,7 +19,7 @@ from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext, HandedOn, Handler
 
 if TYPE_CHECKING:  # a process without other servers needs not the half a megabyte behind it
-    from columnar.routing.way_out import WayOut
+    from columnar.routing.request_forwarder import RequestForwarder
 
 
 class ThriftService:
@@ -42,7 +42,7 @@ class ThriftService:
         self._names = definition.signatures
         self._to_wire = to_wire
         self._other_door = other_door
-        self.way_out: WayOut | None = None  # to other servers, where there are any; set once, before the first call
+        self.request_forwarder: RequestForwarder | None = None  # to other servers, where there are any; set once, before the first call
         found = {}
         for name in self._names:
             for part in parts:
@@ -64,10 +64,10 @@ class ThriftService:
     ) -> Awaitable[Any] | HandedOn | None:
         if isinstance(error, RegionUnavailable):
             return retried(partial(handler, ctx, *request.args), error, ctx.has_gone)
-        return self.way_out.handed_on(ctx, request, error) if self.way_out is not None else None
+        return self.request_forwarder.handed_on(ctx, request, error) if self.request_forwarder is not None else None
 
     def may_be_handed_on(self, method: str) -> bool:
-        return self.way_out is not None and self.way_out.leads_from(method)
+        return self.request_forwarder is not None and self.request_forwarder.leads_from(method)
 
     def connection_closed(self, connection_id: int) -> None:
         self._scanners.connection_closed(connection_id)

@@ -71,7 +71,7 @@ class Threads:
         self._runs = 0  # of the leader
         self._aside: set[Call] = set()  # that other threads run
         self._ready: deque[Call] = deque()  # the leader's
-        self._under_way: dict[str, int] = {}  # calls of each trigger
+        self._in_flight: dict[str, int] = {}  # calls of each trigger
         self._waiting: dict[str, deque[Call]] = {}  # of triggers that have as many under way as they may
         self._blocking_functions = BlockingFunctions()  # under ``_mutex``
         self._out: list[Any] = []
@@ -145,7 +145,7 @@ class Threads:
         waiting = self._waiting.get(call.trigger)
         if waiting:
             return waiting.popleft()
-        self._under_way[call.trigger] -= 1
+        self._in_flight[call.trigger] -= 1
         return None
 
     def _wake(self) -> None:
@@ -194,9 +194,9 @@ class Threads:
             if call.has_next_slice or call.is_admitted:
                 return call
             with self._mutex:
-                under_way = self._under_way.get(call.trigger, 0)
+                under_way = self._in_flight.get(call.trigger, 0)
                 if under_way < call.side_by_side:
-                    self._under_way[call.trigger] = under_way + 1
+                    self._in_flight[call.trigger] = under_way + 1
                     return call
                 self._waiting.setdefault(call.trigger, deque()).append(call)
         return None

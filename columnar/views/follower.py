@@ -41,7 +41,7 @@ from columnar.views.showing import Showing
 
 _log = logging.getLogger(__name__)
 
-UNDER_WAY: Final = 2 * BATCH_RECORDS  # and so many open numbers are in a cursor: some 30 KB, packed in 1 ms
+MAX_IN_FLIGHT: Final = 2 * BATCH_RECORDS  # and so many open numbers are in a cursor: some 30 KB, packed in 1 ms
 LOOP: Final = "views"
 ROOM_S: Final = 0.02  # until the applier is looked at again, which others have filled
 
@@ -204,7 +204,7 @@ class ViewFollower(Follower):
     def _take_change(self) -> bool:
         """The next change goes into the batch; at the end of the log, and where enough is under way, the batch goes."""
         state, now_s = self.state, get_running_loop().time()
-        if state.in_flight_count >= UNDER_WAY:
+        if state.in_flight_count >= MAX_IN_FLIGHT:
             self._hand_over()
             return False
         delivery, more = state.take(now_s), False

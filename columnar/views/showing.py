@@ -48,7 +48,7 @@ class Showing:
         self._reader: PieceReader | None = None  # while the piece is gathered
         self._rows: list[ReadRow] = []  # of the piece, still to be written
         self._is_bound = False  # the piece's bound is on disk
-        self._under_way = 0  # batches
+        self._batches_in_flight = 0  # batches
 
     @property
     def is_over(self) -> bool:
@@ -69,7 +69,7 @@ class Showing:
         if self._reader is not None:
             self._gather(self._piece, self._reader)
             return True
-        if self._is_bound and self._rows and self._under_way < PIECE_BATCHES:
+        if self._is_bound and self._rows and self._batches_in_flight < PIECE_BATCHES:
             self._write_rows(self._piece)
             return True
         return False
@@ -112,7 +112,7 @@ class Showing:
 
     def _write_rows(self, piece: Piece) -> None:
         batch, rows = ShareBatch(self._table), list[ReadRow]()
-        self._under_way += 1
+        self._batches_in_flight += 1
         try:
             while self._rows and not batch.is_full:
                 row = self._rows.pop()
@@ -122,14 +122,14 @@ class Showing:
                     batch.add(rules, share, row.at)
             self._write(batch, lambda error: self._written(piece, rows, error))
         except Exception:
-            self._under_way -= 1
+            self._batches_in_flight -= 1
             self._rows += rows  # the piece is over when all of them are in the view
             raise
 
     def _written(self, piece: Piece, rows: list[ReadRow], error: ColumnarError | None) -> None:
         if self._piece is not piece:
             return
-        self._under_way -= 1
+        self._batches_in_flight -= 1
         if error is not None:
             self._rows += rows
 
@@ -146,7 +146,7 @@ class Showing:
     def end_piece(self, is_delivered_up_to: Callable[[Sequence], bool]) -> bool:
         """If all of the piece is in the view; ``is_delivered_up_to``: whether every change up to a sequence is, too."""
         piece = self._piece
-        if piece is None or not self._is_bound or self._rows or self._under_way:
+        if piece is None or not self._is_bound or self._rows or self._batches_in_flight:
             return False
         if piece.last is None or not is_delivered_up_to(piece.last):
             return False

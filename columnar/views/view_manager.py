@@ -24,7 +24,7 @@ from columnar.model.view_set import KeptView, ViewSet
 from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.views.contributions import Rules, rules_of
-from columnar.views.follower import UNDER_WAY, Maintaining, ViewFollower
+from columnar.views.follower import MAX_IN_FLIGHT, Maintaining, ViewFollower
 from columnar.views.view_flow import KIND
 
 _log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class ViewManager:
             images=images,
             prepare=partial(_mark, name, view.number),
             in_order=ViewFollower.in_order,
-            open_changes=UNDER_WAY,
+            open_changes=MAX_IN_FLIGHT,
             lasting=images,
         )
 

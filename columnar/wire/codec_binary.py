@@ -136,7 +136,7 @@ class Budget:
     alone does not bound memory.
     """
 
-    __slots__ = ("_gives_way_at", "_pause", "left")
+    __slots__ = ("_pauses_at", "_pause", "left")
 
     def __init__(self, pause: Callable[[], object] | None = None) -> None:
         """``pause`` lets other threads run: compiled code does not release the interpreter lock by itself."""
@@ -146,14 +146,14 @@ class Budget:
     def renew(self) -> None:
         """Begin the budget of the next message."""
         self.left = MUTATIONS_PER_CALL
-        self._gives_way_at = MUTATIONS_PER_CALL - PAUSE_ELEMENTS
+        self._pauses_at = MUTATIONS_PER_CALL - PAUSE_ELEMENTS
 
     def take(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
             raise Refused(RequestTooBig(f"more than {MUTATIONS_PER_CALL} elements in the lists of one call"))
-        if self._pause is not None and self.left < self._gives_way_at:
-            self._gives_way_at = self.left - PAUSE_ELEMENTS
+        if self._pause is not None and self.left < self._pauses_at:
+            self._pauses_at = self.left - PAUSE_ELEMENTS
             self._pause()
 
     def take_row(self, count: int) -> None:

@@ -29,7 +29,7 @@ from columnar.prompt_future import PromptFuture
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.detect import Protocol
-from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream, Whole
+from columnar.wire.framing import YieldLoop, Hangup, Refusal, RequestStream, Whole
 from columnar.wire.large_calls import Aside, LargeCaller
 from columnar.wire.service import CallContext, HandedOn, Later, Raw
 from columnar.wire.sockets import has_ended, name_of_peer, tune
@@ -141,7 +141,7 @@ class Connection:
             return  # it was never admitted
         if exc is not None and not by_us:  # else the reason was logged then
             log.info("%s: connection lost: %s", self._ctx.peer, exc)
-        elif self._stream.under_way and not (self._busy or by_us):
+        elif self._stream.is_within_message and not (self._busy or by_us):
             log.info("%s: closed by the client within a message", self._ctx.peer)
         self._server.service.connection_closed(self.number)
 
@@ -226,7 +226,7 @@ class Connection:
                 if message is None:
                     self._closing = self._stream.waits(self._out)
                     break
-                if isinstance(message, GiveWay):
+                if isinstance(message, YieldLoop):
                     self._rest()
                     break
                 if isinstance(message, Whole):
@@ -386,7 +386,7 @@ class Connection:
         self._busy = False
         self._handed_on = None
         if self._settle(request, future, started, later) is not None:  # else it waits for something else now
-            self._serve_unless(self._closing or self._has_gone or (self._stream.under_way and self.has_gone()))
+            self._serve_unless(self._closing or self._has_gone or (self._stream.is_within_message and self.has_gone()))
 
     def _settle(self, request: Request, future: Awaited, started: float, later: Later | None) -> float | None:
         assert request.method is not None

@@ -60,11 +60,11 @@ class Whole:
     body: bytes
 
 
-class GiveWay:
+class YieldLoop:
     """Nothing yet, though bytes are there: come back after others had their turn."""
 
 
-GIVE_WAY: Final = GiveWay()
+YIELD_LOOP: Final = YieldLoop()
 
 
 class Hangup(Exception):
@@ -117,10 +117,10 @@ class RequestStream:
         return len(self._buf) - self._pos
 
     @property
-    def under_way(self) -> bool:
+    def is_within_message(self) -> bool:
         """Is a message begun and not yet out?"""
         if self.http is not None:
-            return self.http.under_way
+            return self.http.is_within_message
         return self._head is not None or self._pos < len(self._buf)
 
     def begun(self, most_bytes: int) -> bytes | None:
@@ -150,7 +150,7 @@ class RequestStream:
             self._forget(self._pos)
         self._buf += data
 
-    def next(self) -> Request | Refusal | Whole | GiveWay | None:
+    def next(self) -> Request | Refusal | Whole | YieldLoop | None:
         """The next message; None when more bytes are needed.  Raises Hangup."""
         if self.speech is None and not self._detect():
             return None
@@ -218,14 +218,14 @@ class RequestStream:
 
     # --- HTTP ------------------------------------------------------------------------------------------
 
-    def _next_http(self, http: HttpFraming) -> Request | Refusal | Whole | GiveWay | None:
+    def _next_http(self, http: HttpFraming) -> Request | Refusal | Whole | YieldLoop | None:
         """A message is the whole body of a POST, in either protocol."""
         try:
             body = http.next_body()
         except HttpRefused as fault:
             raise Hangup(fault.why, fault.answer) from None
         if body is None:
-            return GIVE_WAY if http.gave_way else None
+            return YIELD_LOOP if http.has_yielded else None
         found = detect(body[:8])
         if not isinstance(found, Speech) or found.framed or found.http:
             raise _unreadable(HTTP, "the body is no unframed Thrift message, binary or compact")
@@ -287,7 +287,7 @@ class RequestStream:
 
     # --- unframed --------------------------------------------------------------------------------------
 
-    def _next_unframed(self) -> Request | Refusal | Whole | GiveWay | None:
+    def _next_unframed(self) -> Request | Refusal | Whole | YieldLoop | None:
         if self._walker is not None:
             return self._walk(self._walker)
         if self._pos >= len(self._buf):
@@ -324,7 +324,7 @@ class RequestStream:
             begin = self._pos + self._head.args_at
             self._walker = BinaryWalker(begin) if self.protocol is Protocol.BINARY else CompactWalker(begin)
 
-    def _walk(self, walker: Walker) -> Request | Refusal | Whole | GiveWay | None:
+    def _walk(self, walker: Walker) -> Request | Refusal | Whole | YieldLoop | None:
         finished_turn = walker.walk(self._buf)
         length = self._dropped + walker.pos - self._pos
         if length > self._drained_bytes:
@@ -336,7 +336,7 @@ class RequestStream:
         if self._error is not None:
             self._drop_walked(walker)
         if not found:
-            return None if finished_turn else GIVE_WAY
+            return None if finished_turn else YIELD_LOOP
         self._walker = None
         start, self._pos = self._pos, walker.pos
         if self._error is not None:

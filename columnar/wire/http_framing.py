@@ -106,7 +106,7 @@ class HttpFraming:
         self._body_bytes = 0  # arrived, dropped bytes included
         self._refused: HttpRefused | None = None  # the rest of the body is dropped
         self.interim = b""  # to be sent before more can come
-        self.gave_way = False  # the last ``next_body`` stopped after EVENTS events
+        self.has_yielded = False  # the last ``next_body`` stopped after EVENTS events
         self.ended = False  # no further request will be answered
 
     @property
@@ -114,13 +114,13 @@ class HttpFraming:
         return len(self._pending) + self._head_bytes + len(self._body)
 
     @property
-    def under_way(self) -> bool:
+    def is_within_message(self) -> bool:
         return self._in_body or self.buffered_bytes > 0
 
     @property
     def is_between(self) -> bool:
         """Nothing is here of a further request, and one may come."""
-        return not (self.ended or self.under_way or self._parser.trailing_data[0])
+        return not (self.ended or self.is_within_message or self._parser.trailing_data[0])
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         if not self.ended:
@@ -128,7 +128,7 @@ class HttpFraming:
 
     def next_body(self) -> bytes | None:
         """The body of the next POST; None when more bytes are needed.  Raises HttpRefused."""
-        self.gave_way = False
+        self.has_yielded = False
         if self.ended:
             return None
         try:
@@ -148,7 +148,7 @@ class HttpFraming:
                     return None  # paused: the reply before it is not sent
         except self._h11.RemoteProtocolError as fault:
             raise refused(fault.error_status_hint, f"not understood as HTTP: {fault}") from None
-        self.gave_way = True
+        self.has_yielded = True
         return None
 
     def take_interim(self) -> bytes:

@@ -32,7 +32,7 @@ from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, refuse_not_local
 from columnar.routing.routes import Routes
 from columnar.routing.row_forms import THRIFT1, THRIFT2
-from columnar.routing.way_out import WayOut
+from columnar.routing.request_forwarder import RequestForwarder
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.thrift.checks import CheckMethods
@@ -90,9 +90,9 @@ class PeerHouse:
         self.answering = PeerServer({THRIFT1: self.wire, THRIFT2: self.wire2}, self._elsewhere, ids)
         self.peers = Peers(Hello("c", me), cluster.address_of, self.answering)
         self.forwarding = Forwarding(me, self.routes, self.peers, self.answering.serve_locally, **forwarding)
-        self.service.way_out = WayOut(self.forwarding, self.server, THRIFT1)
-        self.service2.way_out = WayOut(self.forwarding, self.server, THRIFT2)
-        self.wire.ahead, self.wire2.ahead = self.service.way_out.ahead, self.service2.way_out.ahead
+        self.service.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT1)
+        self.service2.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT2)
+        self.wire.ahead, self.wire2.ahead = self.service.request_forwarder.ahead, self.service2.request_forwarder.ahead
         self.is_dead = False
 
     def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:

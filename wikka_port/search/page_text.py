@@ -32,7 +32,7 @@ from wikka_port.markup.tokens import (
 )
 
 _TAG: Final = re.compile(r"<[^<>]{0,2000}>")
-_WAY_BACK: Final = re.compile(r'<a id="note_[0-9]+" href="#[^"<>]{0,80}">↩</a>')  # of an imported note; no words
+_NOTE_RETURN_LINK: Final = re.compile(r'<a id="note_[0-9]+" href="#[^"<>]{0,80}">↩</a>')  # of an imported note; no words
 
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -80,7 +80,7 @@ def _said(token: Token) -> str:
     if isinstance(token, CodeBlock):
         return f"\n{token.filename}\n{token.body}\n"
     if isinstance(token, Embedded | MindMap):
-        return _TAG.sub(" ", _WAY_BACK.sub(" ", token.source))
+        return _TAG.sub(" ", _NOTE_RETURN_LINK.sub(" ", token.source))
     if isinstance(token, Rest):
         return token.source
     if isinstance(token, Image):

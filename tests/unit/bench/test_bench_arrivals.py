@@ -85,7 +85,7 @@ def test_a_connection_has_one_call_at_a_time() -> None:
     assert {arrivals.begin(0), arrivals.begin(0)} == {"a", "b"}
     assert arrivals.begin(0) is None
     assert arrivals.wait_ns(0) is None
-    assert (arrivals.under_way(), arrivals.waiting(0)) == (2, 1)
+    assert (arrivals.in_flight_count(), arrivals.waiting(0)) == (2, 1)
 
 
 def test_nothing_begins_before_it_is_due() -> None:

@@ -138,7 +138,7 @@ async def test_a_gateway_answers_every_byte_as_the_owner_does(
         assert _COUNT.sub(b"-n", forwarded.replace(b"x1", b"x2")) == _COUNT.sub(b"-n", direct), name
     assert gateway.forwarding.forwarded >= len(calls(b"")) - 3, "errors of the schema are found at the gateway"
     assert owner.forwarding.forwarded == 0
-    assert gateway.forwarding.under_way == {}
+    assert gateway.forwarding.in_flight == {}
 
 
 @clustered()

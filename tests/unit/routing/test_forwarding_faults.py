@@ -15,7 +15,7 @@ from columnar.regions.hosting_state import State as Hosted
 from columnar.routing import peer_frames
 from columnar.routing.forwarding_state import ROUTING_TIMEOUT_MS, State
 from columnar.routing.row_forms import THRIFT1, THRIFT2
-from columnar.routing.way_out import WayOut
+from columnar.routing.request_forwarder import RequestForwarder
 from columnar.wire.idl2 import SERVICE2, hbase2
 from columnar.wire.service import CallContext
 from tests.support.peer_cluster import PeerCluster, PeerHouse, clustered, put1
@@ -31,7 +31,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def under_way(house: PeerHouse) -> list[Any]:
-    return list(house.forwarding.under_way.get("t", ()))
+    return list(house.forwarding.in_flight.get("t", ()))
 
 
 def states(house: PeerHouse) -> list[State]:
@@ -373,7 +373,7 @@ async def test_a_scanner_is_asked_at_the_server_that_opened_it(cluster: PeerClus
     scanner = await direct("scannerOpen", T, b"m", [], {})
     assert (await client.call("scannerGetList", scanner, 5)).said.startswith("IllegalArgumentException")
     servers: dict[int, Incarnation | None] = {scanner: owner.me, scanner + 1: gateway.me, scanner + 2: None}
-    gateway.service.way_out = WayOut(gateway.forwarding, gateway.server, THRIFT1, servers.get)
+    gateway.service.request_forwarder = RequestForwarder(gateway.forwarding, gateway.server, THRIFT1, servers.get)
     assert [row.row for row in await client("scannerGetList", scanner, 5)] == [b"x"]
     for unknown in (scanner + 1, scanner + 2):
         assert (await client.call("scannerGet", unknown)).said.startswith("IllegalArgumentException")
@@ -387,7 +387,7 @@ async def test_a_scanner_of_thrift_2_is_closed_at_the_server_that_opened_it(clus
     client, direct = await gateway.client(service=SERVICE2), await owner.client(service=SERVICE2)
     scanner = await direct("openScanner", T, hbase2.TScan(startRow=b"m"))
     servers: dict[int, Incarnation | None] = {scanner: owner.me, scanner + 1: gateway.me, scanner + 2: None}
-    gateway.service2.way_out = WayOut(gateway.forwarding, gateway.server, THRIFT2, servers.get)
+    gateway.service2.request_forwarder = RequestForwarder(gateway.forwarding, gateway.server, THRIFT2, servers.get)
     assert await client("getScannerRows", scanner, 1) == []
     assert await client("closeScanner", scanner) is None
     assert (await direct.call("getScannerRows", scanner, 1)).error is not None

@@ -15,7 +15,7 @@ from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
 from columnar.views import local_views, piece_reader, share_writes
-from columnar.views.follower import ROOM_S, UNDER_WAY, ViewFollower
+from columnar.views.follower import ROOM_S, MAX_IN_FLIGHT, ViewFollower
 from columnar.views.view_manager import follower_name
 from columnar.views.share_writes import BATCH_RECORDS
 from tests.support.view_house import ViewHouse, by_a, in_view_house
@@ -339,7 +339,7 @@ async def test_a_view_that_cannot_be_written_has_a_bounded_number_of_open_change
     target = await house.server.opened(house.served("by_a"), house.served("by_a").regions[0])
     source = await house.server.opened(house.served("t"), house.served("t").regions[0])
     target.refuses_writes = True
-    count, applied = UNDER_WAY + BATCH_RECORDS + 1, None
+    count, applied = MAX_IN_FLIGHT + BATCH_RECORDS + 1, None
     for first in range(0, count, 500):
         numbers = range(first, min(count, first + 500))
         puts = [RowMutation(b"%05d" % n, (Put(b"f", b"a", b"%02d" % (n % 50)), Put(b"f", b"n", b"1"))) for n in numbers]
@@ -348,14 +348,14 @@ async def test_a_view_that_cannot_be_written_has_a_bounded_number_of_open_change
     assert applied.durable is not None
     await asyncio.shield(applied.durable)
     (follower,) = house.keeper.hub.followers.of(follower_name("by_a"))
-    while follower.state.open_count < UNDER_WAY:  # noqa: ASYNC110 - nobody tells
+    while follower.state.open_count < MAX_IN_FLIGHT:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.001)
     for _ in range(50):
         await asyncio.sleep(0)
     follower.save()
     saved = source.log.cursor("view:by_a")
     assert saved is not None
-    assert len(unpack_cursor(saved).open) == UNDER_WAY
+    assert len(unpack_cursor(saved).open) == MAX_IN_FLIGHT
     assert len(saved) < 40_000, "it is written every half second"
     target.refuses_writes = False
     await house.settled("by_a")

@@ -32,7 +32,7 @@ def bodies(http: HttpFraming) -> list[bytes]:
     while True:
         body = http.next_body()
         if body is None:
-            if http.gave_way:
+            if http.has_yielded:
                 continue
             return found
         found.append(body)
@@ -61,7 +61,7 @@ def test_pipelined_in_any_pieces(sent: list[bytes], data: st.DataObject) -> None
         found += bodies(http)
     assert found == sent
     assert http.buffered_bytes == 0
-    assert not http.under_way
+    assert not http.is_within_message
 
 
 def test_the_next_one_waits_for_the_answer() -> None:
@@ -168,7 +168,7 @@ def test_nothing_is_held_for_a_length_that_is_only_claimed() -> None:
     http.feed(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\nabc")
     assert http.next_body() is None
     assert http.buffered_bytes == 3
-    assert http.under_way
+    assert http.is_within_message
 
 
 def test_half_sent_headers_are_counted() -> None:
@@ -197,7 +197,7 @@ def test_many_little_chunks_take_turns() -> None:
     http.feed(chunked(b"x" * 900, 1))
     turns = 0
     while (body := http.next_body()) is None:
-        assert http.gave_way
+        assert http.has_yielded
         turns += 1
     assert body == b"x" * 900
     assert turns >= 900 // EVENTS

@@ -17,7 +17,7 @@ from columnar.errors import CallQueueTooBig, RequestTooBig
 from columnar.wire import codec_binary, idl
 from columnar.wire.codec import Request, ServiceCodec
 from columnar.wire.detect import NotThrift, Protocol, Speech, detect
-from columnar.wire.framing import GiveWay, Hangup, Refusal, RequestStream
+from columnar.wire.framing import YieldLoop, Hangup, Refusal, RequestStream
 
 CODEC = ServiceCodec(idl.SERVICE)
 H = idl.hbase
@@ -59,7 +59,7 @@ def calls(speech: Speech) -> list[bytes]:
 def drain(stream: RequestStream) -> list[Request | Refusal]:
     found: list[Request | Refusal] = []
     while (item := stream.next()) is not None:
-        if not isinstance(item, GiveWay):
+        if not isinstance(item, YieldLoop):
             found.append(item)
     return found
 
@@ -278,7 +278,7 @@ def test_a_long_walk_gives_way() -> None:
     stream = RequestStream(CODEC)
     stream.feed(begin + b"\x0f\x00\x01\x0c" + struct.pack(">I", 50_000) + b"\x00" * 50_001)
     turns = 0
-    while isinstance(item := stream.next(), GiveWay):
+    while isinstance(item := stream.next(), YieldLoop):
         turns += 1
     assert isinstance(item, Request)
     assert turns > 2

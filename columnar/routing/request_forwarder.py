@@ -22,7 +22,7 @@ from columnar.errors import GoesToMaster, RegionNotLocal, ScannerNotFound
 from columnar.model.owner import Incarnation
 from columnar.regions.server import RegionServer
 from columnar.routing.forwarding import Forwarding, raw_message
-from columnar.routing.method_ways import ROWS_OF, WAYS, RowOf, Way
+from columnar.routing.method_ways import ROWS_OF, WAYS, RowOf, MethodRoute
 from columnar.wire.codec import Request
 from columnar.wire.service import CallContext, HandedOn
 
@@ -43,7 +43,7 @@ def _unknown(_scanner_id: int) -> None:
     return None
 
 
-class WayOut:
+class RequestForwarder:
     """Constant, but for what is counted."""
 
     def __init__(
@@ -61,7 +61,7 @@ class WayOut:
         self._service = service
         self._ways = WAYS[service]
         self._of_one_row = {
-            method: OneRow(row_of, self._ways[method] is Way.WRITE) for method, row_of in ROWS_OF[service].items()
+            method: OneRow(row_of, self._ways[method] is MethodRoute.WRITE) for method, row_of in ROWS_OF[service].items()
         }
         self.handed: dict[str, int] = {}  # calls that went on, by method: as many as the service has
 
@@ -95,7 +95,7 @@ class WayOut:
         method = request.method
         if method is None or not request.buffer:
             return None
-        found = self._way_of(ctx, request, method.name, error)
+        found = self._forward_by_error(ctx, request, method.name, error)
         if found is not None:
             self._count(method.name)
         return found
@@ -103,7 +103,7 @@ class WayOut:
     def _count(self, method: str) -> None:
         self.handed[method] = self.handed.get(method, 0) + 1
 
-    def _way_of(self, ctx: CallContext, request: Request, method: str, error: Exception) -> HandedOn | None:
+    def _forward_by_error(self, ctx: CallContext, request: Request, method: str, error: Exception) -> HandedOn | None:
         if isinstance(error, RegionNotLocal):
             found = self._of_one_row.get(method)
             if found is None:
@@ -112,7 +112,7 @@ class WayOut:
             return self._forwarding.forward(ctx, raw, error.table, found.row_of(request.args) or b"", found.is_write)
         if isinstance(error, GoesToMaster):
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
-        if isinstance(error, ScannerNotFound) and self._ways[method] is Way.SCANNER:
+        if isinstance(error, ScannerNotFound) and self._ways[method] is MethodRoute.SCANNER:
             server = self._server_of_scanner(error.scanner_id)
             if server is not None and server != self._forwarding.local_server:
                 return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))
