@@ -366,12 +366,12 @@ def _repair(wiki: Wiki, differences: Sequence[Difference]) -> None:
         if one.table != schema.TERMS:
             wanted.setdefault((one.table, one.row, one.at_ms), []).append(one)
     for (table, row, at_ms), group in wanted.items():
-        wiki.store.run(lambda c, t=table, r=row, at=at_ms, g=group: _mend(c, t, r, at, g))  # type: ignore[misc]
+        wiki.store.run(lambda c, t=table, r=row, at=at_ms, g=group: _repair_row(c, t, r, at, g))  # type: ignore[misc]
     if terms:
-        wiki.store.run(lambda connection: recount.mend(connection, terms))
+        wiki.store.run(lambda connection: recount.repair_postings(connection, terms))
 
 
-def _mend(connection: Connection, name: bytes, row: bytes, at_ms: int, group: list[Difference]) -> None:
+def _repair_row(connection: Connection, name: bytes, row: bytes, at_ms: int, group: list[Difference]) -> None:
     table = connection.table(name)
     puts = {one.column: one.expected for one in group if one.expected is not None}
     if puts:

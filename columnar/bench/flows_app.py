@@ -169,10 +169,10 @@ class Application:
 
     def _run_iteration(self, now: int, until_ns: int) -> None:
         """Run an iteration of the loop."""
-        self._crew.mend(now)
+        self._crew.reconnect_due(now)
         wait = min(until_ns - now, self._crew.wait_ns(now), self._prober.begin_due_probe(now))
         if self._link is not None:
-            self._link.mend(now)
+            self._link.reconnect_due(now)
             self._link.flush()
         if now >= self._sample_ns:
             self._sample_ns = now + SAMPLE_NS
@@ -267,7 +267,7 @@ class Prober:
 
     def begin_due_probe(self, now: int) -> int:
         """Begin the next look where it is time; the nanoseconds until there is one."""
-        self._crew.mend(now)
+        self._crew.reconnect_due(now)
         if self._line is None or self._in_flight is not None or not self._pending:
             return self._crew.wait_ns(now)
         if self._pending[0][0] > now:

@@ -86,7 +86,7 @@ class Crew:
         lines = [Line() for _ in range(count)]
         self._lines += lines
         self._disconnected += lines
-        self.mend(time.perf_counter_ns())
+        self.reconnect_due(time.perf_counter_ns())
         return lines
 
     def begin(self, line: Line, job: int, tweet: Tweet) -> None:
@@ -94,7 +94,7 @@ class Crew:
         line.job, line.tweet = job, tweet
         self._begin(line)
 
-    def mend(self, now_ns: int) -> None:
+    def reconnect_due(self, now_ns: int) -> None:
         """Connect lines that are away, and begin what was put off, where it is time."""
         if self._disconnected and now_ns >= self._retry_ns:
             try:

@@ -126,7 +126,7 @@ class QueueLink:
         self._unsent += words
         self.sent_bytes += len(words)
 
-    def mend(self, now_ns: int) -> None:
+    def reconnect_due(self, now_ns: int) -> None:
         """Connect, where the connection is away and it is time."""
         if self._sock is not None or now_ns < self._retry_ns:
             return

@@ -49,7 +49,7 @@ class QueueWorker:
         while True:
             now = time.perf_counter_ns()
             for part in (self._crew, self._taking, self._saying):
-                part.mend(now)
+                part.reconnect_due(now)
             self._take()
             self._claim(now)
             self._taking.flush()

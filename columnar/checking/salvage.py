@@ -63,7 +63,7 @@ def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_open
         if _names_its_list(engine, path, source):
             mended = "the file CURRENT was made anew, and names the newest list of files"
         else:
-            engine.mend(source)
+            engine.repair_store(source)
             mended = "its list of table files was made anew; what stood only in missing files or damaged logs is lost"
     damaged = engine.open_reading(source)
     try:

@@ -110,7 +110,7 @@ class Mended:
 
 
 @dataclass(frozen=True, slots=True)
-class MendGroup(Message[Mended]):
+class RepairGroup(Message[Mended]):
     """Set the totals and the order of a group right by its members; or remove ``members`` from it, and do no more.
 
     A member goes if its cell still has the print with which it was seen.
@@ -122,5 +122,5 @@ class MendGroup(Message[Mended]):
 
 
 KINDS: Final[tuple[type[Message[Any]], ...]] = (
-    SourcePart, GroupsPart, ReadSourceRows, ReadGroupMembers, SayAgain, MendGroup,
+    SourcePart, GroupsPart, ReadSourceRows, ReadGroupMembers, SayAgain, RepairGroup,
 )  # fmt: skip

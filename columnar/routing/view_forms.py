@@ -52,5 +52,5 @@ READ_GROUP_MEMBERS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "members": sev
 SNAPSHOTS: Final = several(maybe(_SNAPSHOT))
 SAY_AGAIN: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "row": BYTES}
 SAID: Final = record(asks.Said, {"sequence": TRIPLE, "writes": WRITES, "is_elsewhere": BOOL})
-MEND_GROUP: Final[dict[str, Codec[Any]]] = {"view": TEXT, "group": BYTES, "members": several(pair(BYTES, BYTES))}
+REPAIR_GROUP: Final[dict[str, Codec[Any]]] = {"view": TEXT, "group": BYTES, "members": several(pair(BYTES, BYTES))}
 MENDED: Final = record(asks.Mended, {"totals": INT, "ordered": INT, "is_elsewhere": BOOL})

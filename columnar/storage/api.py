@@ -204,7 +204,7 @@ class Engine(Protocol):
     def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         """Whether acknowledged writes of the region are missing in ``store``, which only reads."""
 
-    def mend(self, path: str) -> None:
+    def repair_store(self, path: str) -> None:
         """Make what the folder's whole files hold readable again where the list of them is damaged or one is missing.
 
         What was only in the missing files is lost: older values of theirs may show.  For copies.

@@ -170,7 +170,7 @@ def _known_format(path: str) -> int:
     number = _number_in(text)
     if number is None and _has_store(path):
         raise HostError(
-            f"{path}/{FORMAT} says '{text[:40]}', and not which format the store beside it has; {_mend(path)}"
+            f"{path}/{FORMAT} says '{text[:40]}', and not which format the store beside it has; {_repair_advice(path)}"
         )
     if number is None:
         raise HostError(f"{path} is no data folder of ours: its FORMAT says '{text[:40]}'; choose another with --data")
@@ -201,7 +201,7 @@ def _has_store(path: str) -> bool:
     return os.path.exists(os.path.join(path, REGIONS, META, "CURRENT"))
 
 
-def _mend(path: str) -> str:
+def _repair_advice(path: str) -> str:
     return f"put the file back from a copy, or run 'columnar repair --data {quote(path)}', which writes it anew"
 
 
@@ -216,7 +216,7 @@ def _check_new(path: str) -> None:
     if not found:
         return
     if _has_store(path):
-        raise HostError(f"{path}/{FORMAT} is missing, and a store is beside it; {_mend(path)}")
+        raise HostError(f"{path}/{FORMAT} is missing, and a store is beside it; {_repair_advice(path)}")
     if not _OURS.isdisjoint(found):
         raise HostError(f"{path}/{FORMAT} is missing, and of the store beside it the catalogue; {RESTORE_ADVICE}")
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""

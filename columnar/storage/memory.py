@@ -270,7 +270,7 @@ class MemoryEngine:
     def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         return False
 
-    def mend(self, path: str) -> None:
+    def repair_store(self, path: str) -> None:
         """Memory loses no files."""
 
     def sorted_file(self, path: str) -> MemorySortedFile:

@@ -31,7 +31,7 @@ from columnar.storage.ownership import (
     pack_complete,
     logs_to_replay,
 )
-from columnar.storage.rocks_errors import mend
+from columnar.storage.rocks_errors import repair_advice
 from columnar.storage.server_log import (
     MARK_SPACE,
     Record,
@@ -85,7 +85,7 @@ def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], R
         log.gaps.add(log.region)
         lost = [(wanted, record) for wanted, record in lost if wanted > newest]  # older ones would hide what is there
     elif has_hole(lost, marks):
-        raise DamagedData(f"region {log.region} lost a batch amid others, which the server's log has; {mend('')}")
+        raise DamagedData(f"region {log.region} lost a batch amid others, which the server's log has; {repair_advice('')}")
     there = log.marks.union(marks)
     wanting = []
     for wanted, record in lost:
@@ -95,7 +95,7 @@ def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], R
         if record.previous and before not in there and (not newest or before > floor_of(newest, floor)):
             if log.gaps is None:
                 text = f"the server's log has batch {record.number} of region {log.region}, and lost one before"
-                raise DamagedData(f"{text}; {mend('')}")
+                raise DamagedData(f"{text}; {repair_advice('')}")
             log.gaps.add(log.region)
         wanting.append(((wanted, floor), record))
     return wanting

@@ -170,7 +170,7 @@ class RocksEngine:
     def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         return has_unreplayed_writes(store, self.dead_logs, ownership)
 
-    def mend(self, path: str) -> None:
+    def repair_store(self, path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(path, SYNCED))  # of what was there before
         try:

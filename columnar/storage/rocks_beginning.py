@@ -13,7 +13,7 @@ from typing import Final
 
 from columnar.errors import DamagedData
 from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
-from columnar.storage.rocks_errors import mend
+from columnar.storage.rocks_errors import repair_advice
 from columnar.storage.synced_bound import read_bound
 
 CURRENT: Final = "CURRENT"
@@ -37,10 +37,10 @@ def begun(path: str) -> list[os.DirEntry[str]]:
         files = [entry for entry in found if entry.is_file()]
     bound = read_bound(path)
     if bound is not None and bound.certain:
-        raise DamagedData(f"{path}: the file {missing} is missing, and something was written; {mend(path)}")
+        raise DamagedData(f"{path}: the file {missing} is missing, and something was written; {repair_advice(path)}")
     for entry in files:
         if entry.name.endswith(TABLE_FILE) or (entry.name.endswith(LOG_FILE) and entry.stat().st_size):
-            raise DamagedData(f"{path}: the file {missing} is missing, and others are there; {mend(path)}")
+            raise DamagedData(f"{path}: the file {missing} is missing, and others are there; {repair_advice(path)}")
     return files
 
 

@@ -29,7 +29,7 @@ _KNOWN: Final = (
 DATA_FOLDER_MOVED: Final = "the data folder was moved, or its disk is not mounted: put it back"
 
 
-def mend(path: str) -> str:
+def repair_advice(path: str) -> str:
     """Say what to do about damage of a store, or of a file in it, at ``path``."""
     command = f"columnar repair --data {quote(data_of(path) or 'DIR')}"
     return f"run 'columnar check'; stop the store, and '{command}' saves what is readable, the rest comes from a backup"
@@ -68,7 +68,7 @@ def translated(error: Exception, path: str) -> ColumnarError:
     if "No such file" in text and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         return HostError(f"{path}: {text}; {DATA_FOLDER_MOVED}")
     if "Corruption" in text or "No such file" in text:
-        return DamagedData(f"{path}: {text}; {mend(path)}")
+        return DamagedData(f"{path}: {text}; {repair_advice(path)}")
     return HostError(f"{path}: {text}")
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from columnar.errors import DamagedData
-from columnar.storage.rocks_errors import mend, refused
+from columnar.storage.rocks_errors import repair_advice, refused
 from columnar.storage.rocks_verified import Verified, verified
 from columnar.storage.synced_bound import BoundFile
 
@@ -48,7 +48,7 @@ def end_opening(path: str, database: Any, found: Verified, *, reads_only: bool) 
         reached = database.latest_sequence_number()
         if reached < found.sequence:
             text = f"{path}: RocksDB read operations up to {reached}, and {found.sequence} were synced"
-            raise DamagedData(f"{text}; {mend(path)}")
+            raise DamagedData(f"{text}; {repair_advice(path)}")
         if not reads_only:
             bound.begin(reached)
     except BaseException:

@@ -32,7 +32,7 @@ from typing import Final
 
 from columnar.errors import DamagedData
 from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
-from columnar.storage.rocks_errors import mend
+from columnar.storage.rocks_errors import repair_advice
 from columnar.storage.rocks_manifest import Manifest, read_manifest
 from columnar.storage.rocks_records import BATCH_BYTES, Records, batch_head
 from columnar.storage.synced_bound import Bound, manifest_of, read_bound
@@ -60,7 +60,7 @@ def verified(folder: str) -> Verified:
         if not is_known:
             _check_unnamed(manifest, tables, folder, logs)
     except ValueError as error:
-        raise DamagedData(f"{folder}: {error}; {mend(folder)}") from error
+        raise DamagedData(f"{folder}: {error}; {repair_advice(folder)}") from error
     return Verified(frozenset(manifest.families.values()), bound.certain if bound is not None else 0)
 
 
@@ -69,20 +69,20 @@ def _manifest(path: str, opened: int | None) -> Manifest:
         with open(path, "rb") as held:
             data = held.read()
     except FileNotFoundError:
-        raise DamagedData(f"{path} is missing; {mend(path)}") from None
+        raise DamagedData(f"{path} is missing; {repair_advice(path)}") from None
     try:
         return read_manifest(data, opened)
     except DamagedData as error:
-        raise DamagedData(f"{path} {error.text}; {mend(path)}") from error
+        raise DamagedData(f"{path} {error.text}; {repair_advice(path)}") from error
 
 
 def _check_manifest(manifest: Manifest, number: int, path: str, bound: Bound) -> None:
     """I1."""
     if number < bound.manifest:
-        raise DamagedData(f"{path} is not the newest list of files, MANIFEST-{bound.manifest:06d} is; {mend(path)}")
+        raise DamagedData(f"{path} is not the newest list of files, MANIFEST-{bound.manifest:06d} is; {repair_advice(path)}")
     if number == bound.manifest and manifest.end < bound.length:
         text = f"{path} is damaged or was cut at byte {manifest.end}: {bound.length} were synced"
-        raise DamagedData(f"{text}; {mend(path)}")
+        raise DamagedData(f"{text}; {repair_advice(path)}")
 
 
 def _numbered(folder: str) -> tuple[set[int], list[int]]:
@@ -114,7 +114,7 @@ def _check_logs(folder: str, manifest: Manifest, logs: Sequence[int], bound: Bou
     if bound is not None and reached < bound.certain:
         where = chain.fault or f"{folder}: its logs end too early"
         lost = f"of {bound.sequence} operations that were synced those behind {reached} cannot be read"
-        raise DamagedData(f"{where}: {lost}; {mend(folder)}")
+        raise DamagedData(f"{where}: {lost}; {repair_advice(folder)}")
 
 
 def _log_path(folder: str, number: int) -> str:
@@ -143,7 +143,7 @@ class _Chain:
                 seen += count
             elif count:  # RocksDB begins a log with one of none
                 if begun and sequence <= seen:
-                    raise DamagedData(f"{path}: operation {sequence} stands there twice; {mend(path)}")
+                    raise DamagedData(f"{path}: operation {sequence} stands there twice; {repair_advice(path)}")
                 self._seen(begun, seen)
                 begun, seen = sequence, sequence + count - 1
                 self._spans.append((begun, seen, path))
@@ -188,4 +188,4 @@ def _check_unnamed(manifest: Manifest, tables: set[int], folder: str, logs: Sequ
     unnamed = [number for number in sorted(tables - manifest.named) if first is None or number >= first]
     if unnamed and not manifest.tables and not any(os.path.getsize(_log_path(folder, log)) for log in logs):
         text = f"{folder}: nothing accounts for its table {unnamed[0]:06d}{TABLE_FILE}, its list of files lost its end"
-        raise DamagedData(f"{text}; {mend(folder)}")
+        raise DamagedData(f"{text}; {repair_advice(folder)}")

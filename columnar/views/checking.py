@@ -33,7 +33,7 @@ from columnar.routing.view_check_requests import (
     Entry,
     GroupsFound,
     GroupsPart,
-    MendGroup,
+    RepairGroup,
     SayAgain,
     SourceFound,
     SourcePart,
@@ -201,7 +201,7 @@ class ViewCheck:
 
     async def _repair(self, wrong: Mapping[Row, Both], odd_groups: Mapping[bytes, str]) -> int:
         """How many of them are right now."""
-        await self._mend(odd_groups)  # first: a total that is no number would refuse what is said
+        await self._repair_groups(odd_groups)  # first: a total that is no number would refuse what is said
         dropped: set[bytes] = set()
         for row, both in wrong.items():
             dropped |= await self._drop(both, unreadable=True)
@@ -211,13 +211,13 @@ class ViewCheck:
         for row, both in stuck.items():  # members with numbers that no change reaches
             dropped |= await self._drop(both, unreadable=False)
             await self._say(row, both)
-        await self._mend(dropped)
+        await self._repair_groups(dropped)
         left, _ = await self._verdict({row: groups[row] for row in stuck})
         return len(wrong) - len(left) + len(odd_groups)
 
-    async def _mend(self, groups: Iterable[bytes]) -> None:
+    async def _repair_groups(self, groups: Iterable[bytes]) -> None:
         for group in groups:
-            await self._owners.request_owner(self._table, group, MendGroup(self._table, group))
+            await self._owners.request_owner(self._table, group, RepairGroup(self._table, group))
 
     async def _drop(self, both: Both, *, unreadable: bool) -> set[bytes]:
         """Remove members that nothing said now can follow, where they are as they were seen; their groups."""
@@ -226,7 +226,7 @@ class ViewCheck:
             if not unreadable or both.stored.get(place) == b"":
                 doomed.setdefault(place[0], []).append((place[1], both.member_prints[place]))
         for group, members in doomed.items():
-            await self._owners.request_owner(self._table, group, MendGroup(self._table, group, tuple(members)))
+            await self._owners.request_owner(self._table, group, RepairGroup(self._table, group, tuple(members)))
         return set(doomed)
 
     async def _say(self, row: Row, both: Both) -> None:

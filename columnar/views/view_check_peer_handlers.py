@@ -33,7 +33,7 @@ from columnar.routing.view_check_requests import (
     ReadSourceRows,
     EntriesSnapshots,
     Mended,
-    MendGroup,
+    RepairGroup,
     Said,
     SayAgain,
     SourceFound,
@@ -83,7 +83,7 @@ class ViewCheckPeerHandlers:
             ReadSourceRows: self.read_source_rows,
             ReadGroupMembers: self.read_group_members,
             SayAgain: self.say_again,
-            MendGroup: self.mend_group,
+            RepairGroup: self.repair_group,
         }
 
     # --- walks ---------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class ViewCheckPeerHandlers:
         await _shielded(logged)
         return Said(at, writes)
 
-    async def mend_group(self, asked: MendGroup) -> Mended:
+    async def repair_group(self, asked: RepairGroup) -> Mended:
         self._rules(asked.view)
         region = await self._region(asked.view, asked.group)
         if region is None:

@@ -48,7 +48,7 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "regionserver": frozenset({"OwnFigures", "ViewStatuses"}),
     "triggers/cluster_triggers": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),
     "views/row_inspector": frozenset({"ReadGroupMembers", "ReadSourceRows"}),
-    "views/checking": frozenset({"GroupsPart", "MendGroup", "SayAgain", "SourcePart"}),
+    "views/checking": frozenset({"GroupsPart", "RepairGroup", "SayAgain", "SourcePart"}),
 }
 WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the same process
     "region_owner": frozenset({"ReleaseDeliveries"}),

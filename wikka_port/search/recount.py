@@ -106,14 +106,14 @@ def _digest(stem: str, key: bytes, posting: bytes, row: bytes) -> int:
 # --- repair ------------------------------------------------------------------------------------
 
 
-def mend(connection: Connection, differences: Iterable[Difference]) -> None:
+def repair_postings(connection: Connection, differences: Iterable[Difference]) -> None:
     """Write the postings that the pages say; each at the time of its difference."""
     left = iter(differences)
     while some := list(islice(left, MENDED)):
-        _mend(connection, some)
+        _repair_batch(connection, some)
 
 
-def _mend(connection: Connection, differences: Sequence[Difference]) -> None:
+def _repair_batch(connection: Connection, differences: Sequence[Difference]) -> None:
     times = {one.row: one.at_ms for one in differences}
     terms = connection.table(schema.TERMS)
     wrong: dict[int, list[tuple[bytes, bytes]]] = {}  # by time: cells that are to go

@@ -10,7 +10,7 @@ from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import TOTALS, Source, View
 from columnar.regions.hosting_state import Event
-from columnar.routing.view_check_requests import MendGroup
+from columnar.routing.view_check_requests import RepairGroup
 from columnar.views.checking import TRIES
 from tests.support.checked_house import CheckedHouse
 
@@ -80,7 +80,7 @@ def test_nothing_is_repaired_in_a_region_that_is_about_to_be_replaced() -> None:
         house.drain()
         house.damage(b"first", Put(TOTALS, b"count", (7).to_bytes(8, "big")))
         region, hosting = house.region("v", b"first"), house.server.hosting
-        mending = asyncio.ensure_future(house.asked.mend_group(MendGroup("v", b"first")))
+        mending = asyncio.ensure_future(house.asked.repair_group(RepairGroup("v", b"first")))
         while not region.upkeep:  # noqa: ASYNC110 - until its work is planned
             await asyncio.sleep(0)
         hosting.report_event(region, Event.REPLACEMENT_BEGINS)
@@ -88,7 +88,7 @@ def test_nothing_is_repaired_in_a_region_that_is_about_to_be_replaced() -> None:
         assert (await mending).is_not_local, "it is asked for again"
         assert region.writes == writes
         hosting.report_event(region, Event.CALLED_OFF)
-        assert (await house.asked.mend_group(MendGroup("v", b"first"))).totals == 1
+        assert (await house.asked.repair_group(RepairGroup("v", b"first"))).totals == 1
         assert house.differences() == []
 
     checked(work)
@@ -112,7 +112,7 @@ def test_a_row_that_lacks_a_change_is_repaired_by_its_own_words_alone() -> None:
         house.owners.request_owner = noted  # type: ignore[method-assign]
         report = await house.check(repair=True)
         assert (report.wrong, report.repaired) == (1, 1)
-        assert [one for one in asked if isinstance(one, MendGroup)] == []
+        assert [one for one in asked if isinstance(one, RepairGroup)] == []
         assert house.differences() == []
 
     checked(work)
