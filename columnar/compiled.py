@@ -126,7 +126,7 @@ HOT: Final = (
     "columnar.views.piece_reader",
     "columnar.views.progress",
     "columnar.views.share_writes",
-    "columnar.views.showing",
+    "columnar.views.backfill",
     "columnar.views.walks",
     "columnar.webui.counters",
     "columnar.wire.codec",

@@ -22,7 +22,7 @@ from columnar.bench.own_stores import own_store
 from columnar.bench.protocols import BINARY
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.scale_report import as_json, remarks_of_scale, scaled, table_of_scale
-from columnar.bench.showing import console_of_output, give_up, machine, now, progress_bar, write_json
+from columnar.bench.bench_output import console_of_output, give_up, machine, now, progress_bar, write_json
 
 _TABLES_READ = 2
 

@@ -27,7 +27,7 @@ from columnar.bench.options import Address
 from columnar.bench.processes import Started, resident_mb
 from columnar.bench.protocols import BINARY, WIRES
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
-from columnar.bench.showing import (
+from columnar.bench.bench_output import (
     CANNOT_MEASURE,
     Bar,
     console_of_output,

@@ -19,7 +19,7 @@ from columnar.bench.flows_plan import PROFILES, QUICK
 from columnar.bench.flows_report import as_json, remarks_of, table_of, table_of_verdicts
 from columnar.bench.flows_runs import WORKLOADS, Experiment, FlowsPlan, application
 from columnar.bench.flows_variants import VARIANTS, Site
-from columnar.bench.showing import (
+from columnar.bench.bench_output import (
     CANNOT_MEASURE,
     Bar,
     console_of_output,

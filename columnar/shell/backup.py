@@ -12,7 +12,7 @@ from columnar.errors import CallerError, ColumnarError
 from columnar.file_errors import files_in
 from columnar.shell.connecting import Misused, Refused, Server, with_server
 from columnar.shell.progress import progress_bar
-from columnar.shell.showing import Output, time_text
+from columnar.shell.shell_output import Output, time_text
 from columnar.shell.text import bytes_text
 from columnar.shell.transfer import patient
 from columnar.storage.file_copies import files_of

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from columnar.shell.connecting import Misused
-from columnar.shell.showing import Cell
+from columnar.shell.shell_output import Cell
 from columnar.shell.text import moment_of
 from columnar.shell.values import FORMS, Form
 

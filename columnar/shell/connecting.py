@@ -27,7 +27,7 @@ from columnar.file_errors import is_of_file, said_of
 from columnar.shell.kept_connection import Opened
 from columnar.shell.meaning import family_meant, table_meant
 from columnar.shell.session import Session, in_script, session_of
-from columnar.shell.showing import Output
+from columnar.shell.shell_output import Output
 from columnar.shell.text import address_of, readable, typed
 from columnar.shell.wrong_port import http_found
 

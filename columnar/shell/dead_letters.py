@@ -9,7 +9,7 @@ import click
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Refused, Server, require_confirmation, with_server
 from columnar.shell.numbers import COUNT
-from columnar.shell.showing import as_plain, last_line, time_text
+from columnar.shell.shell_output import as_plain, last_line, time_text
 from columnar.shell.text import readable, typed
 
 

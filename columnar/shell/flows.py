@@ -8,7 +8,7 @@ import click
 
 from columnar.model import flow_status
 from columnar.shell.connecting import Server, with_server
-from columnar.shell.showing import remark_on_silent
+from columnar.shell.shell_output import remark_on_silent
 
 
 @click.command()

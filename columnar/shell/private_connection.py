@@ -22,7 +22,7 @@ from columnar.client import Connection
 from columnar.errors import HostError
 from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, report_errors, with_server
 from columnar.shell.session import session_of
-from columnar.shell.showing import Output
+from columnar.shell.shell_output import Output
 from columnar.storage import run_file
 
 _OF_A_PORT: Final = ("store", "wanted", "tls_ca", "tls_client_cert", "tls_client_key")  # options that --data replaces

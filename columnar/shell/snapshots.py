@@ -7,7 +7,7 @@ import click
 from columnar.client import Snapshot
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Misused, Server, somebody_answers, with_server
-from columnar.shell.showing import time_text
+from columnar.shell.shell_output import time_text
 from columnar.shell.text import bytes_text, readable, typed
 
 LONGEST_S = 3_600.0  # checksums of a large table take their time

@@ -15,7 +15,7 @@ from columnar.model.presplit import MOST_RANGES, hex_splits, uniform_splits
 from columnar.model.schema import Family
 from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
-from columnar.shell.showing import remark_on_silent
+from columnar.shell.shell_output import remark_on_silent
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
 

@@ -23,7 +23,7 @@ from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.dead_letters import dead, retried
 from columnar.shell.numbers import COUNT, Seconds
-from columnar.shell.showing import as_plain, last_line, remark_on_silent
+from columnar.shell.shell_output import as_plain, last_line, remark_on_silent
 from columnar.shell.text import moment_of, readable, typed
 from columnar.shell.trigger_sync import reload, sync
 

@@ -15,7 +15,7 @@ from columnar.shell import view_reads
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
 from columnar.shell.progress import counting
-from columnar.shell.showing import remark_on_silent
+from columnar.shell.shell_output import remark_on_silent
 from columnar.shell.text import readable
 from columnar.shell.view_options import SidedCommand, definition_options, view_of
 from columnar.shell.view_reads import source_facts

@@ -37,7 +37,7 @@ from columnar.views import progress as progresses
 from columnar.views.contributions import Rules, difference
 from columnar.views.progress import Progress
 from columnar.views.share_writes import BATCH_RECORDS, ShareBatch
-from columnar.views.showing import Showing
+from columnar.views.backfill import Backfill
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class ViewFollower(Follower):
         self._services = keeper
         self._table = name.name.encode()
         held = progresses.unpack(state.kept) if state.kept else Progress(region.info.region_id)
-        self._showing = Showing(
+        self._backfill = Backfill(
             held.in_region(region.info.region_id, region.info.start),
             region,
             rules,
@@ -94,7 +94,7 @@ class ViewFollower(Follower):
 
     @property
     def progress(self) -> Progress:
-        return self._showing.progress
+        return self._backfill.progress
 
     # --- flows.follower.Follower ---------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class ViewFollower(Follower):
 
     def pause_intake(self) -> None:
         self._hand_over()
-        self._showing.pause()
+        self._backfill.pause()
 
     def dropped(self) -> None:
         self._is_there = False
@@ -131,7 +131,7 @@ class ViewFollower(Follower):
 
     @property
     def is_idle(self) -> bool:
-        return super().is_idle and self._showing.is_over
+        return super().is_idle and self._backfill.is_over
 
     @property
     def is_quiescent(self) -> bool:
@@ -181,19 +181,19 @@ class ViewFollower(Follower):
         if not self._services.applier.has_room(self.name.key):
             self._retry.after(ROOM_S)
             return False
-        if not self._showing.is_over:
+        if not self._backfill.is_over:
             self._hand_over()  # a piece begins when nothing that is taken waits for company
-            if self._showing.step():
+            if self._backfill.step():
                 return True
-        if self._showing.is_quiet:
+        if self._backfill.is_quiet:
             return False
         return self._take_change()
 
     def _after_work(self) -> None:
         """Notify those that wait; a piece may be over, and all rows may be shown."""
-        if self._showing.end_piece(self.state.is_delivered_up_to):
+        if self._backfill.end_piece(self.state.is_delivered_up_to):
             self.dirty = True
-            if not self._showing.is_over:
+            if not self._backfill.is_over:
                 self._services.step_follower(self)
         if self._built is not None and not self._built.done() and self.is_prepared:
             self._built.set_result(None)
@@ -284,7 +284,7 @@ class ViewFollower(Follower):
         for sequence in taken:
             counted = self._counting.pop(sequence, None)
             if counted is not None:
-                self._showing.count(counted[0], sequence, counted[1])
+                self._backfill.count(counted[0], sequence, counted[1])
             self.state.done(sequence)
         self.dirty = True
         now_s = monotonic()
@@ -299,7 +299,7 @@ class ViewFollower(Follower):
         self._spoiled += self._taken
         self._taken, self._batch = [], ShareBatch(self._table)
         self._put_off_spoiled(error)
-        self._showing.pause()
+        self._backfill.pause()
         self._services.figures.of(self.name, monotonic()).failed += 1
         _log.warning("%s goes on in %.1f s: %s", self.name, after_s, error.text)
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from columnar.cli import main
 from columnar.limits import CELL_BYTES
 from columnar.shell import wrong_port
-from columnar.shell.showing import Cell, Output
+from columnar.shell.shell_output import Cell, Output
 from columnar.webui.server import WebServer, bind, served_at
 from tests.support.serving import Serving
 from tests.support.shell import Shell, store_at

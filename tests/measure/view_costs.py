@@ -28,7 +28,7 @@ from statistics import median
 from typing import Final
 
 from columnar import compiled
-from columnar.bench.showing import machine, now
+from columnar.bench.bench_output import machine, now
 from columnar.clock import StoreClock, system_ms
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Put, RowMutation, RowWrite

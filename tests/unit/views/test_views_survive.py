@@ -9,7 +9,7 @@ import pytest
 from columnar.flows import applier, delivery_state, governor, region_followers
 from columnar.regions import region
 from columnar.storage.memory import MemoryEngine
-from columnar.views import follower, piece_reader, showing
+from columnar.views import follower, piece_reader, backfill
 from tests.support.changing_house import CatalogueRows
 from tests.support.held_engine import FakeClock
 from tests.support.injected_faults import DRAWN, Calls, survived
@@ -24,7 +24,7 @@ def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piece_reader, "STEP_ROWS", 2)
     monkeypatch.setattr(delivery_state, "FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(region_followers, "STEP_AGAIN_S", 0.001)
-    monkeypatch.setattr(showing, "AGAIN_S", 0.001)
+    monkeypatch.setattr(backfill, "AGAIN_S", 0.001)
     monkeypatch.setattr(region, "FEED_AGAIN_S", 0.001)
     monkeypatch.setattr(governor, "AGAIN_S", 0.001)
 
@@ -55,7 +55,7 @@ async def a_build_with_changes(calls: Calls) -> None:
 
 
 def test_a_view_survives_an_exception_at_each_of_its_calls(expected_faults: Callable[[], dict[str, int]]) -> None:
-    assert survived(a_build_with_changes, follower, showing, region_followers) > 50
+    assert survived(a_build_with_changes, follower, backfill, region_followers) > 50
     assert expected_faults()[follower.LOOP] > DRAWN // 3
 
 

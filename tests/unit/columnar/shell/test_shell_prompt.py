@@ -26,7 +26,7 @@ from columnar.shell.paging import Pages
 from columnar.shell.prompt import carried_out, converse
 from columnar.shell.running import Commands
 from columnar.shell.session import Session
-from columnar.shell.showing import Output
+from columnar.shell.shell_output import Output
 from columnar.shell.store_names import KINDS, StoreNames
 
 NAMES = {"table": ["pages", "parts", "with space"], "family": ["meta", "text"], "region": ["8f14e4"]}

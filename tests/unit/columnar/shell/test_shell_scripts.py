@@ -19,7 +19,7 @@ from columnar.shell.running import Commands, Failed, Interrupted
 from columnar.shell.scripts import INTERRUPTED, Script
 from columnar.shell.servers import _confirm_by_name
 from columnar.shell.session import Session, exported, session_of
-from columnar.shell.showing import Output
+from columnar.shell.shell_output import Output
 from columnar.shell.store_names import StoreNames
 
 

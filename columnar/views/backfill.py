@@ -23,7 +23,7 @@ PIECE_BATCHES: Final = 4  # of one piece that are under way
 AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
-class Showing:
+class Backfill:
     def __init__(
         self,
         progress: Progress,
