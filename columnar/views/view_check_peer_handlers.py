@@ -42,7 +42,7 @@ from columnar.routing.view_check_requests import (
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.digests import check_buckets
 from columnar.views.entries import Entries
-from columnar.views.mending import mended, removed
+from columnar.views.group_repair import mended, removed
 from columnar.views.stepping import in_steps
 from columnar.views.walks import (
     GroupsWalk,
