@@ -135,8 +135,8 @@ class _Repair:
         await self._catalogue.exchange(damaged.table, [old], [new])
         said = f"{damaged.table} {old.encoded}: {found.pairs} stored values saved into {new.encoded}"
         self._result.done.append(said)
-        if found.mended:
-            self._result.left.append(f"{damaged.table} {old.encoded}: {found.mended}; compare with a backup")
+        if found.engine_repair:
+            self._result.left.append(f"{damaged.table} {old.encoded}: {found.engine_repair}; compare with a backup")
         self._result.left += [f"{damaged.table} {old.encoded}: {gap.text}" for gap in found.lost]
 
     async def _fill_holes(self) -> None:

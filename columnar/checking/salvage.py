@@ -50,7 +50,7 @@ class Lost(NamedTuple):
 class Salvaged(NamedTuple):
     pairs: int
     lost: list[Lost]
-    mended: str  # what the engine had to do before anything could be read
+    engine_repair: str  # what the engine had to do before anything could be read
 
 
 def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_opened: bool) -> Salvaged:

@@ -394,7 +394,7 @@ _ENTRIES: Final = (
     _Entry("view_rows", view_check_requests.ReadSourceRows, view_forms.READ_SOURCE_ROWS, view_forms.SNAPSHOTS),
     _Entry("view_members", view_check_requests.ReadGroupMembers, view_forms.READ_GROUP_MEMBERS, view_forms.SNAPSHOTS),
     _Entry("view_say_again", view_check_requests.SayAgain, view_forms.SAY_AGAIN, view_forms.SAID),
-    _Entry("view_mend_group", view_check_requests.RepairGroup, view_forms.REPAIR_GROUP, view_forms.MENDED),
+    _Entry("view_mend_group", view_check_requests.RepairGroup, view_forms.REPAIR_GROUP, view_forms.REPAIR_RESULT),
     _Entry("own_figures", peer_requests.OwnFigures, {}, _FIGURES),
     _Entry("region_states", peer_requests.RegionStates, {"tables": several(TEXT)}, several(_STATE)),
 )

@@ -103,14 +103,14 @@ class SayAgain(Message[Said]):
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairResult:
     totals: int = 0  # cells that were set right
     ordered: int = 0
     is_not_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class RepairGroup(Message[Mended]):
+class RepairGroup(Message[RepairResult]):
     """Set the totals and the order of a group right by its members; or remove ``members`` from it, and do no more.
 
     A member goes if its cell still has the print with which it was seen.

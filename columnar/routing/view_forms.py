@@ -53,4 +53,4 @@ SNAPSHOTS: Final = several(maybe(_SNAPSHOT))
 SAY_AGAIN: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "row": BYTES}
 SAID: Final = record(asks.Said, {"sequence": TRIPLE, "writes": WRITES, "is_elsewhere": BOOL})
 REPAIR_GROUP: Final[dict[str, Codec[Any]]] = {"view": TEXT, "group": BYTES, "members": several(pair(BYTES, BYTES))}
-MENDED: Final = record(asks.Mended, {"totals": INT, "ordered": INT, "is_elsewhere": BOOL})
+REPAIR_RESULT: Final = record(asks.RepairResult, {"totals": INT, "ordered": INT, "is_elsewhere": BOOL})

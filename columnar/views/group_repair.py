@@ -29,7 +29,7 @@ STEP_CELLS: Final = 200
 _Step = Callable[[Region, bytes, list[tuple[bytes, bytes]]], list[Operation]]
 
 
-def mended(region: Region, group: bytes, counts: list[int]) -> Iterator[None]:
+def repair_group_in_steps(region: Region, group: bytes, counts: list[int]) -> Iterator[None]:
     """``counts``: totals and ordered cells that were set right, as it goes."""
     check = GroupCheck()
     yield from check_one(region, group, check)

@@ -32,7 +32,7 @@ from columnar.routing.view_check_requests import (
     ReadGroupMembers,
     ReadSourceRows,
     EntriesSnapshots,
-    Mended,
+    RepairResult,
     RepairGroup,
     Said,
     SayAgain,
@@ -42,7 +42,7 @@ from columnar.routing.view_check_requests import (
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.digests import check_buckets
 from columnar.views.entries import Entries
-from columnar.views.group_repair import mended, removed
+from columnar.views.group_repair import repair_group_in_steps, removed
 from columnar.views.stepping import in_steps
 from columnar.views.walks import (
     GroupsWalk,
@@ -189,23 +189,23 @@ class ViewCheckPeerHandlers:
         await _shielded(logged)
         return Said(at, writes)
 
-    async def repair_group(self, asked: RepairGroup) -> Mended:
+    async def repair_group(self, asked: RepairGroup) -> RepairResult:
         self._rules(asked.view)
         region = await self._region(asked.view, asked.group)
         if region is None:
-            return Mended(is_not_local=True)
+            return RepairResult(is_not_local=True)
         counts = [0, 0]
         if asked.members:
             removed(region, asked.group, asked.members)
-            return Mended()
+            return RepairResult()
         with region.kept_up():
-            await in_steps(self._governor, self._while_open(region, mended(region, asked.group, counts)))
+            await in_steps(self._governor, self._while_open(region, repair_group_in_steps(region, asked.group, counts)))
         if not self._is_open(region):
-            return Mended(is_not_local=True)
+            return RepairResult(is_not_local=True)
         durable = region.barrier_any()
         if durable is not None:
             await _shielded(durable)
-        return Mended(counts[0], counts[1])
+        return RepairResult(counts[0], counts[1])
 
     # --- definitions ---------------------------------------------------------------------------------
 

@@ -159,7 +159,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (view_check_requests.ReadSourceRows("v", 0, (b"a", b"b")), (view_check_requests.EntriesSnapshot(b"print", (ENTRY,)), None)),
     (view_check_requests.ReadGroupMembers("v", ((b"g", b"m"),)), (view_check_requests.EntriesSnapshot(b"print"),)),
     (view_check_requests.SayAgain("v", 0, b"r\xff"), view_check_requests.Said((5, 2, 1 << 40), WRITES[2:3])),
-    (view_check_requests.RepairGroup("v", b"g", ((b"m", b"print"),)), view_check_requests.Mended(3, 1 << 33)),
+    (view_check_requests.RepairGroup("v", b"g", ((b"m", b"print"),)), view_check_requests.RepairResult(3, 1 << 33)),
     (peer_requests.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (peer_requests.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
     (
@@ -173,7 +173,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (view_check_requests.SourcePart("", 0, b""), view_check_requests.SourceFound(None, b"digest", is_not_local=True)),
     (view_check_requests.GroupsPart("", b""), view_check_requests.GroupsFound(None, is_not_local=True)),
     (view_check_requests.SayAgain("", 0, b""), view_check_requests.Said(is_not_local=True)),
-    (view_check_requests.RepairGroup("", b""), view_check_requests.Mended(is_not_local=True)),
+    (view_check_requests.RepairGroup("", b""), view_check_requests.RepairResult(is_not_local=True)),
     (regions.MiddleRow(HIGH), None),
     (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
     (regions.PublishTriggers(Triggers(numbers=None)), None),

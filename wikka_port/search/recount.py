@@ -31,7 +31,7 @@ from wikka_port.search.postings import (
 )
 from wikka_port.store import rows_in_steps
 
-MENDED: Final = 5_000  # pages of one walk of a repair: some 50 MB of postings
+REPAIR_BATCH_PAGES: Final = 5_000  # pages of one walk of a repair: some 50 MB of postings
 POSTINGS_COLUMN: Final = b""  # in a Difference: all of a page's postings, not one cell
 _SCANNED: Final = 50  # rows of terms in a call: each has up to a sixteenth of all pages
 _SUMS: Final = 1 << 64
@@ -109,7 +109,7 @@ def _digest(stem: str, key: bytes, posting: bytes, row: bytes) -> int:
 def repair_postings(connection: Connection, differences: Iterable[Difference]) -> None:
     """Write the postings that the pages say; each at the time of its difference."""
     left = iter(differences)
-    while some := list(islice(left, MENDED)):
+    while some := list(islice(left, REPAIR_BATCH_PAGES)):
         _repair_batch(connection, some)
 
 
