@@ -22,7 +22,7 @@ from columnar.faults import FAULTS, surviving
 from columnar.master.catalogue import Rows
 from columnar.model.mutation import RowMutation
 from columnar.operations.region_rows import rows_of
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_copy import copy_open_region
 
@@ -77,7 +77,7 @@ class MetaRegion:
         """OutcomeUnknown where the fsync failed."""
         region = self.region
         try:
-            applied = await patiently(lambda: region.apply_many(mutations))
+            applied = await retry_until_ready(lambda: region.apply_many(mutations))
         except (HostError, DamagedData) as error:
             self._failed(error)
             raise
@@ -130,7 +130,7 @@ class MetaRegion:
 
     async def _written_anew(self, region: Region) -> None:
         mutations = self.repairs_wanted(self._rows_of(region))
-        applied = await patiently(lambda: region.apply_many(mutations))
+        applied = await retry_until_ready(lambda: region.apply_many(mutations))
         assert applied.durable is not None, "the catalogue is always synced"
         await asyncio.shield(applied.durable)
 

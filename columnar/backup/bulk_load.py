@@ -113,7 +113,7 @@ class BulkLoad:
             rows=files.rows,
             files=dict(files.names),
         )
-        return bool(self._patiently("columnarIngest", self._staged.token, request))
+        return bool(self._call_with_retries("columnarIngest", self._staged.token, request))
 
     def _read_rejected_cells(self, prefix: str) -> Iterator[ExportedCell]:
         """The cells of the files that could not come by ingestion."""
@@ -142,12 +142,12 @@ class BulkLoad:
                 )
             rows.append(columnar.LoadedRow(row=row, operations=operations))
             if size >= CALL_BYTES:
-                self._patiently("columnarLoadRows", rows)
+                self._call_with_retries("columnarLoadRows", rows)
                 rows, size = [], 0
         if rows:
-            self._patiently("columnarLoadRows", rows)
+            self._call_with_retries("columnarLoadRows", rows)
 
-    def _patiently(self, method: str, *arguments: object) -> object:
+    def _call_with_retries(self, method: str, *arguments: object) -> object:
         """As often as the server says that it is too busy."""
         for _ in range(BUSY_TRIES):
             try:

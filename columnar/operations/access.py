@@ -23,7 +23,7 @@ from columnar.operations.throttle import Throttle
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES
 from columnar.regions.gathering import Gathering
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
@@ -122,7 +122,7 @@ class TableAccess:
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
         """``open_region``, waited for, of the table as it is then; errors as of ``again``, too."""
-        return await patiently(lambda: self.open_region(self.again(served), info))
+        return await retry_until_ready(lambda: self.open_region(self.again(served), info))
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
         """Errors as of ``region_for``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from columnar.errors import RegionNotLocal
 from columnar.operations.access import TableAccess
 from columnar.regions.ingestion import IncomingRows, ingest
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
 
 
@@ -13,7 +13,7 @@ async def ingest_rows(access: TableAccess, served: ServedTable, incoming: Incomi
     """As ``regions.ingestion.ingest``; OutcomeUnknown, after which the same load may be begun again."""
     served.schema.check_written_by()
     try:
-        region = await patiently(lambda: access.region_for(access.again(served), incoming.first))
+        region = await retry_until_ready(lambda: access.region_for(access.again(served), incoming.first))
     except RegionNotLocal as error:
         return await access.remote(error).ingest(served, incoming)
     return await ingest(region, incoming)

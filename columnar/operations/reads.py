@@ -21,7 +21,7 @@ from columnar.operations.access import Caller, TableAccess, after, after_all, jo
 from columnar.operations.packing import reply_form
 from columnar.operations.wide_reads import First, Packed, PackedValues, Sink, read_wide
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region_reads import get_column, get_family, get_row, get_slice
 from columnar.regions.row_reader import Cells, RowIsWide
 from columnar.regions.tables import ServedTable
@@ -369,7 +369,7 @@ class RowReads:
                         await self._take_wide(served, reading, form(), ticket, has_gone)
                         continue
                     if reading.next_filter is None:
-                        await patiently(partial(self._step_again, served, reading), has_gone)
+                        await retry_until_ready(partial(self._step_again, served, reading), has_gone)
                         continue
                     gathering.end(ticket)  # the scan has a ticket of its own: two in one call would wait for each other
                     try:

@@ -20,7 +20,7 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.operations.access import TableAccess
 from columnar.regions.applied import Applied
-from columnar.regions.retry import STALL_TIMEOUT_S, patiently
+from columnar.regions.retry import STALL_TIMEOUT_S, retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.tables import ServedTable
@@ -101,7 +101,7 @@ async def _delete_at_once(access: TableAccess, served: ServedTable, info: Region
         end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
         return region.delete_at_once(max(row, region.info.start), end)
 
-    synced = await patiently(step)
+    synced = await retry_until_ready(step)
     if synced is None:
         return False
     await asyncio.shield(synced)
@@ -135,7 +135,7 @@ async def _delete_step(
         mutations = [RowMutation(one, tuple(Delete(family, None) for family in families)) for one in doomed]
         return len(doomed), after, region, region.apply_many(mutations)
 
-    count, after, region, applied = await patiently(step)
+    count, after, region, applied = await retry_until_ready(step)
     if applied is not None:
         if applied.durable is not None:
             await asyncio.shield(applied.durable)

@@ -28,7 +28,7 @@ from columnar.model.read import FamilyCut, ReadSpec
 from columnar.operations.access import TableAccess
 from columnar.operations.packing import pieces_of
 from columnar.regions.found_rows import size_of
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.row_reader import STEP_COST, Cells, WireCell
 from columnar.regions.wide_row import ReadingEnded, WideRow
@@ -78,7 +78,7 @@ async def read_wide(
         return region, WideRow.begun(region, row, spec, all_versions=all_versions)
 
     while True:
-        region, reading = await patiently(begun, has_gone)
+        region, reading = await retry_until_ready(begun, has_gone)
         barrier = region.barrier(row)
         sink.begin()
         try:

@@ -25,7 +25,7 @@ from columnar.model.mutation import Append, Contribute, Increment, RowMutation, 
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
 from columnar.regions.applied import Applied
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
 from columnar.turns import HasGone
@@ -108,7 +108,7 @@ class RowWrites:
         while not done:
             await turns.wait_for_budget()
             try:
-                done = await patiently(plan.step, has_gone)
+                done = await retry_until_ready(plan.step, has_gone)
             except RegionNotLocal as error:
                 return await self._access.remote(error).writes(has_gone, plan.take_all_rows(), answer)
             served = self._access.again(plan.served)
@@ -148,7 +148,7 @@ class RowWrites:
     ) -> Any:
         try:
             for served, mutation in asked:
-                await patiently(partial(self._writable_again, served, mutation.row), has_gone)
+                await retry_until_ready(partial(self._writable_again, served, mutation.row), has_gone)
         except RegionNotLocal as error:
             return await self._access.remote(error).writes(has_gone, asked, answer)
         return await self._go_on_anywhere(has_gone, work, [], answer)
@@ -167,7 +167,7 @@ class RowWrites:
         plan, planned = RowPlan(self._access, served, rows, _as_it_is), False
         while not planned:
             try:
-                planned = await patiently(plan.step)
+                planned = await retry_until_ready(plan.step)
             except RegionNotLocal:
                 elsewhere.append(plan.pass_over())
         waits: list[Any] = []
@@ -176,7 +176,7 @@ class RowWrites:
         while left:
             await turns.wait_for_budget()
             try:
-                applied = await patiently(partial(self._apply_next, left, waits))
+                applied = await retry_until_ready(partial(self._apply_next, left, waits))
             except RegionNotLocal:
                 elsewhere += left.popleft()[1]
             except ColumnarError as error:
@@ -234,7 +234,7 @@ class RowWrites:
         while left:
             await turns.wait_for_budget()
             try:
-                applied = await patiently(partial(self._apply_next, left, waits), has_gone)
+                applied = await retry_until_ready(partial(self._apply_next, left, waits), has_gone)
             except RegionNotLocal:
                 raise
             except ColumnarError as error:

@@ -26,7 +26,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.regions.change_log import LOG_SPACE
 from columnar.regions.change_record import pack_key
 from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.row_range import Span, clip, row_spans
 from columnar.regions.server import RegionServer
@@ -105,10 +105,10 @@ class Carrying:
             rows, source.touched = sorted(source.touched or ()), set()
             for first in range(0, len(rows), COPY_ROWS):
                 self._check_bound()
-                await patiently(partial(self._rows_step, source, rows[first : first + COPY_ROWS]))
+                await retry_until_ready(partial(self._rows_step, source, rows[first : first + COPY_ROWS]))
                 await asyncio.sleep(0)
             count += len(rows)
-            while (carried := await patiently(partial(self._log_step, source))) > 0:
+            while (carried := await retry_until_ready(partial(self._log_step, source))) > 0:
                 self._check_bound()
                 await asyncio.sleep(0)
                 count += carried
@@ -130,7 +130,7 @@ class Carrying:
         place: bytes | None = span[1]
         while place is not None:
             self._check_bound()
-            place = await patiently(partial(self._span_step, source, span, place))
+            place = await retry_until_ready(partial(self._span_step, source, span, place))
             await asyncio.sleep(0)
 
     def _span_step(self, source: Region, span: Span, place: bytes) -> bytes | None:

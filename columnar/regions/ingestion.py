@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.regions.family_view import FamilyView
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_range import delete_spans, row_after, row_spans
 from columnar.storage.api import Store, StoreBusy
 
@@ -78,7 +78,7 @@ async def _ingest(region: Region, incoming: IncomingRows) -> bool:
     mark = _LENGTH.pack(len(incoming.first)) + incoming.first + incoming.last
     coming = region.coming = Coming(incoming.first, incoming.last)
     await region.note(INGESTING, mark, incoming.highest_timestamp)
-    came = await patiently(partial(_take_in, region, incoming, coming))
+    came = await retry_until_ready(partial(_take_in, region, incoming, coming))
     if came:
         region.writes += incoming.rows
     await region.note(INGESTING, None, 0)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from columnar.limits import MIB, STEP_CELLS
 from columnar.model.region_info import RegionInfo
 from columnar.regions.family_view import FamilyView
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.storage.api import FileSpan, Store
 from columnar.storage.layout import END_OF_ROW, range_start, split_cell_key
@@ -66,7 +66,7 @@ async def _walked(region: Region) -> list[Weight]:
     for view in region.views.values():
         place: bytes | None = range_start(region.info.start)
         while place is not None and len(by_row) < WALKED_ROWS:
-            place = await patiently(partial(_walk_step, region, view, place, by_row))
+            place = await retry_until_ready(partial(_walk_step, region, view, place, by_row))
             await asyncio.sleep(0)
     return [Weight(row, size) for row, size in by_row.items()]
 

@@ -19,7 +19,7 @@ from columnar.regions.guards import GUARDS
 from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces
@@ -65,7 +65,7 @@ async def copy_open_region(region: Region, path: str) -> None:
     waiting = region.sync_async_writes() or region.barrier_any()
     if waiting is not None:
         await asyncio.wait([waiting])
-    await patiently(partial(region.store.checkpoint, path))
+    await retry_until_ready(partial(region.store.checkpoint, path))
 
 
 def forget_log_at(engine: Engine, path: str, table: Table) -> None:

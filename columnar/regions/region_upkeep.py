@@ -16,7 +16,7 @@ from columnar.faults import FAULTS, surviving
 from columnar.model.schema import Table
 from columnar.regions.guards import sweepable_before
 from columnar.regions.hosting_state import State
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.spaces import untuned
 from columnar.regions.sweeper import needs_sweep, sweep, sweep_guards
@@ -159,7 +159,7 @@ async def sweep_region_guards(region: Region, before_ms: int) -> int:
             is_current = partial(_has_schema, region, schema)
             gone += await sweep_guards(region.store, views[family], before_ms, is_current)
         if was_over and region.table is schema:
-            await patiently(partial(region.guards.forget_swept, region.store, family, before_ms))
+            await retry_until_ready(partial(region.guards.forget_swept, region.store, family, before_ms))
     return gone
 
 

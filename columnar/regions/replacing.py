@@ -29,7 +29,7 @@ from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
 from columnar.regions.carrying import Carrying
 from columnar.regions.hosting_state import Event, State
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -59,7 +59,7 @@ class Replacement(ABC):
 
     async def begin(self) -> None:
         """Open the regions.  RegionTooBusy: one of them is being replaced already."""
-        regions = await patiently(self._opened)
+        regions = await retry_until_ready(self._opened)
         for region in regions:
             region.check_disk()
             if self.server.hosting.state_of(region) is not State.OPEN:

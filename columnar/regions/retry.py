@@ -41,7 +41,7 @@ class _Line:
 _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody waits
 
 
-async def patiently(step: Callable[[], T], has_gone: HasGone = stays) -> T:
+async def retry_until_ready(step: Callable[[], T], has_gone: HasGone = stays) -> T:
     """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionUnavailable.
 
     ClientGone, and the step was not done, where nobody is there any more who wants it.

@@ -30,7 +30,7 @@ from columnar.regions.guards import NeededFrom, nobody_needs
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
 from columnar.regions.hosting_state import Event, State
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.read_only_regions import WriteFault
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
@@ -125,7 +125,7 @@ class RegionServer:
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
         """``open_region``, waited for; used at once it is open still."""
-        return await patiently(partial(self.open_region, served, info))
+        return await retry_until_ready(partial(self.open_region, served, info))
 
     def _schema_of(self, info: RegionInfo) -> Table:
         """The schema by which to open it: an older one, of a caller that has waited, would drop newer families."""

@@ -19,7 +19,7 @@ from columnar.model.contribution import GUARD_KINDS, guard_made_ms
 from columnar.model.schema import Table
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.family_view import FamilyView, is_alive
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.storage.api import Store
 from columnar.storage.layout import (
     CELL,
@@ -58,13 +58,13 @@ async def sweep(
     by_number = {view.number: view for view in views.values()}
     place: _Versions | None = _Versions(b"", b"", 0)
     while place is not None and is_current():
-        count, place = await patiently(partial(_versions_step, store, by_number, now_ms, place))
+        count, place = await retry_until_ready(partial(_versions_step, store, by_number, now_ms, place))
         gone += count
         await asyncio.sleep(0)
     for view in views.values():
         start: bytes | None = b""
         while start is not None and is_current():
-            count, start = await patiently(partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start))
+            count, start = await retry_until_ready(partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start))
             gone += count
             await asyncio.sleep(0)
     return gone
@@ -80,7 +80,7 @@ async def sweep_guards(
     gone = 0
     start: bytes | None = b""
     while start is not None and is_current():
-        count, start = await patiently(partial(_guards_step, store, view, before_ms, start))
+        count, start = await retry_until_ready(partial(_guards_step, store, view, before_ms, start))
         gone += count
         await asyncio.sleep(0)
     return gone

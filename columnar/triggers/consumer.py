@@ -26,7 +26,7 @@ from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.regions.images import images_of
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_whole_row
 from columnar.regions.row_reader import RowCursor, latest_timestamp
@@ -264,7 +264,7 @@ class Consumer(Follower):
         tries = 0
         while self.region.is_open:
             try:
-                waiting = await patiently(self.backfill_step)
+                waiting = await retry_until_ready(self.backfill_step)
                 if waiting is None:
                     _log.info("%s: backfill of %s is logged", self.name, self.region.info.encoded)
                     return

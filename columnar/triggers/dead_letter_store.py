@@ -19,7 +19,7 @@ from columnar.operations.access import TableAccess
 from columnar.operations.region_rows import rows_of
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.images import covers
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_reads import fetch
 from columnar.regions.row_reader import latest_timestamp
@@ -208,7 +208,7 @@ class DeadLetterStore:
         A record without a stamp stands for its row as it is now.
         """
         served = self._access.table(table.encode())
-        logged = await patiently(partial(self._log_again, served, record))
+        logged = await retry_until_ready(partial(self._log_again, served, record))
         await asyncio.shield(logged)
 
     def _log_again(self, served: ServedTable, record: ChangeRecord) -> asyncio.Future[None]:

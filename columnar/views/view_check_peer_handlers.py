@@ -21,7 +21,7 @@ from columnar.model.view_definition import from_json
 from columnar.operations.access import TableAccess
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.hosting_state import State
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.row_reader import fetch_row
 from columnar.regions.server import RegionServer
@@ -145,7 +145,7 @@ class ViewCheckPeerHandlers:
         """None: it is another server's."""
         served = self._access.table(table.encode())
         try:
-            return await patiently(lambda: self._access.region_for(self._access.again(served), row))
+            return await retry_until_ready(lambda: self._access.region_for(self._access.again(served), row))
         except RegionNotLocal:
             return None
 

@@ -26,7 +26,7 @@ from columnar.model.schema import Family, Table, make_table
 from columnar.regions.applied import Applied
 from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_row
 from columnar.regions.region_upkeep import sweep_region_guards
@@ -136,7 +136,7 @@ class Changing(Places):
             def apply(mutation: RowMutation = mutation) -> Applied:
                 return self.region(mutation.row).apply(mutation)
 
-            await patiently(apply)
+            await retry_until_ready(apply)
 
     async def upset(self, rng: random.Random) -> None:
         await self.settle()

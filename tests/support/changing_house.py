@@ -20,7 +20,7 @@ from columnar.model.schema import Family
 from columnar.model.trigger_registration import Registration
 from columnar.region_owner import RegionOwner
 from columnar.regions.applied import Applied
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
@@ -155,7 +155,7 @@ class ChangingHouse:
         def apply() -> Applied:
             return self.server.open_region(self.table, self.table.holding(mutation.row)).apply(mutation)
 
-        applied = await patiently(apply)
+        applied = await retry_until_ready(apply)
         if applied.durable is not None:
             await asyncio.shield(applied.durable)
         return applied

@@ -12,7 +12,7 @@ from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, Open
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.regions.owning import Owning
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import SpaceOptions, Store
@@ -114,7 +114,7 @@ class House:
         def step() -> Any:
             return self.server.open_region(self.served, self.served.holding(mutation.row)).apply(mutation)
 
-        applied = await patiently(step)
+        applied = await retry_until_ready(step)
         await applied.durable
 
     async def settled(self) -> None:

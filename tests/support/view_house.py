@@ -14,7 +14,7 @@ from columnar.model.region_messages import Message, Backfilled
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
 from columnar.regions.applied import Applied
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_reader import RowCursor, visible_cells
 from columnar.regions.tables import ServedTable
 from columnar.storage.layout import range_start
@@ -69,7 +69,7 @@ class ViewHouse(ChangingHouse):
         def apply() -> Applied:
             return self.server.open_region(served, served.holding(row)).apply(RowMutation(row, operations))
 
-        applied = await patiently(apply)
+        applied = await retry_until_ready(apply)
         if applied.durable is not None:
             await asyncio.shield(applied.durable)
         return applied

@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import RegionUnavailable
 from columnar.regions import retry
-from columnar.regions.retry import patiently
+from columnar.regions.retry import retry_until_ready
 from columnar.storage.api import StoreBusy
 
 
@@ -40,7 +40,7 @@ WRITERS = 50
 def test_one_tries_for_all_and_they_go_in_order() -> None:
     async def main() -> None:
         engine = Engine("a", WRITERS + 20)
-        done = await asyncio.gather(*[patiently(engine.write(number)) for number in range(WRITERS)])
+        done = await asyncio.gather(*[retry_until_ready(engine.write(number)) for number in range(WRITERS)])
         assert done == engine.taken == list(range(WRITERS))
         assert engine.tries == WRITERS + 20 + WRITERS, "each once at first, one again and again, each once at last"
 
@@ -51,8 +51,8 @@ def test_one_tries_for_all_and_they_go_in_order() -> None:
 def test_another_store_has_a_line_of_its_own() -> None:
     async def main() -> None:
         stuck, other = Engine("a", 1 << 30), Engine("b", 3)
-        waiting = [asyncio.ensure_future(patiently(stuck.write(number))) for number in range(WRITERS)]
-        assert await asyncio.wait_for(patiently(other.write(1)), 10) == 1
+        waiting = [asyncio.ensure_future(retry_until_ready(stuck.write(number))) for number in range(WRITERS)]
+        assert await asyncio.wait_for(retry_until_ready(other.write(1)), 10) == 1
         for one in waiting:
             one.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
@@ -66,8 +66,8 @@ def test_a_region_that_is_opened_anew_stands_in_nobodys_way() -> None:
 
     async def main() -> None:
         stuck, other = Engine("", 1 << 30), Engine("", 3)
-        waiting = asyncio.ensure_future(patiently(stuck.write(0)))
-        assert await asyncio.wait_for(patiently(other.write(1)), 10) == 1
+        waiting = asyncio.ensure_future(retry_until_ready(stuck.write(0)))
+        assert await asyncio.wait_for(retry_until_ready(other.write(1)), 10) == 1
         waiting.cancel()
 
     asyncio.run(main())
@@ -80,8 +80,8 @@ def test_patience_with_a_region_that_is_opened_anew_ends_too(monkeypatch: pytest
         stuck, soon = Engine("", 1 << 30), Engine("", 1)
         async with asyncio.timeout(10):
             with pytest.raises(StoreBusy):
-                await patiently(stuck.write(0))
-            assert await patiently(soon.write(1)) == 1
+                await retry_until_ready(stuck.write(0))
+            assert await retry_until_ready(soon.write(1)) == 1
 
     asyncio.run(main())
 
@@ -103,7 +103,7 @@ def test_patience_with_a_region_that_is_away_ends(monkeypatch: pytest.MonkeyPatc
         async with asyncio.timeout(10):
             for step in (away, away_later):
                 with pytest.raises(RegionUnavailable):
-                    await patiently(step)
+                    await retry_until_ready(step)
         assert not gate.done()
 
     asyncio.run(main())
@@ -115,7 +115,7 @@ def test_patience_ends_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def main() -> None:
         stuck = Engine("a", 1 << 30)
-        ended = await asyncio.gather(*[patiently(stuck.write(n)) for n in range(WRITERS)], return_exceptions=True)
+        ended = await asyncio.gather(*[retry_until_ready(stuck.write(n)) for n in range(WRITERS)], return_exceptions=True)
         assert [type(one) for one in ended] == [StoreBusy] * WRITERS
         assert stuck.tries < 3 * WRITERS
 
@@ -139,9 +139,9 @@ def test_who_finds_its_region_away_is_in_nobodys_way() -> None:
                 raise RegionUnavailable("r", gate)
             return 0
 
-        first = asyncio.ensure_future(patiently(away))
+        first = asyncio.ensure_future(retry_until_ready(away))
         await asyncio.sleep(0)
-        assert await asyncio.wait_for(patiently(engine.write(1)), 10) == 1
+        assert await asyncio.wait_for(retry_until_ready(engine.write(1)), 10) == 1
         assert not first.done()
         gate.set_result(None)
         assert await first == 0
