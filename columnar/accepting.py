@@ -18,7 +18,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from columnar.coordination.doorbell import Handed, answered
+from columnar.coordination.connection_channel import Handed, answered
 from columnar.errors import HostError
 
 _log = logging.getLogger(__name__)

@@ -44,7 +44,7 @@ from columnar.wire.server import WireServer
 if TYPE_CHECKING:
     import socket
 
-    from columnar.coordination.doorbell import Handed  # a standalone has none
+    from columnar.coordination.connection_channel import Handed  # a standalone has none
     from columnar.model.build_cluster_status import ServerStatus
     from columnar.operations.descriptions import Descriptions
     from columnar.routing.owners import Owners
@@ -322,7 +322,7 @@ def read_tls(config: StandaloneConfig) -> Tls | None:
 
 
 def _give_as(give: Callable[[Handed], None], door: bytes, connection: socket.socket, read: bytes) -> None:
-    from columnar.coordination.doorbell import Handed
+    from columnar.coordination.connection_channel import Handed
 
     give(Handed(door, connection, read))
 

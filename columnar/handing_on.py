@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from columnar.coordination.doorbell import Handed
+from columnar.coordination.connection_channel import Handed
 from columnar.coordination.open_connections import OpenConnections
 from columnar.coordination.processes import Child
 from columnar.faults import surviving
@@ -50,7 +50,7 @@ class HandingOn:
         loop = asyncio.get_running_loop()
         for child in self._taking().values():
             with suppress(OSError):  # no descriptor is left, or the child has ended
-                doorbell = child.doorbell.dup()
+                doorbell = child.connection_channel.dup()
                 self._watched.append(doorbell)
                 loop.add_writer(doorbell, self._again)
         self._pause = loop.call_later(PAUSE_S, self._again)  # none is up, or one that was full has ended

@@ -56,7 +56,7 @@ from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.routing.side_by_side import gather_status
 from columnar.routing.request_forwarder import RequestForwarder
 from columnar.server_answers import ServerRpcHandlers
-from columnar.server_doorbell import ServerDoorbell
+from columnar.server_connection_channel import ServerConnectionChannel
 from columnar.server_measures import ServerMeasures
 from columnar.serving import Serving
 from columnar.storage.data_folder import STAGING
@@ -102,7 +102,7 @@ class ClusterServer:
         self._folder = SharedFolder(config.data, config.cluster_id)
         self._hello = Hello(config.cluster_id, self.local_server)
         self._on_orphaned = on_orphaned
-        self._doorbell: ServerDoorbell | None = None
+        self._connection_channel: ServerConnectionChannel | None = None
         self._reports: set[asyncio.Task[None]] = set()
         self.is_stopping = False
 
@@ -128,12 +128,12 @@ class ClusterServer:
             undo.push_async_callback(self._listening.close)
             self._listening.begin()
             private = await self.doors.listen()
-            self._doorbell = ServerDoorbell(doorbell, self.doors, self.serving.scanners, self._doorbell_ended)
+            self._connection_channel = ServerConnectionChannel(doorbell, self.doors, self.serving.scanners, self._handle_channel_end)
             self._answer_the_master(config)
             self.serving.deliver(self.doors.port, private, self.doors.answered, self.doors.has_waiting)
             self.link = await self._linked(control)
             self._obey()
-            self._doorbell.begin()
+            self._connection_channel.begin()
             self.serving.begin()
             undo.pop_all()
         self._report(Listening(config.host, self.doors.port, self.doors.thrift2_port or -1))
@@ -305,20 +305,20 @@ class ClusterServer:
     # --- connections of clients ----------------------------------------------------------------------
 
     def beat(self, iterations: int) -> Beat:
-        doorbell = self._doorbell
+        doorbell = self._connection_channel
         if doorbell is None:
             return Beat(iterations)
         return Beat(iterations, doorbell.open, doorbell.taken, doorbell.given)
 
     async def _hand_over(self, asked: HandOver) -> HandedOver:
-        assert self._doorbell is not None, "it is there before the master is answered"
-        return await self._doorbell.hand_over(asked.within_ms / 1000)
+        assert self._connection_channel is not None, "it is there before the master is answered"
+        return await self._connection_channel.hand_over(asked.within_ms / 1000)
 
     async def _return_connections(self, asked: ReturnConnections) -> int:
-        assert self._doorbell is not None, "as above"
-        return await self._doorbell.part_with(asked.connections, asked.within_ms / 1000)
+        assert self._connection_channel is not None, "as above"
+        return await self._connection_channel.part_with(asked.connections, asked.within_ms / 1000)
 
-    def _doorbell_ended(self, why: str) -> None:
+    def _handle_channel_end(self, why: str) -> None:
         if not self.is_stopping:
             self._on_orphaned(why)
 
@@ -328,8 +328,8 @@ class ClusterServer:
         """In order; the master, which asked for it, hears of the end by the end of the process."""
         self.is_stopping = True
         await self.serving.stop_triggers()
-        if self._doorbell is not None:
-            self._doorbell.close()
+        if self._connection_channel is not None:
+            self._connection_channel.close()
         await self.doors.close_thrift2()
         await self.doors.close()
         await self.answering.close()

@@ -226,7 +226,7 @@ class Supervisor:
 
     def joined(self, server: Incarnation) -> None:
         self.handing_on.open.joined(server)
-        doorbell = self.processes.living[server].child.doorbell.dup()
+        doorbell = self.processes.living[server].child.connection_channel.dup()
         count_returned = partial(self.handing_on.open.count_returned, server)
         self._returns[server] = Returns(doorbell, self.handing_on, count_returned, lambda: self._returned(server))
         self._returns[server].open()

@@ -31,7 +31,7 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of
-from columnar.coordination.doorbell import Handed, pair, ring
+from columnar.coordination.connection_channel import Handed, pair, ring
 from columnar.coordination.processor_time import ProcessorWatch
 from columnar.last_lines import last_lines, lines_file
 
@@ -47,7 +47,7 @@ class Child:
         """The supervisor's ends of its sockets, and the file of its last lines; all are this object's."""
         self.pid = process.pid
         self.control = control
-        self.doorbell = doorbell
+        self.connection_channel = doorbell
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its status: reaped
         self.last_lines: tuple[str, ...] = ()  # of its log; once it has ended
         self._lines = lines
@@ -84,7 +84,7 @@ class Child:
 
     def ring(self, handed: Handed) -> bool:
         """As ``doorbell.ring``: hand a connection over.  False: the child takes none now."""
-        return ring(self.doorbell, handed)
+        return ring(self.connection_channel, handed)
 
     def has_worked(self) -> bool:
         """Whether it has used a processor since the last call, a moment ago: it lives, though it says nothing."""
@@ -122,7 +122,7 @@ class Child:
 
     def _over(self, status: int) -> None:
         self._forget_beats()
-        self.doorbell.close()
+        self.connection_channel.close()
         with suppress(OSError):  # nobody can say what they were: the log has them
             self.last_lines = last_lines(self._lines)
         os.close(self._lines)

@@ -19,7 +19,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from columnar.coordination.doorbell import READ_BYTES
+from columnar.coordination.connection_channel import READ_BYTES
 
 if TYPE_CHECKING:
     from columnar.wire.connection import Connection

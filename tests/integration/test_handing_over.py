@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection
-from columnar.coordination.doorbell import answered, ring
+from columnar.coordination.connection_channel import answered, ring
 from columnar.doors import DOOR_1, DOOR_2
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import happybase
 import pytest
 
-from columnar.coordination.doorbell import READ_BYTES
+from columnar.coordination.connection_channel import READ_BYTES
 from columnar.wire.server import WireLimits, WireServer
 from tests.support.seeds import seed
 from tests.support.toy_wire import (

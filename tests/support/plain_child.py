@@ -13,7 +13,7 @@ import sys
 import time
 
 from columnar.coordination.beat import Beat, packed
-from columnar.coordination.doorbell import answered
+from columnar.coordination.connection_channel import answered
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from columnar.client import Connection
 from columnar.coordination.beat import BEAT_BYTES, last_of
-from columnar.coordination.doorbell import Handed, pair, ring
+from columnar.coordination.connection_channel import Handed, pair, ring
 from columnar.last_lines import lines_file
 from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments

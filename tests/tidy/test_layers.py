@@ -55,7 +55,7 @@ LAYERS: dict[str, float] = {
     "columnar.accepting": 7,
     "columnar.handing_on": 7,
     "columnar.evening_out": 7,
-    "columnar.server_doorbell": 7,
+    "columnar.server_connection_channel": 7,
     "columnar.cluster_host": 7,
     "columnar.cluster_owners": 7,
     "columnar.cluster_writes": 7,

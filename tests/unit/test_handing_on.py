@@ -11,7 +11,7 @@ import pytest
 
 from columnar.accepting import Port, Returns
 from columnar.coordination.beat import Beat
-from columnar.coordination.doorbell import READ_BYTES, Handed, answered, pair, ring
+from columnar.coordination.connection_channel import READ_BYTES, Handed, answered, pair, ring
 from columnar.handing_on import HandingOn
 from columnar.model.owner import Incarnation
 

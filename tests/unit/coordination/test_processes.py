@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from columnar.coordination.beat import Beat
-from columnar.coordination.doorbell import Handed
+from columnar.coordination.connection_channel import Handed
 from columnar.coordination.processes import Child, started
 
 ROOT = Path(__file__).parents[3]

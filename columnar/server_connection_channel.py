@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from columnar.coordination.doorbell import Handed, answered, ring
+from columnar.coordination.connection_channel import Handed, answered, ring
 from columnar.doors import Doors
 from columnar.model.owner_messages import HandedOver
 from columnar.operations.scanner_table import ScannerTable
@@ -29,12 +29,12 @@ _log = logging.getLogger(__name__)
 TAKEN_AT_ONCE: Final = 64  # connections in one iteration of the loop
 
 
-class ServerDoorbell:
+class ServerConnectionChannel:
     def __init__(
         self, doorbell: socket.socket, doors: Doors, scanners: ScannerTable, on_ended: Callable[[str], None]
     ) -> None:
         """``doorbell``: this object's from now on.  ``on_ended``: called when the supervisor has closed its end."""
-        self._doorbell = doorbell
+        self._channel = doorbell
         self._doors = doors
         self._scanners = scanners
         self._on_ended = on_ended
@@ -52,7 +52,7 @@ class ServerDoorbell:
         return self._doors.connections + len(self._taking) + len(self._going)
 
     def begin(self) -> None:
-        asyncio.get_running_loop().add_reader(self._doorbell, self._rung)
+        asyncio.get_running_loop().add_reader(self._channel, self._rung)
 
     def _rung(self) -> None:
         for _ in range(TAKEN_AT_ONCE):
@@ -62,7 +62,7 @@ class ServerDoorbell:
     def _take_next(self) -> bool:
         """False: none waits."""
         try:
-            handed = answered(self._doorbell)
+            handed = answered(self._channel)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -117,25 +117,25 @@ class ServerDoorbell:
 
     def _send(self) -> None:
         while self._going:
-            if not ring(self._doorbell, self._going[0]):
+            if not ring(self._channel, self._going[0]):
                 if not self._is_full:
                     self._is_full = True
-                    asyncio.get_running_loop().add_writer(self._doorbell, self._send)
+                    asyncio.get_running_loop().add_writer(self._channel, self._send)
                 return
             self._going.popleft().connection.close()
             self.given += 1
         if self._is_full:
             self._is_full = False
-            asyncio.get_running_loop().remove_writer(self._doorbell)
+            asyncio.get_running_loop().remove_writer(self._channel)
         self._all_gone.set()
 
     def close(self) -> None:
         """Nothing comes or goes any more; again: does nothing."""
-        if self._doorbell.fileno() < 0:
+        if self._channel.fileno() < 0:
             return
         loop = asyncio.get_running_loop()
-        loop.remove_reader(self._doorbell)
-        loop.remove_writer(self._doorbell)
-        self._doorbell.close()
+        loop.remove_reader(self._channel)
+        loop.remove_writer(self._channel)
+        self._channel.close()
         while self._going:
             self._going.popleft().connection.close()
