@@ -18,7 +18,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from columnar.coordination.connection_channel import Handed, answered
+from columnar.coordination.connection_channel import DispatchedConnection, answered
 from columnar.errors import HostError
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ PAUSE_S: Final = 0.1  # where no descriptor is left
 class Servers(Protocol):
     """``handing_on.HandingOn``."""
 
-    def give(self, handed: Handed) -> bool: ...
+    def give(self, handed: DispatchedConnection) -> bool: ...
 
     def wait(self, again: Callable[[], None]) -> None: ...
 
@@ -45,10 +45,10 @@ class Source:
         self._servers = servers
         self._is_open = False
         self._is_over = False
-        self._kept: Handed | None = None  # taken, and no server has it as yet
+        self._kept: DispatchedConnection | None = None  # taken, and no server has it as yet
         self._pause: asyncio.TimerHandle | None = None
 
-    def next(self, sock: socket.socket) -> Handed | None:
+    def next(self, sock: socket.socket) -> DispatchedConnection | None:
         """The next connection; None: the source has ended.  BlockingIOError: none waits.  OSError: it was not taken."""
         raise NotImplementedError
 
@@ -88,7 +88,7 @@ class Source:
             if not self._given(handed):
                 return
 
-    def _given(self, handed: Handed) -> bool:
+    def _given(self, handed: DispatchedConnection) -> bool:
         """False: it is kept, and nothing is taken before a server has it."""
         if self._servers.give(handed):
             self._kept = None
@@ -150,9 +150,9 @@ class Port(Source):
         port: int = self.sockets[0].getsockname()[1]
         return port
 
-    def next(self, sock: socket.socket) -> Handed:
+    def next(self, sock: socket.socket) -> DispatchedConnection:
         connection, _address = sock.accept()
-        return Handed(self._door, connection)
+        return DispatchedConnection(self._door, connection)
 
 
 def _taken(host: str, port: int, option: str, error: OSError) -> HostError:
@@ -170,7 +170,7 @@ class Returns(Source):
         self._returned = returned
         self._ended = ended
 
-    def next(self, sock: socket.socket) -> Handed | None:
+    def next(self, sock: socket.socket) -> DispatchedConnection | None:
         handed = answered(sock)
         if handed is not None:
             self._returned()

@@ -44,7 +44,7 @@ from columnar.wire.server import WireServer
 if TYPE_CHECKING:
     import socket
 
-    from columnar.coordination.connection_channel import Handed  # a standalone has none
+    from columnar.coordination.connection_channel import DispatchedConnection  # a standalone has none
     from columnar.model.build_cluster_status import ServerStatus
     from columnar.operations.descriptions import Descriptions
     from columnar.routing.owners import Owners
@@ -210,7 +210,7 @@ class Doors:
             await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
         return await self._open_privately()
 
-    async def take(self, handed: Handed) -> None:
+    async def take(self, handed: DispatchedConnection) -> None:
         """Serve a connection that another process has had before."""
         wire = self.wire2 if handed.door == DOOR_2 else self.wire
         if wire is None:
@@ -218,7 +218,7 @@ class Doors:
         else:
             await wire.take(handed.connection, handed.read)
 
-    async def leave(self, give: Callable[[Handed], None]) -> None:
+    async def leave(self, give: Callable[[DispatchedConnection], None]) -> None:
         """As ``WireServer.leave``, of both ports."""
         if self.tls is not None:
             self.tls.handshakes.close()
@@ -228,7 +228,7 @@ class Doors:
         )
 
     async def part_with(
-        self, most: int, give: Callable[[Handed], None], stays: Callable[[int], bool], within_s: float
+        self, most: int, give: Callable[[DispatchedConnection], None], stays: Callable[[int], bool], within_s: float
     ) -> int:
         """As ``WireServer.part_with``, of both ports: of each its share."""
         if self.wire2 is None:
@@ -321,10 +321,10 @@ def read_tls(config: StandaloneConfig) -> Tls | None:
     return tls_door.Tls(tls_context.ServerTls.read(files))
 
 
-def _give_as(give: Callable[[Handed], None], door: bytes, connection: socket.socket, read: bytes) -> None:
-    from columnar.coordination.connection_channel import Handed
+def _give_as(give: Callable[[DispatchedConnection], None], door: bytes, connection: socket.socket, read: bytes) -> None:
+    from columnar.coordination.connection_channel import DispatchedConnection
 
-    give(Handed(door, connection, read))
+    give(DispatchedConnection(door, connection, read))
 
 
 def _thrift2_definition() -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from columnar.coordination.connection_channel import Handed
+from columnar.coordination.connection_channel import DispatchedConnection
 from columnar.coordination.open_connections import OpenConnections
 from columnar.coordination.processes import Child
 from columnar.faults import surviving
@@ -32,12 +32,12 @@ class HandingOn:
         self._watched: list[socket.socket] = []  # doorbells that are full: copies, for a child closes its own
         self._pause: asyncio.TimerHandle | None = None
 
-    def give(self, handed: Handed) -> bool:
+    def give(self, handed: DispatchedConnection) -> bool:
         """Hand it on and close it here; False: no server takes it now, and it is the caller's still."""
         taking = self._taking()
         for server in self.open.fewest_first(taking):
             if taking[server].ring(handed):
-                self.open.handed(server)
+                self.open.count_dispatched(server)
                 handed.connection.close()
                 return True
         return False

@@ -31,7 +31,7 @@ from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.doors import Doors, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import CannotOpen, ReturnConnections, HandedOver, HandOver, Listening, Measures, SlowRequests
+from columnar.model.owner_messages import CannotOpen, ReturnConnections, HandoverResult, HandOver, Listening, Measures, SlowRequests
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.slow_request import SlowRequest
@@ -310,7 +310,7 @@ class ClusterServer:
             return Beat(iterations)
         return Beat(iterations, doorbell.open, doorbell.taken, doorbell.given)
 
-    async def _hand_over(self, asked: HandOver) -> HandedOver:
+    async def _hand_over(self, asked: HandOver) -> HandoverResult:
         assert self._connection_channel is not None, "it is there before the master is answered"
         return await self._connection_channel.hand_over(asked.within_ms / 1000)
 

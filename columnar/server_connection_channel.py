@@ -19,9 +19,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from columnar.coordination.connection_channel import Handed, answered, ring
+from columnar.coordination.connection_channel import DispatchedConnection, answered, ring
 from columnar.doors import Doors
-from columnar.model.owner_messages import HandedOver
+from columnar.model.owner_messages import HandoverResult
 from columnar.operations.scanner_table import ScannerTable
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class ServerConnectionChannel:
         self._on_ended = on_ended
         self._taking: set[asyncio.Task[None]] = set()
         self._is_leaving = False
-        self._going: deque[Handed] = deque()  # back; at most all connections: ``limits.CONNECTIONS`` a port
+        self._going: deque[DispatchedConnection] = deque()  # back; at most all connections: ``limits.CONNECTIONS`` a port
         self._all_gone = asyncio.Event()
         self._is_full = False  # the supervisor has not taken what went before
         self.taken = 0
@@ -83,7 +83,7 @@ class ServerConnectionChannel:
 
     # --- leaving -------------------------------------------------------------------------------------
 
-    async def hand_over(self, within_s: float) -> HandedOver:
+    async def hand_over(self, within_s: float) -> HandoverResult:
         """Return when no client is left and no scanner is open, in time at the latest."""
         self._is_leaving = True
         while self._take_next():  # the supervisor has rung for these before it asked
@@ -99,7 +99,7 @@ class ServerConnectionChannel:
                     await self._all_gone.wait()
                 await self._scanners.all_closed()
         given, closed = self.given - given_before, self._doors.closed_between - closed_before
-        return HandedOver(given, closed, self.open, len(self._scanners))
+        return HandoverResult(given, closed, self.open, len(self._scanners))
 
     async def part_with(self, most: int, within_s: float) -> int:
         """Give some connections back while the server serves on; so many have gone.
@@ -110,7 +110,7 @@ class ServerConnectionChannel:
             return 0
         return await self._doors.part_with(most, self._return_connection, self._scanners.has_open, within_s)
 
-    def _return_connection(self, handed: Handed) -> None:
+    def _return_connection(self, handed: DispatchedConnection) -> None:
         self._going.append(handed)
         if not self._is_full:
             self._send()

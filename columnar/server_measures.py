@@ -80,7 +80,7 @@ class ServerMeasures:
         forwarded = [
             ("thrift2." * (service == THRIFT2) + method, calls)
             for service, request_forwarder in self._ways_out.items()
-            for method, calls in request_forwarder.handed.items()
+            for method, calls in request_forwarder.forwarded_calls.items()
         ]
         about = "Calls of its clients that other servers answered, or the master."
         yield by_label("columnar_forwarded", COUNTER, about, "method", forwarded)

@@ -33,7 +33,7 @@ from columnar.errors import ColumnarError
 from columnar.faults import FAULTS
 from columnar.limits import LEAVING_S, OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import HandedOver, HandOver
+from columnar.model.owner_messages import HandoverResult, HandOver
 from columnar.model.region_messages import Message
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
@@ -62,7 +62,7 @@ class Events(Protocol):
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         """``asked``: it was to stop."""
 
-    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
+    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
         """The server has no clients any more but those that are lost, and stops."""
 
 
@@ -312,12 +312,12 @@ class ServerProcesses:
     async def _stop(self, server: Server, within_s: float) -> None:
         server.is_stopping = True
         name = server.incarnation.name
-        if await self._handed_over(server, within_s):
+        if await self._request_handover(server, within_s):
             server.child.request_stop()
             await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=self.stop_s(name))
         await self.fence(server.incarnation)
 
-    async def _handed_over(self, server: Server, within_s: float) -> bool:
+    async def _request_handover(self, server: Server, within_s: float) -> bool:
         """False: it does not answer, and is beyond stopping."""
         try:
             async with asyncio.timeout(within_s + ANSWER_S):
@@ -331,7 +331,7 @@ class ServerProcesses:
         except Exception as error:  # noqa: BLE001 - whatever it is, the server can be stopped
             _log.error("server %s cannot hand its clients over: %s", server.incarnation, error)
             return True
-        self._events.handed_over(server.incarnation, told)
+        self._events.handover_ended(server.incarnation, told)
         return True
 
     async def start_one(self, name: str) -> None:

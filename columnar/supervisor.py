@@ -44,7 +44,7 @@ from columnar.master.placement import ServerState
 from columnar.master_answers import MasterAnswers
 from columnar.master_service import MasterService
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import Address, Addresses, HandedOver, Listening
+from columnar.model.owner_messages import Address, Addresses, HandoverResult, Listening
 from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
@@ -235,7 +235,7 @@ class Supervisor:
         """Nothing more comes back from it."""
         self._returns.pop(server, None)
 
-    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
+    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
         log = _log.warning if told.lost or told.scanners else _log.info
         text = "server %s hands over: %d connections go on at others, %d are closed; lost: %d, and %d open scanners"
         log(text, server, told.given, told.closed, told.lost, told.scanners)
@@ -414,8 +414,8 @@ class _Watched:
         self._supervisor.ended(server, why)
         self._host.ended(server, why, asked=asked)
 
-    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
-        self._supervisor.handed_over(server, told)
+    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
+        self._supervisor.handover_ended(server, told)
 
 
 class _Site:

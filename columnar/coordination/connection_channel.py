@@ -22,7 +22,7 @@ READ_BYTES: Final = 64 * 1024  # a packet must be smaller than the send buffer o
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class DispatchedConnection:
     """A connection on its way; whoever has it closes it."""
 
     door: bytes
@@ -35,7 +35,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def ring(doorbell: socket.socket, handed: Handed) -> bool:
+def ring(doorbell: socket.socket, handed: DispatchedConnection) -> bool:
     """Send the connection, which the caller still has to close; False: the queue is full, or nobody is there.
 
     Does not block where the socket does not.
@@ -48,7 +48,7 @@ def ring(doorbell: socket.socket, handed: Handed) -> bool:
     return True
 
 
-def answered(doorbell: socket.socket) -> Handed | None:
+def answered(doorbell: socket.socket) -> DispatchedConnection | None:
     """The next connection; None: the other end is closed, and nothing more comes.
 
     BlockingIOError: none waits.  OSError: it is lost, as no descriptor is left.
@@ -58,4 +58,4 @@ def answered(doorbell: socket.socket) -> Handed | None:
         return None
     if not descriptors:
         raise OSError(errno.EMFILE, "no descriptor is left for a connection that was handed over")
-    return Handed(packet[:1], socket.socket(fileno=descriptors[0]), packet[1:])
+    return DispatchedConnection(packet[:1], socket.socket(fileno=descriptors[0]), packet[1:])

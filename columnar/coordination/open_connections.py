@@ -25,7 +25,7 @@ TOLERATED_PART: Final = 8
 @dataclass(slots=True)
 class _Count:
     said: Beat
-    handed: int = 0  # to the server, since its start
+    dispatched: int = 0  # to the server, since its start
     returned: int = 0  # by it
 
 
@@ -44,8 +44,8 @@ class OpenConnections(Generic[Name]):
         if count is not None:
             count.said = beat
 
-    def handed(self, server: Name) -> None:
-        self._counts[server].handed += 1
+    def count_dispatched(self, server: Name) -> None:
+        self._counts[server].dispatched += 1
 
     def count_returned(self, server: Name) -> None:
         """A server that has ended may have given back before."""
@@ -58,7 +58,7 @@ class OpenConnections(Generic[Name]):
         if count is None:
             return 0
         said = count.said
-        return max(0, said.open + max(0, count.handed - said.taken) - max(0, count.returned - said.given))
+        return max(0, said.open + max(0, count.dispatched - said.taken) - max(0, count.returned - said.given))
 
     def surplus(self, servers: Iterable[Name]) -> tuple[Name, int] | None:
         """The server with the most connections, and how many it has over its share; None: they are even enough.

@@ -31,7 +31,7 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of
-from columnar.coordination.connection_channel import Handed, pair, ring
+from columnar.coordination.connection_channel import DispatchedConnection, pair, ring
 from columnar.coordination.processor_time import ProcessorWatch
 from columnar.last_lines import last_lines, lines_file
 
@@ -82,7 +82,7 @@ class Child:
         self.signal(signal.SIGKILL)
         return await asyncio.shield(self.ended)
 
-    def ring(self, handed: Handed) -> bool:
+    def ring(self, handed: DispatchedConnection) -> bool:
         """As ``doorbell.ring``: hand a connection over.  False: the child takes none now."""
         return ring(self.connection_channel, handed)
 

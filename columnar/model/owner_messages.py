@@ -127,7 +127,7 @@ class Addresses(Message[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOver:
+class HandoverResult:
     """The clients of a server, at the end of its hand-over."""
 
     given: int  # connections that went to other servers
@@ -137,7 +137,7 @@ class HandedOver:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver(Message[HandedOver]):
+class HandOver(Message[HandoverResult]):
     """Give every connection of a client back, between two of its requests, and wait for the scanners that are open.
 
     Answered when none is left, after ``within_ms`` in any case.  The server takes no further connection, and answers

@@ -35,7 +35,7 @@ from columnar.routing.row_forms import PROTOCOL_BYTES
 from columnar.wire import detect
 from columnar.wire.codec import Request
 from columnar.wire.raw_calls import RawCaller
-from columnar.wire.service import CallContext, HandedOn
+from columnar.wire.service import CallContext, ForwardedReply
 
 COPIED_BYTES: Final = 64 * 1024  # a shorter reply does not keep the frames around it in memory
 _BINARY: Final = PROTOCOL_BYTES[detect.Protocol.BINARY]
@@ -70,7 +70,7 @@ def raw_message(request: Request, service: int, protocol: detect.Protocol) -> Ra
     return RawMessage(request.message, service, _BINARY if protocol is detect.Protocol.BINARY else _COMPACT)
 
 
-class Passing(HandedOn):
+class Passing(ForwardedReply):
     """A call of a single row on its way.  The link (``peer_link.Call``) and ``RawCalls`` report to it."""
 
     __slots__ = ("_attempt", "_ctx", "_forwarding", "_link", "_number", "_raw", "planned_ms", "row", "state", "table")
@@ -226,7 +226,7 @@ class Passing(HandedOn):
         self.fail(failure)
 
 
-class HandedOver(HandedOn):
+class UnretriedRequest(ForwardedReply):
     """A call that one server alone can answer: it is sent once."""
 
     __slots__ = ("_link", "_name", "_number")
@@ -302,7 +302,7 @@ class Forwarding:
 
     # --- what services call ------------------------------------------------------------------------------
 
-    def forward(self, ctx: CallContext, raw: RawMessage, table: str, row: bytes, is_write: bool) -> HandedOn:
+    def forward(self, ctx: CallContext, raw: RawMessage, table: str, row: bytes, is_write: bool) -> ForwardedReply:
         """Answer a call of a single row by the owner of its region; it may be this server by then."""
         self.forwarded += 1
         now_ms = self.now_ms()
@@ -314,17 +314,17 @@ class Forwarding:
         call.begin(now_ms)
         return call
 
-    def to_master(self, raw: RawMessage) -> HandedOn:
+    def to_master(self, raw: RawMessage) -> ForwardedReply:
         """Errors end it: RetryLater where nothing was done, OutcomeUnknown."""
-        return self._handed_over("the master", self.master, raw)
+        return self._forward_once("the master", self.master, raw)
 
-    def to_server(self, server: Incarnation, raw: RawMessage) -> HandedOn:
+    def to_server(self, server: Incarnation, raw: RawMessage) -> ForwardedReply:
         """As ``to_master``, to a server that alone knows the answer, as of its open scanners."""
-        return self._handed_over(f"server {server}", self.links.link(server, len(raw.message)), raw)
+        return self._forward_once(f"server {server}", self.links.link(server, len(raw.message)), raw)
 
-    def _handed_over(self, name: str, link: PeerLink | None, raw: RawMessage) -> HandedOn:
+    def _forward_once(self, name: str, link: PeerLink | None, raw: RawMessage) -> ForwardedReply:
         self.forwarded += 1
-        call = HandedOver(name)
+        call = UnretriedRequest(name)
         if link is None:
             call.fail(unreachable(name))
         else:

@@ -151,7 +151,7 @@ _OWNER: Final = record(
     },
 )
 _SEALED: Final = several(pair(INCARNATION, several(pair(TEXT, INT))))
-_HANDED_OVER: Final = record(owners.HandedOver, {"given": INT, "closed": INT, "lost": INT, "scanners": INT})
+_HANDOVER_RESULT: Final = record(owners.HandoverResult, {"given": INT, "closed": INT, "lost": INT, "scanners": INT})
 _GIVEN_UP: Final = record(owners.GivenUp, {"epoch": INT, "is_behind": BOOL})
 _RATES: Final = record(
     owners.RegionRates,
@@ -338,7 +338,7 @@ _ENTRIES: Final = (
     _Entry("measures", owners.Measures, {}, several(_FAMILY)),
     _Entry("listening", owners.Listening, {"host": TEXT, "port": INT, "thrift2_port": INT}),
     _Entry("addresses", owners.Addresses, {"servers": several(_ADDRESS)}),
-    _Entry("hand_over", owners.HandOver, {"within_ms": INT}, _HANDED_OVER),
+    _Entry("hand_over", owners.HandOver, {"within_ms": INT}, _HANDOVER_RESULT),
     _Entry("give_back", owners.ReturnConnections, {"connections": INT, "within_ms": INT}, INT),
     _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
     _Entry(

@@ -5,7 +5,7 @@ server's own state says that the region is another's.  The handler would find th
 which costs more than all the rest of a forwarded call at its gateway.  The owner says what else may be wrong with
 such a call.
 
-``handed_on`` looks at the error of a handler:
+``forward_after_error`` looks at the error of a handler:
 
     RegionNotLocal, of a method of a single row     to the owner of the row's region, which was here before a wait
     GoesToMaster                                     to the master
@@ -24,7 +24,7 @@ from columnar.regions.server import RegionServer
 from columnar.routing.forwarding import Forwarding, raw_message
 from columnar.routing.method_ways import ROWS_OF, WAYS, RowOf, MethodRoute
 from columnar.wire.codec import Request
-from columnar.wire.service import CallContext, HandedOn
+from columnar.wire.service import CallContext, ForwardedReply
 
 ServerOfScanner = Callable[[int], Incarnation | None]  # by its id; None: no living server gave it
 
@@ -63,13 +63,13 @@ class RequestForwarder:
         self._of_one_row = {
             method: OneRow(row_of, self._ways[method] is MethodRoute.WRITE) for method, row_of in ROWS_OF[service].items()
         }
-        self.handed: dict[str, int] = {}  # calls that went on, by method: as many as the service has
+        self.forwarded_calls: dict[str, int] = {}  # calls that went on, by method: as many as the service has
 
     def leads_from(self, method: str) -> bool:
         """A call of this method may be handed on after it has waited."""
         return method in self._of_one_row
 
-    def ahead(self, ctx: CallContext, request: Request) -> HandedOn | None:
+    def ahead(self, ctx: CallContext, request: Request) -> ForwardedReply | None:
         """None: the handler is to be asked, for the region is here, or the call does not name table and row."""
         method = request.method
         if method is None:
@@ -90,7 +90,7 @@ class RequestForwarder:
         raw = raw_message(request, self._service, ctx.protocol)
         return self._forwarding.forward(ctx, raw, served.schema.name, row, found.is_write)
 
-    def handed_on(self, ctx: CallContext, request: Request, error: Exception) -> HandedOn | None:
+    def forward_after_error(self, ctx: CallContext, request: Request, error: Exception) -> ForwardedReply | None:
         """None: ``error`` is for the client."""
         method = request.method
         if method is None or not request.buffer:
@@ -101,9 +101,9 @@ class RequestForwarder:
         return found
 
     def _count(self, method: str) -> None:
-        self.handed[method] = self.handed.get(method, 0) + 1
+        self.forwarded_calls[method] = self.forwarded_calls.get(method, 0) + 1
 
-    def _forward_by_error(self, ctx: CallContext, request: Request, method: str, error: Exception) -> HandedOn | None:
+    def _forward_by_error(self, ctx: CallContext, request: Request, method: str, error: Exception) -> ForwardedReply | None:
         if isinstance(error, RegionNotLocal):
             found = self._of_one_row.get(method)
             if found is None:

@@ -89,7 +89,7 @@ class Capture:
             return [], (mark(self._era, old[0]), mark(self._era, old[-1] + 1))
         return [mark(self._era, number) for number in old], None
 
-    def handed_over(self) -> None:
+    def batch_written(self) -> None:
         """The engine has the batch that was noted and marked."""
         marks = self._marks
         if self._whole:

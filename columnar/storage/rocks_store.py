@@ -123,7 +123,7 @@ class RocksStore:
         if stop is not None:
             options = rocksdict.ReadOptions()
             options.set_iterate_upper_bound(stop)
-        fresh = self._not_handed_over(space, start, stop)
+        fresh = self._unwritten_in_range(space, start, stop)
         # The iterator is made here and not in the generator: what it sees is settled now (S3).
         items = self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
         return overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
@@ -140,7 +140,7 @@ class RocksStore:
         return self.range_within(space, start, stop, NO_BOUND) or []
 
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
-        if self._fresh and self._not_handed_over(space, start, stop):
+        if self._fresh and self._unwritten_in_range(space, start, stop):
             return within(self.scan(space, start, stop), cost)
         options = rocksdict.ReadOptions()
         options.set_iterate_upper_bound(stop)
@@ -164,12 +164,12 @@ class RocksStore:
             raise translated(error, self._path) from error
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        fresh = self._not_handed_over(space, start, below)
+        fresh = self._unwritten_in_range(space, start, below)
         held = self._dicts[space]
         items = self._down_to(held, held.items(backwards=True, from_key=below), start, below)
         return overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
 
-    def _not_handed_over(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
+    def _unwritten_in_range(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
         """Hand over what was gathered; where the engine is too busy for it, what of it a scan must see.
 
         A read never fails because writers are ahead of the engine.
@@ -211,7 +211,7 @@ class RocksStore:
                 self._mark(batch.raw, capture)
             self._write_raw(batch.raw)
             if capture is not None:
-                capture.handed_over()
+                capture.batch_written()
             return
         assert isinstance(batch, RocksBatch), "a batch belongs to this engine"
         raw = rocksdict.WriteBatch(raw_mode=True)
@@ -221,7 +221,7 @@ class RocksStore:
         self._write_raw(raw)
         if capture is not None:
             capture.note(batch.operations, batch.size_bytes())
-            capture.handed_over()
+            capture.batch_written()
 
     def gather(self, batch: Batch) -> None:
         """One write of the engine, with its system call, costs 10 us; 32 puts that share one fsync share it too."""
@@ -260,7 +260,7 @@ class RocksStore:
                     self._add(self._gathered, batch)
                 raise
             if capture is not None:
-                capture.handed_over()
+                capture.batch_written()
             self._drop_gathered()
 
     def _drop_gathered(self) -> None:
@@ -335,7 +335,7 @@ class RocksStore:
             if (meta := self._handles.get(META_SPACE)) is not None:
                 raw.put(COMPLETE, pack_complete(self._epoch, self._region), meta)
             self._write_raw(raw)
-            capture.handed_over()
+            capture.batch_written()
             self._capture = capture
         return self._capture
 

@@ -16,7 +16,7 @@ from columnar.thrift.slow_calls import SlowCalls
 from columnar.wire.codec import Request
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
-from columnar.wire.service import CallContext, HandedOn, Handler
+from columnar.wire.service import CallContext, ForwardedReply, Handler
 
 if TYPE_CHECKING:  # a process without other servers needs not the half a megabyte behind it
     from columnar.routing.request_forwarder import RequestForwarder
@@ -61,12 +61,12 @@ class ThriftService:
 
     def retry_or_forward(
         self, handler: Handler, ctx: CallContext, request: Request, error: Exception
-    ) -> Awaitable[Any] | HandedOn | None:
+    ) -> Awaitable[Any] | ForwardedReply | None:
         if isinstance(error, RegionUnavailable):
             return retried(partial(handler, ctx, *request.args), error, ctx.has_gone)
-        return self.request_forwarder.handed_on(ctx, request, error) if self.request_forwarder is not None else None
+        return self.request_forwarder.forward_after_error(ctx, request, error) if self.request_forwarder is not None else None
 
-    def may_be_handed_on(self, method: str) -> bool:
+    def may_be_forwarded(self, method: str) -> bool:
         return self.request_forwarder is not None and self.request_forwarder.leads_from(method)
 
     def connection_closed(self, connection_id: int) -> None:

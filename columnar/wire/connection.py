@@ -31,7 +31,7 @@ from columnar.wire.codec_replies import RowList
 from columnar.wire.detect import Protocol
 from columnar.wire.framing import YieldLoop, Hangup, Refusal, RequestStream, Whole
 from columnar.wire.large_calls import Aside, LargeCaller
-from columnar.wire.service import CallContext, HandedOn, Later, Raw
+from columnar.wire.service import CallContext, ForwardedReply, Later, Raw
 from columnar.wire.sockets import has_ended, name_of_peer, tune
 from columnar.wire.waiting import Awaited, Waiting
 
@@ -78,7 +78,7 @@ class Connection:
         self._closing = False
         self._has_gone = False  # the connection has ended, or the client sends no more
         self._is_read_out = False  # all that the client sent before it ended its side was read
-        self._handed_on: HandedOn | None = None  # the call that another server answers
+        self._forwarded: ForwardedReply | None = None  # the call that another server answers
         self._out: list[bytes | memoryview] = []  # replies of this time slice
         self._out_bytes = 0
         self.buffered_bytes = 0  # of input that waits and may be refused: half a message, or requests read ahead
@@ -133,9 +133,9 @@ class Connection:
         by_us, self._closing = self._closing, True
         self._fd = -1
         self._leave()
-        if self._handed_on is not None:
-            self._handed_on.client_left()
-            self._handed_on = None
+        if self._forwarded is not None:
+            self._forwarded.client_left()
+            self._forwarded = None
         self._ctx = CallContext(self.number, self._ctx.peer, self._ctx.protocol)  # the old one refers to us
         if self._transport is None or not self._server.forget(self):
             return  # it was never admitted
@@ -325,8 +325,8 @@ class Connection:
             ctx = self._ctx
             if ctx.protocol is not self._stream.protocol:
                 ctx = self._ctx = CallContext(ctx.connection_id, ctx.peer, self._stream.protocol, self.has_gone)
-            if server.ahead is not None and (handed_on := server.ahead(ctx, message)) is not None:
-                return self._hand_on(message, handed_on, started)
+            if server.ahead is not None and (forward_after_error := server.ahead(ctx, message)) is not None:
+                return self._hand_on(message, forward_after_error, started)
             result = handler(ctx, *message.args)
             if type(result) not in _DIRECT:
                 if type(result) is Later:
@@ -347,7 +347,7 @@ class Connection:
         self.serving_bytes = request.size_bytes
         if request.size_bytes > LARGE_BYTES:  # the handler holds the rows that it still needs; the slow log counts rows
             request.args = [[None] * len(one) if isinstance(one, list) else one for one in request.args]
-        if shared or request.method is None or not self._server.service.may_be_handed_on(request.method.name):
+        if shared or request.method is None or not self._server.service.may_be_forwarded(request.method.name):
             request.buffer = b""
         if shared:
             self._is_dear = perf_counter() - started >= SLICE_S  # waiting for an fsync does not make it expensive
@@ -364,27 +364,27 @@ class Connection:
         again = server.service.retry_or_forward(server.handlers[method.name], self._ctx, request, error)
         if again is None:
             return self._failed(request, error, started)
-        if isinstance(again, HandedOn):
+        if isinstance(again, ForwardedReply):
             return self._hand_on(request, again, started)
         return self._pending(request, again, started, None)
 
-    def _hand_on(self, request: Request, handed_on: HandedOn, started: float) -> float | None:
+    def _hand_on(self, request: Request, forward_after_error: ForwardedReply, started: float) -> float | None:
         """Wait for the answer of another server."""
-        if handed_on.done():
-            return self._settle(request, handed_on, started, None)
+        if forward_after_error.done():
+            return self._settle(request, forward_after_error, started, None)
         self._busy = True
         self.serving_bytes = request.size_bytes
-        self._handed_on = handed_on
+        self._forwarded = forward_after_error
         request.buffer = b""  # who handed it on has the message
         if request.size_bytes > LARGE_BYTES:
             request.args = []
-        handed_on.add_callback(Waiting(self, request, started, None).resume)
+        forward_after_error.add_callback(Waiting(self, request, started, None).resume)
         return None
 
     def resume(self, request: Request, future: Awaited, started: float, later: Later | None) -> None:
         """Answer ``request``: the future that it waited for is done."""
         self._busy = False
-        self._handed_on = None
+        self._forwarded = None
         if self._settle(request, future, started, later) is not None:  # else it waits for something else now
             self._serve_unless(self._closing or self._has_gone or (self._stream.is_within_message and self.has_gone()))
 

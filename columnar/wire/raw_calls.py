@@ -23,7 +23,7 @@ from columnar.wire.detect import Speech
 from columnar.wire.framing import INLINE_BYTES, Hangup, Refusal, Whole, decode_message
 from columnar.wire.large_calls import Aside, LargeCaller
 from columnar.wire.server import WireServer
-from columnar.wire.service import CallContext, HandedOn, Later
+from columnar.wire.service import CallContext, ForwardedReply, Later
 from columnar.wire.waiting import Awaited, Waiter
 
 _BINARY: Final = Speech(framed=False, protocol=detect.Protocol.BINARY)
@@ -127,7 +127,7 @@ class RawCalls:
             return
         except RegionUnavailable as error:
             again = server.service.retry_or_forward(handler, ctx, message, error)
-            assert not isinstance(again, HandedOn), "it is waited for here"
+            assert not isinstance(again, ForwardedReply), "it is waited for here"
             if again is not None:
                 self._wait(_Pending(self, ctx, message, caller), again, None)
                 return

@@ -55,12 +55,12 @@ class Raw:
         self.message = message
 
 
-Ended = Callable[[Any], object]  # called with the HandedOn
+Ended = Callable[[Any], object]  # called with the ForwardedReply
 # Hands a call on before its handler is asked, where it is known that another server answers it; None: it is not.
-Ahead = Callable[[CallContext, Request], "HandedOn | None"]
+Ahead = Callable[[CallContext, Request], "ForwardedReply | None"]
 
 
-class HandedOn:
+class ForwardedReply:
     """A call that another server answers: as much of a future as a connection needs; it ends once.
 
     No loop's future: an answer goes to the client within the iteration of the loop in which it came.
@@ -130,13 +130,13 @@ class Service(Protocol):
 
     def retry_or_forward(
         self, handler: Handler, ctx: CallContext, request: Request, error: Exception
-    ) -> Awaitable[Any] | HandedOn | None:
+    ) -> Awaitable[Any] | ForwardedReply | None:
         """Retry a call whose region is unavailable for a moment, or hand it on to its owner; its result, later.
 
         None: ``error`` is final.  An awaitable may fail with an error that is to be asked again.
         """
 
-    def may_be_handed_on(self, method: str) -> bool:
+    def may_be_forwarded(self, method: str) -> bool:
         """Whether a call that does not end at once may still go to another server: its message is kept until then."""
 
     @property

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from columnar.wire.service import HandedOn
+from columnar.wire.service import ForwardedReply
 
 if TYPE_CHECKING:
     from columnar.wire.codec import Request
     from columnar.wire.connection import Connection
     from columnar.wire.service import Later
 
-Awaited = asyncio.Future[Any] | HandedOn  # what a pending reply waits for
+Awaited = asyncio.Future[Any] | ForwardedReply  # what a pending reply waits for
 
 
 class Waiter:

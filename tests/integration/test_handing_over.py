@@ -15,7 +15,7 @@ from columnar.coordination.connection_channel import answered, ring
 from columnar.doors import DOOR_1, DOOR_2
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
-from columnar.model.owner_messages import Address, Addresses, ReturnConnections, HandedOver, HandOver
+from columnar.model.owner_messages import Address, Addresses, ReturnConnections, HandoverResult, HandOver
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.schema import Family, make_table
@@ -71,7 +71,7 @@ async def test_a_scan_goes_on_at_the_server_that_leaves_and_it_waits_for_its_end
     assert not handing.done(), "a scanner is open"
     found += await in_thread(list, scan)
     assert dict(found) == ROWS
-    assert await handing == HandedOver(given=2, closed=0, lost=0, scanners=0)
+    assert await handing == HandoverResult(given=2, closed=0, lost=0, scanners=0)
     one.process.terminate()
     assert await one.ended(10.0) == 0
     assert await in_thread(client.table("t").row, b"07") == ROWS[b"07"]
@@ -93,7 +93,7 @@ async def test_when_time_is_over_the_answer_says_what_is_left(master: Master) ->
         )
         assert (await in_thread(reply_of, slow))[2] == 1
         told = await one.ask(HandOver(SHORT_MS))
-        assert told == HandedOver(given=1, closed=0, lost=1, scanners=1)
+        assert told == HandoverResult(given=1, closed=0, lost=1, scanners=1)
     assert await in_thread(pass_on, one, two) == DOOR_1
     assert await in_thread(client.table("t").row, b"r") == {b"a:q": b"v"}
     with pytest.raises(ConnectionRefusedError):
@@ -128,7 +128,7 @@ async def test_a_surplus_of_both_services_goes_back_and_the_rest_is_handed_over_
     handing = asyncio.ensure_future(one.ask(HandOver(LONG_MS)))
     for _ in range(2):
         await in_thread(pass_on, one, two)
-    assert await handing == HandedOver(given=2, closed=0, lost=0, scanners=0), "what went before is not counted"
+    assert await handing == HandoverResult(given=2, closed=0, lost=0, scanners=0), "what went before is not counted"
     for client in [*clients, *silent, late]:
         client.close()
 
@@ -141,7 +141,7 @@ async def test_connections_that_wait_in_the_doorbell_come_back_too(master: Maste
     handing = asyncio.ensure_future(one.ask(HandOver(LONG_MS)))
     await asyncio.sleep(0)  # it is sent
     one.process.send_signal(signal.SIGCONT)
-    assert await handing == HandedOver(given=8, closed=0, lost=0, scanners=0)
+    assert await handing == HandoverResult(given=8, closed=0, lost=0, scanners=0)
     for _ in clients:
         await in_thread(pass_on, one, two)
     for client in clients:
@@ -158,6 +158,6 @@ async def test_tls_connections_are_closed_between_two_requests(master: Master) -
     client: Connection = await in_thread(lambda: Connection("127.0.0.1", port, timeout=15_000, tls=authority.client()))
     assert await in_thread(client.tables) == []
     told = await one.ask(HandOver(LONG_MS))
-    assert told == HandedOver(given=0, closed=1, lost=0, scanners=0)
+    assert told == HandoverResult(given=0, closed=1, lost=0, scanners=0)
     with pytest.raises(Exception, match=r"TSocket read 0 bytes|reset|closed|Broken|EOF"):
         await in_thread(client.tables)

@@ -175,7 +175,7 @@ class World:
                 self.capture.note([operation], 1)
         self.store.write(batch)
         if self.capture is not None:
-            self.capture.handed_over()
+            self.capture.batch_written()
 
     def sync(self) -> None:
         assert self.store is not None

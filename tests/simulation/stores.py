@@ -116,7 +116,7 @@ class OpenStore:
         key, floor = capture.mark()
         old, span = capture.outdated()
         self.files.append([*pairs, *((one, None) for one in old), (key, floor)], span)
-        capture.handed_over()
+        capture.batch_written()
 
     def raise_epoch(self, epoch: int) -> None:
         self.epoch = epoch

@@ -83,7 +83,7 @@ class ToyService:
     def retry_or_forward(self, *_call: Any) -> Any:
         return None
 
-    def may_be_handed_on(self, _method: str) -> bool:
+    def may_be_forwarded(self, _method: str) -> bool:
         return False
 
     def was_slow(self, *_facts: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from columnar import server_processes
 from columnar.limits import OPEN_REGIONS
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import HandedOver, HandOver
+from columnar.model.owner_messages import HandoverResult, HandOver
 from columnar.server_processes import Server, ServerProcesses
 
 S1 = Incarnation("s1", 1)
@@ -27,13 +27,13 @@ class Process:
         processes._ends[S1] = self._ended
         processes._events = cast(Any, self)
 
-    async def send_request(self, message: HandOver) -> HandedOver:
+    async def send_request(self, message: HandOver) -> HandoverResult:
         self.done.append(message)
         if not self._answers:
             await asyncio.get_running_loop().create_future()
-        return HandedOver(3, 0, 0, 0)
+        return HandoverResult(3, 0, 0, 0)
 
-    def handed_over(self, server: Incarnation, told: HandedOver) -> None:
+    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
         self.done.append((server, told))
 
     def ask_to_stop(self) -> None:
@@ -59,7 +59,7 @@ def stopped(*, answers: bool) -> list[object]:
 
 
 def test_clients_are_handed_over_before_it_stops() -> None:
-    assert stopped(answers=True) == [HandOver(10), (S1, HandedOver(3, 0, 0, 0)), "stop", "fence"]
+    assert stopped(answers=True) == [HandOver(10), (S1, HandoverResult(3, 0, 0, 0)), "stop", "fence"]
 
 
 def test_one_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def test_what_is_on_the_way_counts_and_nothing_counts_twice() -> None:
     counts.joined("s1")
     counts.joined("s2")
     assert counts.fewest_first(["s2", "s1", "unknown"]) == ["s1", "s2"]
-    counts.handed("s1")
+    counts.count_dispatched("s1")
     assert (counts.of("s1"), counts.fewest_first(["s1", "s2"])) == (1, ["s2", "s1"])
     counts.said("s1", Beat(1, open=0, taken=0))
     assert counts.of("s1") == 1, "it has not taken it by then"
@@ -54,7 +54,7 @@ def test_when_a_beat_comes_the_count_is_exact() -> None:
         for _ in range(300):
             step = rng.choice(("hand", "hand", "take", "take", "end", "send", "return", "beat"))
             if step == "hand":
-                counts.handed("s")
+                counts.count_dispatched("s")
                 coming += 1
             elif step == "take" and coming:
                 coming, open_now, taken = coming - 1, open_now + 1, taken + 1

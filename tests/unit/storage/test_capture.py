@@ -37,7 +37,7 @@ class Marked:
             outdated |= {held for held in self.marks if start <= held < stop}
         self.deletes += len(single) + (between is not None)
         self.marks = (self.marks - outdated) | {key}
-        self.capture.handed_over()
+        self.capture.batch_written()
 
     def sync(self) -> None:
         self.capture.synced = self.capture.last

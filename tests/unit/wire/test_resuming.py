@@ -150,7 +150,7 @@ class Writes:
     def connection_closed(self, _connection_id: int) -> None:
         """It holds nothing for anybody."""
 
-    def may_be_handed_on(self, _method: str) -> bool:
+    def may_be_forwarded(self, _method: str) -> bool:
         return False
 
     def write(self, *_arguments: object) -> PromptFuture:
