@@ -114,7 +114,7 @@ class Port(Source):
     def __init__(self, door: bytes, sockets: list[socket.socket], servers: Servers) -> None:
         """``door``: of ``coordination.doorbell``."""
         super().__init__(sockets, servers)
-        self._door = door
+        self._service = door
 
     @classmethod
     def bound(cls, door: bytes, host: str, port: int, option: str, servers: Servers) -> Port:
@@ -152,7 +152,7 @@ class Port(Source):
 
     def next(self, sock: socket.socket) -> DispatchedConnection:
         connection, _address = sock.accept()
-        return DispatchedConnection(self._door, connection)
+        return DispatchedConnection(self._service, connection)
 
 
 def _taken(host: str, port: int, option: str, error: OSError) -> HostError:

@@ -25,7 +25,7 @@ from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.late_part import LatePart
-from columnar.thrift.other_door import OtherDoor
+from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.scans import ScanMethods
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from columnar.thrift.cluster_methods import ClusterMethods
     from columnar.thrift.single_server import SingleServer
     from columnar.wire.private_socket import PrivateSocket
-    from columnar.wire.tls_door import Tls
+    from columnar.wire.tls_protocol import Tls
 
 ALONE: Final = "standalone"  # the server of a store that is one process
 CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text: a list would take a line for each
@@ -60,8 +60,8 @@ CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text: a
     columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
     """.split()  # noqa: SIM905
 )
-DOOR_1: Final = b"1"  # the Thrift 1 service, with ours
-DOOR_2: Final = b"2"  # the Thrift 2 service
+THRIFT1_SERVICE: Final = b"1"  # the Thrift 1 service, with ours
+THRIFT2_SERVICE: Final = b"2"  # the Thrift 2 service
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 
 
@@ -104,7 +104,7 @@ class Doors:
         writes = WriteMethods(operations)
         self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
         self.trigger_methods = TriggerMethods(serving.trigger_manager, serving.owner.views)
-        thrift2 = OtherDoor(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
+        thrift2 = SiblingHint(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
         self.extension = ExtensionMethods(operations, writes, master.changes, facts)
         self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
@@ -177,7 +177,7 @@ class Doors:
     def _make_thrift2(self, serving: Serving, master: MasterParts) -> None:
         from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
 
-        thrift1 = OtherDoor(lambda: SERVICE, "Thrift 1", lambda: self.port)
+        thrift1 = SiblingHint(lambda: SERVICE, "Thrift 1", lambda: self.port)
         facts = thrift2.Facts(lambda region: self.address_of(region), self.folder.cluster_id, self.started_s)
         service = self.services[THRIFT2] = thrift2.make(
             serving.operations,
@@ -212,7 +212,7 @@ class Doors:
 
     async def take(self, handed: DispatchedConnection) -> None:
         """Serve a connection that another process has had before."""
-        wire = self.wire2 if handed.door == DOOR_2 else self.wire
+        wire = self.wire2 if handed.service == THRIFT2_SERVICE else self.wire
         if wire is None:
             handed.connection.close()
         else:
@@ -222,7 +222,7 @@ class Doors:
         """As ``WireServer.leave``, of both ports."""
         if self.tls is not None:
             self.tls.handshakes.close()
-        wires = [(DOOR_1, self.wire)] if self.wire2 is None else [(DOOR_1, self.wire), (DOOR_2, self.wire2)]
+        wires = [(THRIFT1_SERVICE, self.wire)] if self.wire2 is None else [(THRIFT1_SERVICE, self.wire), (THRIFT2_SERVICE, self.wire2)]
         await asyncio.gather(
             *(wire.leave(partial(_give_as, give, door)) for door, wire in wires),
         )
@@ -232,11 +232,11 @@ class Doors:
     ) -> int:
         """As ``WireServer.part_with``, of both ports: of each its share."""
         if self.wire2 is None:
-            return await self.wire.part_with(most, partial(_give_as, give, DOOR_1), stays, within_s)
+            return await self.wire.part_with(most, partial(_give_as, give, THRIFT1_SERVICE), stays, within_s)
         first = round(most * self.wire.connections / max(1, self.connections))
         gone = await asyncio.gather(
-            self.wire.part_with(first, partial(_give_as, give, DOOR_1), stays, within_s),
-            self.wire2.part_with(most - first, partial(_give_as, give, DOOR_2), stays, within_s),
+            self.wire.part_with(first, partial(_give_as, give, THRIFT1_SERVICE), stays, within_s),
+            self.wire2.part_with(most - first, partial(_give_as, give, THRIFT2_SERVICE), stays, within_s),
         )
         return sum(gone)
 
@@ -315,10 +315,10 @@ def read_tls(config: StandaloneConfig) -> Tls | None:
     """The TLS of the ports, by its certificate; None: they speak plain TCP.  HostError: it cannot be read."""
     if not config.tls_cert:
         return None
-    from columnar.wire import tls_context, tls_door  # most stores have no use for them
+    from columnar.wire import tls_context, tls_protocol  # most stores have no use for them
 
     files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
-    return tls_door.Tls(tls_context.ServerTls.read(files))
+    return tls_protocol.Tls(tls_context.ServerTls.read(files))
 
 
 def _give_as(give: Callable[[DispatchedConnection], None], door: bytes, connection: socket.socket, read: bytes) -> None:

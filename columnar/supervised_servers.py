@@ -98,7 +98,7 @@ class SupervisedServers:
         await self._processes.start_one(name)
 
 
-class ControlDoor:
+class ControlSocket:
     """The private socket of a supervisor."""
 
     def __init__(self, wire: WireServer, folder: DataFolder, run_folder: SocketFolder) -> None:

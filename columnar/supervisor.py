@@ -31,7 +31,7 @@ from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child
 from columnar.coordination.socket_folder import SocketFolder
 from columnar.decision_journal import DecisionJournal
-from columnar.doors import DOOR_1, DOOR_2, read_tls
+from columnar.doors import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
 from columnar.errors import HostError
 from columnar.evening_out import EveningOut
 from columnar.faults import surviving
@@ -54,7 +54,7 @@ from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
-from columnar.supervised_servers import ControlDoor, SupervisedServers
+from columnar.supervised_servers import ControlSocket, SupervisedServers
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.cluster_status import ClusterStatus
@@ -62,7 +62,7 @@ from columnar.webui.server import LoopRunner, WebServer, bind, served_at
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
-    from columnar.wire.tls_door import Tls
+    from columnar.wire.tls_protocol import Tls
 
 _log = logging.getLogger(__name__)
 
@@ -138,9 +138,9 @@ class Supervisor:
             await self.leading.start(SYSTEM_TABLES)
             await self.host.until(lambda: self.host.publishing.is_complete)
             await self.leading.begin()
-            self._door = ControlDoor(self.service.private_wire(), self.folder, self._run_folder)
-            await self._door.open()
-            undo.push_async_callback(self._door.close)
+            self._control_socket = ControlSocket(self.service.private_wire(), self.folder, self._run_folder)
+            await self._control_socket.open()
+            undo.push_async_callback(self._control_socket.close)
             self._open_ports()
             self._open_web()
             if self._web is not None:
@@ -281,9 +281,9 @@ class Supervisor:
     def _bind_ports(self) -> None:
         """Before a server takes a port of its own, which may be any that is free."""
         host, port2 = self.config.host, self.config.thrift2_port
-        self._doors.append(Port.bound(DOOR_1, host, self.config.port, "--port", self.handing_on))
+        self._doors.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.handing_on))
         if port2 >= 0:
-            self._doors.append(Port.bound(DOOR_2, host, port2, "--thrift2-port", self.handing_on))
+            self._doors.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.handing_on))
 
     def _close_ports(self) -> None:
         for door in self._doors:
@@ -357,7 +357,7 @@ class Supervisor:
     async def stop(self) -> None:
         if self._web is not None:
             await self._web.stop()
-        await self._door.close()
+        await self._control_socket.close()
         self._journal_task.cancel()
         await asyncio.to_thread(self._journal.append, self.control.take_decisions())
         for source in [*self._doors, *self._returns.values()]:

@@ -25,7 +25,7 @@ READ_BYTES: Final = 64 * 1024  # a packet must be smaller than the send buffer o
 class DispatchedConnection:
     """A connection on its way; whoever has it closes it."""
 
-    door: bytes
+    service: bytes
     connection: socket.socket
     read: bytes = b""
 
@@ -42,7 +42,7 @@ def ring(doorbell: socket.socket, handed: DispatchedConnection) -> bool:
     """
     assert len(handed.read) <= READ_BYTES, "more does not fit a packet"
     try:
-        socket.send_fds(doorbell, [handed.door, handed.read], [handed.connection.fileno()])
+        socket.send_fds(doorbell, [handed.service, handed.read], [handed.connection.fileno()])
     except OSError:
         return False
     return True

@@ -11,7 +11,7 @@ from columnar.operations.retries import retried
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.thrift import errors
-from columnar.thrift.other_door import OtherDoor
+from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.slow_calls import SlowCalls
 from columnar.wire.codec import Request
 from columnar.wire.definitions import ServiceDefinition
@@ -32,7 +32,7 @@ class ThriftService:
         *parts: object,
         definition: ServiceDefinition = SERVICE,
         to_wire: Callable[[str, Exception], Any | None] = errors.to_wire,
-        other_door: OtherDoor | None = None,
+        other_door: SiblingHint | None = None,
         of_master: frozenset[str] = frozenset(),
     ) -> None:
         """``of_master``: methods that go to the master, whatever the parts have for them."""
@@ -41,7 +41,7 @@ class ThriftService:
         self.was_slow = SlowCalls(slow_log, definition).was_slow
         self._names = definition.signatures
         self._to_wire = to_wire
-        self._other_door = other_door
+        self._sibling_hint = other_door
         self.request_forwarder: RequestForwarder | None = None  # to other servers, where there are any; set once, before the first call
         found = {}
         for name in self._names:
@@ -55,8 +55,8 @@ class ThriftService:
         return [name for name in self._names if name not in self.handlers]
 
     def translate(self, method: str, error: Exception) -> Any | None:
-        if isinstance(error, NotSent) and self._other_door is not None:
-            error = NotSent(error.text + self._other_door.hint(method))
+        if isinstance(error, NotSent) and self._sibling_hint is not None:
+            error = NotSent(error.text + self._sibling_hint.hint(method))
         return self._to_wire(method, error)
 
     def retry_or_forward(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.thrift.other_door import OtherDoor
+from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.service import ThriftService
 from columnar.thrift2.alterations import AlterationMethods2
 from columnar.thrift2.errors import to_wire
@@ -40,7 +40,7 @@ def make(
     changes: SchemaChanges,
     alterations: Alterations,
     facts: Facts,
-    thrift1: OtherDoor,
+    thrift1: SiblingHint,
     of_master: frozenset[str] = frozenset(),
 ) -> ThriftService:
     return ThriftService(

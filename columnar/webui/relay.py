@@ -3,7 +3,7 @@
 waitress has no TLS of its own, and wrapping its sockets would let one silent client hold its thread.  Here the
 same door as that of the Thrift ports does it, with the same bounds; of a page some 30 KB cross the loop.
 
-    visitor ==TLS==> TlsDoor --> _Visitor --> _Page --private socket--> waitress
+    visitor ==TLS==> TlsProtocol --> _Visitor --> _Page --private socket--> waitress
 
 Each side that does not read pauses the other's reading, so no more lies between than the transports' marks.
 Owned by the loop.
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from columnar.wire.private_socket import PrivateSocket
-from columnar.wire.tls_door import Tls
+from columnar.wire.tls_protocol import Tls
 
 VISITORS: Final = 100
 
@@ -40,7 +40,7 @@ class TlsFront:
         return self._private.listening
 
     async def start(self) -> None:
-        factory = cast(Callable[[], asyncio.Protocol], lambda: self._tls.door(self._visitor))
+        factory = cast(Callable[[], asyncio.Protocol], lambda: self._tls.make_protocol(self._visitor))
         self._server = await asyncio.get_running_loop().create_server(factory, sock=self._bound)
 
     def _visitor(self) -> _Visitor:

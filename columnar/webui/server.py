@@ -30,7 +30,7 @@ from columnar.wire.browsers import Visitors
 if TYPE_CHECKING:
     from columnar.webui.cluster_status import ClusterStatus
     from columnar.webui.relay import TlsFront
-    from columnar.wire.tls_door import Tls
+    from columnar.wire.tls_protocol import Tls
 
 _log = logging.getLogger(__name__)
 

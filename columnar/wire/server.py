@@ -38,7 +38,7 @@ from columnar.wire.waiting import Waiter
 
 if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none for the other
     from columnar.wire.leaving import Give, Leaving, Stays
-    from columnar.wire.tls_door import Tls, TlsDoor
+    from columnar.wire.tls_protocol import Tls, TlsProtocol
 
 _BUFFERED_BYTES: Final = attrgetter("buffered_bytes")  # a lambda would cost each call of its method a closure, once compiled
 _UNSENT_BYTES: Final = attrgetter("unsent_bytes")
@@ -236,9 +236,9 @@ class WireServer:
     def _accept_privately(self) -> Connection:
         return Connection(self, next(self._ids), None, 0)
 
-    def _accept_tls(self) -> TlsDoor:
+    def _accept_tls(self) -> TlsProtocol:
         assert self._tls is not None
-        return self._tls.door(self._accept)
+        return self._tls.make_protocol(self._accept)
 
     def admit(self, connection: Connection) -> bool:
         if len(self._connections) >= self.limits.connections:

@@ -12,7 +12,7 @@ import pytest
 
 from columnar.client import Connection
 from columnar.coordination.connection_channel import answered, ring
-from columnar.doors import DOOR_1, DOOR_2
+from columnar.doors import THRIFT1_SERVICE, THRIFT2_SERVICE
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
 from columnar.model.owner_messages import Address, Addresses, ReturnConnections, HandoverResult, HandOver
@@ -54,19 +54,19 @@ def pass_on(giver: Child, taker: Child) -> bytes:
     assert handed is not None
     with handed.connection:
         assert ring(taker.doorbell, handed)
-    return handed.door
+    return handed.service
 
 
 @with_master
 async def test_a_scan_goes_on_at_the_server_that_leaves_and_it_waits_for_its_end(master: Master) -> None:
     one, two = await two_servers(master)
-    silent, client = await master.client(one, DOOR_2), await master.client(one)
+    silent, client = await master.client(one, THRIFT2_SERVICE), await master.client(one)
     for row, cells in ROWS.items():
         await in_thread(client.table("t").put, row, cells)
     scan = client.table("t").scan(batch_size=3)
     found = [await in_thread(next, scan)]
     handing = asyncio.ensure_future(one.ask(HandOver(LONG_MS)))
-    assert {await in_thread(pass_on, one, two) for _ in range(2)} == {DOOR_1, DOOR_2}
+    assert {await in_thread(pass_on, one, two) for _ in range(2)} == {THRIFT1_SERVICE, THRIFT2_SERVICE}
     found += [await in_thread(next, scan) for _ in range(10)]
     assert not handing.done(), "a scanner is open"
     found += await in_thread(list, scan)
@@ -94,7 +94,7 @@ async def test_when_time_is_over_the_answer_says_what_is_left(master: Master) ->
         assert (await in_thread(reply_of, slow))[2] == 1
         told = await one.ask(HandOver(SHORT_MS))
         assert told == HandoverResult(given=1, closed=0, lost=1, scanners=1)
-    assert await in_thread(pass_on, one, two) == DOOR_1
+    assert await in_thread(pass_on, one, two) == THRIFT1_SERVICE
     assert await in_thread(client.table("t").row, b"r") == {b"a:q": b"v"}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", one.listening.result().port))
@@ -106,7 +106,7 @@ async def test_when_time_is_over_the_answer_says_what_is_left(master: Master) ->
 async def test_a_surplus_of_both_services_goes_back_and_the_rest_is_handed_over_later(master: Master) -> None:
     one, two = await two_servers(master)
     clients = [await master.client(one) for _ in range(6)]
-    silent = [await master.client(one, DOOR_2) for _ in range(2)]
+    silent = [await master.client(one, THRIFT2_SERVICE) for _ in range(2)]
     for client in clients:
         assert await in_thread(client.tables) == [b"t"], "the server has it"
     row = {b"a:q": b"v"}
@@ -116,7 +116,7 @@ async def test_a_surplus_of_both_services_goes_back_and_the_rest_is_handed_over_
     assert await in_thread(next, scan) == (b"0", row)
     assert await one.ask(ReturnConnections(4, LONG_MS)) == 4
     doors = [await in_thread(pass_on, one, two) for _ in range(4)]
-    assert sorted(doors) == [DOOR_1] * 3 + [DOOR_2], "each service gives its share"
+    assert sorted(doors) == [THRIFT1_SERVICE] * 3 + [THRIFT2_SERVICE], "each service gives its share"
     for client in clients:
         assert await in_thread(client.tables) == [b"t"]
     assert await one.ask(ReturnConnections(100, SHORT_MS)) == 3

@@ -48,7 +48,7 @@ from columnar.wire.detect import Speech
 from columnar.wire.idl import SERVICE, hbase
 from columnar.wire.idl2 import SERVICE2
 from columnar.wire.server import WireServer
-from columnar.wire.tls_door import Tls
+from columnar.wire.tls_protocol import Tls
 from tests.support.held_engine import FakeClock, HeldEngine
 from tests.support.thrift_calls import FRAMED, Client
 

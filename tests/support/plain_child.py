@@ -30,7 +30,7 @@ def main() -> None:
         handed = answered(socket.socket(fileno=doorbell_fd))
         assert handed is not None
         with handed.connection as connection:
-            control.sendall(handed.door + handed.read + connection.recv(10))
+            control.sendall(handed.service + handed.read + connection.recv(10))
     while data := control.recv(1):
         control.sendall(data)
 

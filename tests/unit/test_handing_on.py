@@ -47,7 +47,7 @@ class Server:
                 return found
             assert handed is not None
             with handed.connection as connection:
-                found.append(handed.door + handed.read + connection.recv(100))
+                found.append(handed.service + handed.read + connection.recv(100))
 
     def close(self) -> None:
         self.doorbell.close()

@@ -25,7 +25,7 @@ COMMAND: Final = "(command)"  # no account can be called so
 OPERATOR: Final = Visitor("(command)", "(command)", "active", True, "")
 
 
-def door_of(wiki: Wiki, job: Job) -> GuardedWiki:
+def guarded_wiki_of(wiki: Wiki, job: Job) -> GuardedWiki:
     """The wiki as the visitor who asked for the job may see it now."""
     if job.by == COMMAND:
         return GuardedWiki(wiki, OPERATOR)
@@ -38,7 +38,7 @@ def door_of(wiki: Wiki, job: Job) -> GuardedWiki:
 def work(wiki: Wiki, job: Job, step: Callable[[], None] = lambda: None) -> Progress:
     """Raises StoreUnavailable.  ``step`` is called for each page."""
     jobs = Jobs(wiki.rows, clock_ms)
-    door = door_of(wiki, job)
+    door = guarded_wiki_of(wiki, job)
     act = act_of(wiki, jobs, job, door.moves)
 
     def one(name: str) -> Item:

@@ -20,7 +20,7 @@ from columnar.wire.idl2 import SERVICE2
 from columnar.wire.idl2 import hbase2 as h2
 from columnar.wire.server import WireServer
 from columnar.wire.tls_context import ServerTls, TlsFiles
-from columnar.wire.tls_door import Tls
+from columnar.wire.tls_protocol import Tls
 from tests.support.certificates import Authority
 from tests.support.peer_cluster import PeerCluster, clustered, put1
 from tests.support.seeds import seed

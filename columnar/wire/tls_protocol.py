@@ -3,7 +3,7 @@
     handshake --done--> open --close, or the peer's close_notify--> closing
     handshake --plain text, a bad certificate, too long--> closed, with a line in the log
 
-A TlsDoor is a protocol to the loop, and a transport to the inner protocol (a ``Connection``, or the status page's
+A TlsProtocol is a protocol to the loop, and a transport to the inner protocol (a ``Connection``, or the status page's
 relay).  Python's ssl works over two buffers in memory.  The loop's own TLS would hold encrypted replies that are
 counted nowhere, so a client that does not read could let the server hold any number of bytes.  Here all unsent bytes
 are in the TCP transport, whose size and pauses are passed on unchanged.
@@ -58,7 +58,7 @@ class Inner(Protocol):
     def connection_lost(self, exc: Exception | None) -> None: ...
 
 
-class TlsDoor:
+class TlsProtocol:
     """A protocol and a transport of asyncio, both in all but name."""
 
     def __init__(self, tls: ServerTls, handshakes: Handshakes, within: Callable[[], Inner]) -> None:
@@ -250,8 +250,8 @@ class Tls:
         self.certificate = certificate
         self.handshakes = handshakes or Handshakes()
 
-    def door(self, within: Callable[[], Any]) -> TlsDoor:
-        return TlsDoor(self.certificate, self.handshakes, within)
+    def make_protocol(self, within: Callable[[], Any]) -> TlsProtocol:
+        return TlsProtocol(self.certificate, self.handshakes, within)
 
 
 def _speech(data: bytes) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class OtherDoor:
+class SiblingHint:
     """The other service, as the one at hand describes it."""
 
     def __init__(self, definition: Callable[[], Any], title: str, port: Callable[[], int | None]) -> None:
