@@ -23,7 +23,7 @@ from typing import Final
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.master.catalogue import Catalogue
 from columnar.master.dead_servers import Owned, DeadServerLog, named_in, owned_by, read_dead_server_log, pasts_in
-from columnar.model.owner import Incarnation, Owner, Tenure, find_unreplayed_logs, first_owner
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unreplayed_logs, first_owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
@@ -143,7 +143,7 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
 
 
 def _bring_home(stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapping[Incarnation, DeadServerLog]) -> None:
-    def is_in_log(tenure: Tenure) -> bool:
+    def is_in_log(tenure: OwnershipPeriod) -> bool:
         past = pasts.get(tenure.server)
         return past is not None and (info.encoded, tenure.epoch) in past.named
 

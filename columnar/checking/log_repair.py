@@ -19,7 +19,7 @@ from columnar.clock import ClockFile
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
 from columnar.master.dead_servers import DeadServerLog, contradictions, owned_by, pasts_in
-from columnar.model.owner import Incarnation, Owner, Tenure, find_unreplayed_logs
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unreplayed_logs
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
 from columnar.storage.api import Engine
@@ -67,7 +67,7 @@ class ServerLogs:
             return ()
         return tuple(LogPart(str(one.server), one.epoch) for one in find_unreplayed_logs(row, self._is_in_log(info)))
 
-    def _is_in_log(self, info: RegionInfo) -> Callable[[Tenure], bool]:
+    def _is_in_log(self, info: RegionInfo) -> Callable[[OwnershipPeriod], bool]:
         return lambda tenure: (info.encoded, tenure.epoch) in self._pasts[tenure.server].named
 
     def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from columnar.errors import DamagedData, HostError
-from columnar.model.owner import Incarnation, Owner, Tenure, incarnation_of
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, incarnation_of
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
 from columnar.storage.dead_logs import DeadLog, remedy_of
@@ -73,7 +73,7 @@ def owned_by(catalogue: Catalogue, server: Incarnation) -> Owned:
     found = []
     for info, row in _rows_in(catalogue):
         if row is not None:
-            tenures = [row.tenure, *row.unreplayed_logs, *([row.source] if row.source is not None else [])]
+            tenures = [row.ownership_period, *row.unreplayed_logs, *([row.source] if row.source is not None else [])]
             found += [(info.encoded, tenure.epoch) for tenure in tenures if tenure.server == server]
     return frozenset(found)
 
@@ -96,12 +96,12 @@ def contradictions(catalogue: Catalogue, data: str) -> list[str]:
     rows = {info.encoded: row for info, row in _rows_in(catalogue)}
     for server, past in sorted(pasts_in(catalogue, data).items()):
         for region, epoch in sorted(past.named) if past.log is not None else ():
-            if region in rows and (wrong := _is_wrong(rows[region], Tenure(server, epoch))):
+            if region in rows and (wrong := _is_wrong(rows[region], OwnershipPeriod(server, epoch))):
                 found.append(f"the log of server {server} has writes of region {region} at epoch {epoch}, and {wrong}")
     return found
 
 
-def _is_wrong(row: Owner | None, tenure: Tenure) -> str:
+def _is_wrong(row: Owner | None, tenure: OwnershipPeriod) -> str:
     if row is None:
         return "the catalogue has no owner of the region"
     if row.epoch < tenure.epoch or (row.epoch == tenure.epoch and row.server != tenure.server):

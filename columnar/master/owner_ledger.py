@@ -26,7 +26,7 @@ from columnar.master.wishes import Wishes
 from columnar.model.owner import (
     Incarnation,
     Owner,
-    Tenure,
+    OwnershipPeriod,
     first_owner,
     given_up,
     moved,
@@ -73,8 +73,8 @@ class OwnerLedger:
             self._count(row, 2)
         self._fenced: set[Incarnation] = set()
         self._logs: dict[Incarnation, frozenset[tuple[int, int]]] = {}  # regions and epochs that a dead log names
-        self._ends: dict[int, tuple[Tenure, End]] = {}
-        self._openers: dict[int, Tenure] = {}  # told to open it, neither ended nor fenced
+        self._ends: dict[int, tuple[OwnershipPeriod, End]] = {}
+        self._openers: dict[int, OwnershipPeriod] = {}  # told to open it, neither ended nor fenced
         self._unsent: dict[int, None] = {}
         self._seals_unsent: dict[Incarnation, Segments] = {}
         self._sent: dict[int, _Sent] = {}
@@ -118,12 +118,12 @@ class OwnerLedger:
         if server not in self._named:
             self._unnamed[server] = None
 
-    def ended(self, region: int, tenure: Tenure, end: End) -> None:
+    def ended(self, region: int, tenure: OwnershipPeriod, end: End) -> None:
         self._ends[region] = (tenure, end)
         if self._openers.get(region) == tenure:
             del self._openers[region]
 
-    def has_ended(self, region: int, tenure: Tenure) -> bool:
+    def has_ended(self, region: int, tenure: OwnershipPeriod) -> bool:
         return self._ends.get(region, (None, None))[0] == tenure
 
     def record_opener(self, region: int, owner: Owner) -> None:
@@ -131,9 +131,9 @@ class OwnerLedger:
         if before is not None and before.server != owner.server:
             assert self.is_fenced(before.server), f"L2: {before} has region {region}"
         assert self.durable[region].epoch >= owner.epoch, "L1"
-        self._openers[region] = owner.tenure
+        self._openers[region] = owner.ownership_period
 
-    def in_log(self, region: int, tenure: Tenure) -> bool:
+    def in_log(self, region: int, tenure: OwnershipPeriod) -> bool:
         return (region, tenure.epoch) in self._logs.get(tenure.server, ())
 
     def next_owner(self, region: int, server: Incarnation) -> Owner:
@@ -144,12 +144,12 @@ class OwnerLedger:
         if row.source is not None:
             return renumbered(row) if row.source.server == server else redirected(row, server)
         tenure, end = self._ends.get(region, (None, End.FAILED))
-        if tenure == row.tenure and end is not End.FAILED:
+        if tenure == row.ownership_period and end is not End.FAILED:
             return given_up(row, server, is_behind=end is End.UNREPLAYED)
-        if tenure == row.tenure:
+        if tenure == row.ownership_period:
             return taken_from_dead(row, server, in_log=False)
         if self.is_fenced(row.server):
-            return taken_from_dead(row, server, in_log=self.in_log(region, row.tenure))
+            return taken_from_dead(row, server, in_log=self.in_log(region, row.ownership_period))
         return moved(row, server)
 
     def without_source(self, region: int, row: Owner) -> Owner:
@@ -188,7 +188,7 @@ class OwnerLedger:
         """A row that stands in the catalogue already."""
         assert region not in self.rows, "a new region"
         self.rows[region] = self.durable[region] = row
-        self._openers[region] = row.tenure
+        self._openers[region] = row.ownership_period
         self._count(row, 2)
 
     # --- writes ------------------------------------------------------------------------------------

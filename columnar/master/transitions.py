@@ -26,7 +26,7 @@ from columnar.master.instructions import Close, Open, Output, Reason, Renumber, 
 from columnar.master.owner_ledger import End, OwnerLedger
 from columnar.master.placement import OPENING_TRIES, PROVEN_MS, RETRY_PAUSES_MS, Current, Desired, Phase, Place
 from columnar.master.tallies import Tallies
-from columnar.model.owner import Incarnation, Tenure, settled
+from columnar.model.owner import Incarnation, OwnershipPeriod, settled
 
 RETRIED_AT_ONCE: Final = 100  # regions, at one tick
 TRIED_KEPT: Final = 100  # names of servers, of a region that is tried for hours
@@ -102,7 +102,7 @@ class Transitions:
         assert row is not None, "a row"
         if row.source is not None:
             return False  # it has not begun
-        return self._ledger.is_fenced(row.server) or self._ledger.has_ended(place.info.region_id, row.tenure)
+        return self._ledger.is_fenced(row.server) or self._ledger.has_ended(place.info.region_id, row.ownership_period)
 
     def notify_owner(self, place: Place, now_ms: int) -> None:
         """Tell the server whose turn it is; a server that is not there is told at its hello."""
@@ -152,7 +152,7 @@ class Transitions:
         place = self._expected(server, region, epoch)
         if place is None:
             return
-        self._ledger.ended(region, Tenure(server, epoch), End.FAILED)
+        self._ledger.ended(region, OwnershipPeriod(server, epoch), End.FAILED)
         self._note_failure(place, why, is_damaged, now_ms)
         self.orphan(place, now_ms)
 
@@ -161,7 +161,7 @@ class Transitions:
         place = self._current.places.get(region)
         if place is None or place.owner is None or place.phase not in (Phase.OPENING, Phase.OPEN):
             return
-        if place.owner.tenure != Tenure(server, epoch) or not self._current.is_alive(server):
+        if place.owner.ownership_period != OwnershipPeriod(server, epoch) or not self._current.is_alive(server):
             return
         self._note_failure(place, why, is_damaged, now_ms)
         self.tallies.paused(region, now_ms)
@@ -219,15 +219,15 @@ class Transitions:
         place = self._current.places.get(region)
         if place is None or place.owner is None or place.phase is not Phase.OPENING:
             return None
-        is_its = place.owner.tenure == Tenure(server, epoch) and self._current.is_alive(server)
+        is_its = place.owner.ownership_period == OwnershipPeriod(server, epoch) and self._current.is_alive(server)
         return place if is_its else None
 
     def closed(self, server: Incarnation, region: int, epoch: int, is_behind: bool, now_ms: int) -> None:
         place = self._current.places.get(region)
-        tenure = Tenure(server, epoch)
+        tenure = OwnershipPeriod(server, epoch)
         if place is None or place.owner is None or self._ledger.is_fenced(server):
             return
-        if tenure not in (place.owner.tenure, place.owner.source):
+        if tenure not in (place.owner.ownership_period, place.owner.source):
             return
         self._ledger.ended(region, tenure, End.UNREPLAYED if is_behind else End.CLOSED)
         if place.phase is Phase.WRITING or place.phase is Phase.CHANGING:

@@ -41,7 +41,7 @@ def incarnation_of(text: str) -> Incarnation:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenure:
+class OwnershipPeriod:
     """The ownership of a region by a server, at an epoch."""
 
     server: Incarnation
@@ -53,12 +53,12 @@ class Owner:
     server: Incarnation
     epoch: int
     generation: int = 0
-    source: Tenure | None = None
-    unreplayed_logs: tuple[Tenure, ...] = ()
+    source: OwnershipPeriod | None = None
+    unreplayed_logs: tuple[OwnershipPeriod, ...] = ()
 
     @property
-    def tenure(self) -> Tenure:
-        return Tenure(self.server, self.epoch)
+    def ownership_period(self) -> OwnershipPeriod:
+        return OwnershipPeriod(self.server, self.epoch)
 
 
 def first_owner(server: Incarnation, epoch: int = 1) -> Owner:
@@ -68,7 +68,7 @@ def first_owner(server: Incarnation, epoch: int = 1) -> Owner:
 
 def moved(owner: Owner, server: Incarnation) -> Owner:
     """The next owner, which opens the region when ``owner`` has closed it; what was behind stays behind."""
-    return Owner(server, owner.epoch + 1, owner.generation, owner.tenure, owner.unreplayed_logs)
+    return Owner(server, owner.epoch + 1, owner.generation, owner.ownership_period, owner.unreplayed_logs)
 
 
 def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner:
@@ -77,7 +77,7 @@ def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner
     ``in_log``: the dead owner's log names the region at the owner's epoch, so it may hold writes that the store lacks.
     A source that had not closed yet is the caller's to look at: it may be alive.
     """
-    behind = (*owner.unreplayed_logs, owner.tenure) if in_log else owner.unreplayed_logs
+    behind = (*owner.unreplayed_logs, owner.ownership_period) if in_log else owner.unreplayed_logs
     return Owner(server, owner.epoch + 1, owner.generation, None, behind)
 
 
@@ -114,10 +114,10 @@ def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
 
 def given_up(owner: Owner, server: Incarnation, *, is_behind: bool) -> Owner:
     """The next owner after ``owner`` has closed the region by itself.  ``is_behind``: as for ``source_closed``."""
-    return Owner(server, owner.epoch + 1, owner.generation, None, _closed(owner.unreplayed_logs, owner.tenure, is_behind))
+    return Owner(server, owner.epoch + 1, owner.generation, None, _closed(owner.unreplayed_logs, owner.ownership_period, is_behind))
 
 
-def _closed(behind: tuple[Tenure, ...], tenure: Tenure, is_behind: bool) -> tuple[Tenure, ...]:
+def _closed(behind: tuple[OwnershipPeriod, ...], tenure: OwnershipPeriod, is_behind: bool) -> tuple[OwnershipPeriod, ...]:
     if is_behind:
         return (*behind, tenure)
     return tuple(one for one in behind if one.server != tenure.server)
@@ -131,14 +131,14 @@ def settled(owner: Owner) -> Owner:
     return replace(owner, source=None, behind=tuple(one for one in owner.unreplayed_logs if one.server == owner.server))
 
 
-def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[Tenure], bool]) -> tuple[Tenure, ...]:
+def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[OwnershipPeriod], bool]) -> tuple[OwnershipPeriod, ...]:
     """The tenures whose logs may hold what the store lacks, when every incarnation is over.
 
     ``is_in_log``: whether the log of the tenure's server names the region at the tenure's epoch.
     """
     if owner.source is not None:
         owner = source_fenced(owner, in_log=is_in_log(owner.source))
-    return taken_from_dead(owner, owner.server, in_log=is_in_log(owner.tenure)).unreplayed_logs
+    return taken_from_dead(owner, owner.server, in_log=is_in_log(owner.ownership_period)).unreplayed_logs
 
 
 def is_named(owner: Owner, server: Incarnation) -> bool:
@@ -166,19 +166,19 @@ def to_json(owner: Owner) -> bytes:
 def from_json(data: bytes) -> Owner:
     held: dict[str, Any] = json.loads(data)
     source = held["from"]
-    behind = tuple(_tenure(pair) for pair in held["behind"])
+    behind = tuple(_parse_ownership_period(pair) for pair in held["behind"])
     server = incarnation_of(held["server"])
     if not all(isinstance(held[name], int) for name in ("epoch", "generation")):
         raise ValueError("an owner's epoch and generation are numbers")
-    return Owner(server, held["epoch"], held["generation"], None if source is None else _tenure(source), behind)
+    return Owner(server, held["epoch"], held["generation"], None if source is None else _parse_ownership_period(source), behind)
 
 
-def _pair(tenure: Tenure) -> list[object]:
+def _pair(tenure: OwnershipPeriod) -> list[object]:
     return [str(tenure.server), tenure.epoch]
 
 
-def _tenure(pair: list[Any]) -> Tenure:
-    return Tenure(incarnation_of(pair[0]), pair[1])
+def _parse_ownership_period(pair: list[Any]) -> OwnershipPeriod:
+    return OwnershipPeriod(incarnation_of(pair[0]), pair[1])
 
 
 def names(owner: Owner | None, server: Incarnation) -> bool:

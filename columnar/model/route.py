@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 
@@ -22,12 +22,12 @@ class Route:
     region: RegionInfo
     server: Incarnation
     epoch: int
-    source: Tenure | None = None  # the owner before, until it has said "closed" or is fenced: it still answers
+    source: OwnershipPeriod | None = None  # the owner before, until it has said "closed" or is fenced: it still answers
     shut: str = ""  # why nobody serves it before a person assigns it, as a sentence; empty: somebody does, or will
 
     @property
-    def tenure(self) -> Tenure:
-        return Tenure(self.server, self.epoch)
+    def ownership_period(self) -> OwnershipPeriod:
+        return OwnershipPeriod(self.server, self.epoch)
 
 
 def route_to(region: RegionInfo, owner: Owner) -> Route:

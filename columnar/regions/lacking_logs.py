@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from columnar.errors import ColumnarError, HostError
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.owner_messages import Segments
 from columnar.storage.dead_logs import DeadLog, DeadLogs
 from columnar.storage.ownership import THIS_RUN, LogPart
@@ -66,7 +66,7 @@ class LackingLogs:
                 longest[name] = max(length, longest.get(name, 0))
             self._sealed[str(server)] = tuple(sorted(longest.items()))
 
-    def lacks(self, region_id: int, behind: Iterable[Tenure]) -> None:
+    def lacks(self, region_id: int, behind: Iterable[OwnershipPeriod]) -> None:
         """From now on the region lacks the logs of these owners; its own are in this run's."""
         parts = []
         for tenure in behind:

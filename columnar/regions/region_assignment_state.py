@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.regions.hosting_state import Event, HostingState, State
 
 
@@ -346,7 +346,7 @@ class AssignedRegions:
         asked, after = held.unanswered_closes, held.next
         if after is not None and held.has_unreplayed_log and not self._names_local_server(after):
             # The master told it before it could hear that the store lacks what this server's log has.
-            own = (Tenure(self._local_server, epoch) for epoch in range(held.first, held.owner.epoch + 1))
+            own = (OwnershipPeriod(self._local_server, epoch) for epoch in range(held.first, held.owner.epoch + 1))
             after = replace(after, behind=(*after.unreplayed_logs, *own))
         self._hosting.apply_event(region, Event.GIVEN_UP)
         held.stage, held.unanswered_closes, held.next = Stage.LEFT, (), None

@@ -42,7 +42,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.route import Route
 
 ROUTING_TIMEOUT_MS: Final = 10_000  # as ``regions.patience.AWAY_PATIENCE_S``
@@ -150,8 +150,8 @@ class ForwardedCall:
         "_is_write",
         "_pause_ms",
         "_retry_at_ms",
-        "_tenure",
-        "_tenure_region",
+        "_ownership_period",
+        "_ownership_region",
         "deadline_ms",
         "state",
     )
@@ -161,8 +161,8 @@ class ForwardedCall:
         self._is_write = is_write
         self.deadline_ms = now_ms + ROUTING_TIMEOUT_MS
         self.state = _WAITING
-        self._tenure: Tenure | None = None  # that was tried last, with the region's id
-        self._tenure_region = 0
+        self._ownership_period: OwnershipPeriod | None = None  # that was tried last, with the region's id
+        self._ownership_region = 0
         self._retry_at_ms = 0  # until then this owner is not tried again; 0: it may be tried
         self._pause_ms = FIRST_PAUSE_MS
         self._broke: Incarnation | None = None  # the owner whose link broke after the call was SENT
@@ -170,8 +170,8 @@ class ForwardedCall:
     @property
     def server(self) -> Incarnation:
         """The owner to which the call goes, or went last."""
-        assert self._tenure is not None, "it was sent to none yet"
-        return self._tenure.server
+        assert self._ownership_period is not None, "it was sent to none yet"
+        return self._ownership_period.server
 
     @property
     def has_ended(self) -> bool:
@@ -271,33 +271,33 @@ class ForwardedCall:
             return self._apply_event(Event.SHUT)
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
-        self._tenure, self._tenure_region = self._next(route), route.region.region_id
-        return self._apply_event(_ROUTED_LOCALLY if self._tenure.server == self._local_server else _ROUTED)
+        self._ownership_period, self._ownership_region = self._next(route), route.region.region_id
+        return self._apply_event(_ROUTED_LOCALLY if self._ownership_period.server == self._local_server else _ROUTED)
 
-    def _next(self, route: Route) -> Tenure:
+    def _next(self, route: Route) -> OwnershipPeriod:
         """The tenure to try: the source of a region that moves, and in turns with it the next owner."""
         source = route.source
-        if source is None or (source == self._tenure and route.region.region_id == self._tenure_region):
-            return route.tenure
+        if source is None or (source == self._ownership_period and route.region.region_id == self._ownership_region):
+            return route.ownership_period
         return source
 
-    def _awaited(self, route: Route) -> Tenure:
+    def _awaited(self, route: Route) -> OwnershipPeriod:
         """The tenure whose answer counts while the call is QUEUED: a source that it is queued for stays."""
         source = route.source
-        return source if source is not None else route.tenure
+        return source if source is not None else route.ownership_period
 
     def _may_try(self, route: Route) -> bool:
         """A later owner at once; the one that failed after a pause, for a route may be ahead of its owner."""
         return not self._retry_at_ms or self._is_later(route, self._next(route))
 
-    def _is_later(self, route: Route, tenure: Tenure) -> bool:
+    def _is_later(self, route: Route, tenure: OwnershipPeriod) -> bool:
         """Than the one that was tried last: it is another region's, in the first one's place, or of a higher epoch."""
-        tried = self._tenure
-        return tried is None or route.region.region_id != self._tenure_region or tenure.epoch > tried.epoch
+        tried = self._ownership_period
+        return tried is None or route.region.region_id != self._ownership_region or tenure.epoch > tried.epoch
 
     def check(self) -> None:
         if self.state in (State.QUEUED, State.SENT):
-            assert self._tenure is not None, "W3"
-            assert self._tenure.server != self._local_server, "W3"
+            assert self._ownership_period is not None, "W3"
+            assert self._ownership_period.server != self._local_server, "W3"
         assert (self.wake_at_ms is not None) == (self.state in (State.WAITING, State.QUEUED)), "W1"
         assert FIRST_PAUSE_MS <= self._pause_ms <= LONGEST_PAUSE_MS

@@ -41,7 +41,7 @@ from columnar.routing.value_codec import (
     NOTHING,
     REGION,
     TABLE,
-    TENURE,
+    OWNERSHIP_PERIOD,
     TEXT,
     TRIPLE,
     BadValue,
@@ -137,7 +137,7 @@ _CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh":
 _LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
 _ROUTE: Final = record(
     routes.Route,
-    {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(TENURE), "shut": TEXT},
+    {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(OWNERSHIP_PERIOD), "shut": TEXT},
 )
 _ROUTES_VERSION: Final = record(routes.RoutesVersion, {"number": INT, "needs_all": BOOL})
 _OWNER: Final = record(
@@ -146,8 +146,8 @@ _OWNER: Final = record(
         "server": INCARNATION,
         "epoch": INT,
         "generation": INT,
-        "source": maybe(TENURE),
-        "behind": several(TENURE),
+        "source": maybe(OWNERSHIP_PERIOD),
+        "behind": several(OWNERSHIP_PERIOD),
     },
 )
 _SEALED: Final = several(pair(INCARNATION, several(pair(TEXT, INT))))

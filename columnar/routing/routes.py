@@ -180,7 +180,7 @@ class Routes:
         known = self.of(region)
         if known is None or known.epoch >= epoch:
             return False
-        self._raise(Route(region, server, epoch, known.tenure))
+        self._raise(Route(region, server, epoch, known.ownership_period))
         return True
 
     def left(self, region: RegionInfo, server: Incarnation) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from columnar.model import schema
-from columnar.model.owner import Incarnation, Tenure, incarnation_of
+from columnar.model.owner import Incarnation, OwnershipPeriod, incarnation_of
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 
@@ -176,4 +176,4 @@ def _decode_table(plain: Any) -> Table:
 TABLE: Final[Codec[Table]] = Codec(schema.to_json, _decode_table)
 INCARNATION: Final[Codec[Incarnation]] = Codec(str, _decode_incarnation)
 REGION: Final = record(RegionInfo, {"table": TEXT, "region_id": INT, "start": BYTES, "end": BYTES})
-TENURE: Final = record(Tenure, {"server": INCARNATION, "epoch": INT})
+OWNERSHIP_PERIOD: Final = record(OwnershipPeriod, {"server": INCARNATION, "epoch": INT})

@@ -91,7 +91,7 @@ class World:
         to = self.servers[self.rng.choice(sorted(self.servers))].me
         if to != route.server:
             self.opening[region_id] = route.epoch + 1
-            self.publish([], [Route(route.region, to, route.epoch + 1, route.tenure)])
+            self.publish([], [Route(route.region, to, route.epoch + 1, route.ownership_period)])
 
     def close_and_open(self) -> None:
         for region_id, epoch in sorted(self.opening.items()):

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from columnar.master.publishing import Publishing
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, Route, route_to
 from columnar.routing.routes import Routes
@@ -83,8 +83,8 @@ class Master:
             return
         info = self.rng.choice(regions)
         before = self.rows.get(info.region_id)
-        source = None if before is None or self.rng.random() < 0.5 else Tenure(before.server, before.epoch)
-        behind = (Tenure(SERVERS[0], 0),) if self.rng.random() < 0.3 else ()
+        source = None if before is None or self.rng.random() < 0.5 else OwnershipPeriod(before.server, before.epoch)
+        behind = (OwnershipPeriod(SERVERS[0], 0),) if self.rng.random() < 0.3 else ()
         epoch = 1 if before is None else before.epoch + self.rng.randrange(2)
         self.own(info, Owner(self.rng.choice(SERVERS), epoch, 0, source, behind))
 
@@ -178,7 +178,7 @@ def test_a_row_that_says_the_same_to_gateways_makes_no_change() -> None:
     publishing = Publishing()
     info = RegionInfo("t", 2)
     publishing.stands("t", [info])
-    publishing.owned(info, Owner(SERVERS[0], 3, 0, None, (Tenure(SERVERS[1], 1),)))
+    publishing.owned(info, Owner(SERVERS[0], 3, 0, None, (OwnershipPeriod(SERVERS[1], 1),)))
     assert publishing.take() is not None
     publishing.owned(info, Owner(SERVERS[0], 3))
     assert publishing.take() is None
@@ -195,7 +195,7 @@ def test_a_region_that_stays_closed_says_why_in_its_route_until_it_is_assigned()
     assert change is not None
     copy.replace(publishing.everything())
     assert [route.shut for route in copy.of_table("t")] == ["", "nobody can open it"]
-    publishing.owned(high, Owner(SERVERS[0], 1, 0, None, (Tenure(SERVERS[1], 1),)))
+    publishing.owned(high, Owner(SERVERS[0], 1, 0, None, (OwnershipPeriod(SERVERS[1], 1),)))
     assert publishing.take() is None, "a row that is written for another reason opens nothing"
     publishing.shut({1: "a person wants it closed"})
     assert [(route.region, route.shut) for route in applied(publishing, copy)] == [

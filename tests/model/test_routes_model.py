@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.routing.routes import Routes
@@ -73,7 +73,7 @@ class Master:
         for routes in self.tables.values():
             for at, route in enumerate(routes):
                 if rng.random() < 0.4:
-                    source = rng.choice([None, route.tenure])
+                    source = rng.choice([None, route.ownership_period])
                     routes[at] = Route(route.region, rng.choice(SERVERS), route.epoch + 1, source)
                     changed.append(routes[at])
         self.publish([], changed)
@@ -110,7 +110,7 @@ class Plain:
     def moved(self, region: RegionInfo, server: Incarnation, epoch: int) -> bool:
         for at, held in enumerate(self.routes):
             if held.region == region and held.epoch < epoch:
-                self.routes[at] = Route(region, server, epoch, held.tenure)
+                self.routes[at] = Route(region, server, epoch, held.ownership_period)
                 return True
         return False
 
@@ -201,4 +201,4 @@ def test_the_former_owner_of_a_hint_still_answers() -> None:
     assert copy.moved(region, SERVERS[2], 5)
     route = copy.find("a", b"row")
     assert route is not None
-    assert (route.server, route.epoch, route.source) == (SERVERS[2], 5, Tenure(SERVERS[0], 4))
+    assert (route.server, route.epoch, route.source) == (SERVERS[2], 5, OwnershipPeriod(SERVERS[0], 4))

@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.regions.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
 from columnar.regions.region_assignment_state import (
     BringIn,
@@ -75,9 +75,9 @@ class World:
         if kind == "close":
             self.carry_out(region, self.told.on_close_region(region, epoch, leader))
             return
-        behind = (Tenure(HERE, epoch - 1),) if model.lacks_own or kind == "renumber" else ()
+        behind = (OwnershipPeriod(HERE, epoch - 1),) if model.lacks_own or kind == "renumber" else ()
         if epoch > 2 and rng.random() < 0.5:
-            behind = (Tenure(OTHER, epoch - 2), *behind)
+            behind = (OwnershipPeriod(OTHER, epoch - 2), *behind)
         told = self.told.on_open_region if kind == "open" else self.told.on_renumber_region
         if kind == "open" and rng.random() < 0.2:
             self.told.doubt(region, epoch)
@@ -271,7 +271,7 @@ def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
     told.on_close_region(1, 8, 1)
     assert told.closed(1, 8, is_behind=True) == (ReportClosed(1, 8, has_unreplayed_log=True),)
     assert told.on_close_region(1, 9, 1) == (ReportClosed(1, 9, has_unreplayed_log=True),)
-    row = Owner(HERE, 10, unreplayed_logs=(Tenure(HERE, 8), Tenure(HERE, 9)))
+    row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8), OwnershipPeriod(HERE, 9)))
     assert told.on_open_region(1, row, 1) == (BringIn(1, row),)
     hosting.apply_event(1, Event.WANTED)
     hosting.apply_event(1, Event.NOT_OPENED)
@@ -284,7 +284,7 @@ def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
 
 def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
     told, hosting = served()
-    row = Owner(HERE, 10, unreplayed_logs=(Tenure(HERE, 8),))
+    row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8),))
     assert told.on_renumber_region(1, row, 1) == (RaiseEpoch(1, 10), ReportOpened(1, 10))
     assert told.on_renumber_region(1, row, 1) == (ReportOpened(1, 10),)
     assert hosting.epoch_of(1) == 10
@@ -295,7 +295,7 @@ def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
 def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
     told, hosting = served()
     assert told.on_close_region(1, 8, 1) == (Leave(1, 8),)
-    row = Owner(HERE, 10, unreplayed_logs=(Tenure(HERE, 8),))
+    row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8),))
     assert told.on_renumber_region(1, row, 1) == ()
     assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 8, has_unreplayed_log=False), BringIn(1, row))
     hosting.apply_event(1, Event.WANTED)
@@ -315,7 +315,7 @@ def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -
 
 def test_a_close_while_it_is_brought_in_calls_the_opening_off() -> None:
     told, hosting = served()
-    row = Owner(HERE, 4, unreplayed_logs=(Tenure(OTHER, 3),))
+    row = Owner(HERE, 4, unreplayed_logs=(OwnershipPeriod(OTHER, 3),))
     assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
     hosting.apply_event(2, Event.WANTED)
     assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
@@ -325,7 +325,7 @@ def test_a_close_while_it_is_brought_in_calls_the_opening_off() -> None:
 
 def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() -> None:
     told, hosting = served()
-    row = Owner(HERE, 4, unreplayed_logs=(Tenure(OTHER, 3),))
+    row = Owner(HERE, 4, unreplayed_logs=(OwnershipPeriod(OTHER, 3),))
     assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
     hosting.apply_event(2, Event.WANTED)
     assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
@@ -336,7 +336,7 @@ def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() ->
 def test_a_region_that_is_called_off_keeps_what_this_servers_own_log_has_of_it_behind() -> None:
     """The move back was called off, the store was closed meanwhile, and was not opened again."""
     told, _ = served()
-    row = Owner(HERE, 4, unreplayed_logs=(Tenure(HERE, 3),))
+    row = Owner(HERE, 4, unreplayed_logs=(OwnershipPeriod(HERE, 3),))
     assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
     told.on_close_region(2, 4, 1)
     assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, has_unreplayed_log=True),)
@@ -347,7 +347,7 @@ def test_a_leader_that_was_replaced_is_refused_by_all() -> None:
     assert told.on_open_region(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
     assert told.on_close_region(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
     assert told.on_open_region(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
-    assert told.on_renumber_region(1, Owner(HERE, 9, unreplayed_logs=(Tenure(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
+    assert told.on_renumber_region(1, Owner(HERE, 9, unreplayed_logs=(OwnershipPeriod(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
     assert told.serving() == {1: 8, 2: 5}
 
 

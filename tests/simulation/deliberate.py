@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from columnar.master.cluster_state import ClusterState
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.regions.hosting_state import HostingState
 from columnar.regions.region_assignment_state import AssignmentOutput, AssignedRegions
 
@@ -74,7 +74,7 @@ def told_of(world: World, me: Incarnation, hosting: HostingState) -> AssignedReg
 def lead_astray(world: World, state: ClusterState) -> None:
     if world.has("behind forgotten"):
 
-        def in_log(_region: int, _tenure: Tenure) -> bool:
+        def in_log(_region: int, _tenure: OwnershipPeriod) -> bool:
             return False
 
         state.ledger.in_log = in_log  # type: ignore[assignment,method-assign]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from columnar.errors import DamagedData
 from columnar.master.instructions import OwnerRequest, Close, Open
-from columnar.model.owner import Incarnation, Owner, Tenure, first_owner, incarnation_of
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner, incarnation_of
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
@@ -166,7 +166,7 @@ class Owning:
             self.carry_out(self.told.not_opened(region, epoch, "it was given to another server", is_damaged=False))
             self.release(region)
 
-    def _part(self, tenure: Tenure) -> LogPart:
+    def _part(self, tenure: OwnershipPeriod) -> LogPart:
         return LogPart(THIS_RUN if tenure.server == self._server.me else str(tenure.server), tenure.epoch)
 
     def _open(self, region: int, files: Files, ownership: Ownership) -> None:

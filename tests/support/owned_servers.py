@@ -17,7 +17,7 @@ import msgpack
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, RegionUnavailable
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, RegionChange
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
@@ -184,7 +184,7 @@ class OwnedServers:
         old = self.by_name[before.server]
         if old is to:
             return
-        moving = Route(info, to.here, before.epoch + 1, Tenure(old.here, before.epoch))
+        moving = Route(info, to.here, before.epoch + 1, OwnershipPeriod(old.here, before.epoch))
         self._tell((), (moving,))
         await asyncio.sleep(0)
         await old.server.close_regions([info])

@@ -199,7 +199,7 @@ class PeerCluster:
     async def move(self, info: RegionInfo, to: Incarnation, **options: Any) -> None:
         """As the master does: the route first, then the old owner closes, then the new one opens."""
         old = self.catalogue[info.region_id]
-        moved = Route(info, to, old.epoch + 1, old.tenure)
+        moved = Route(info, to, old.epoch + 1, old.ownership_period)
         self.publish(moved, **options)
         await self.house_of(old.server).give_up(info)
         self.house_of(to).own(info, moved.epoch)

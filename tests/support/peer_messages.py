@@ -10,7 +10,7 @@ from columnar.model.flow_status import FlowStatus
 from columnar.model.follower_numbers import Numbers
 from columnar.model.measures import by_label
 from columnar.model.mutation import Append, Contribute, Delete, Durability, Increment, Put, RowMutation, RowPuts
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
@@ -29,8 +29,8 @@ TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9
 LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00", b"")
 CHANGE = regions.RegionChange((LOW, HIGH), (RegionInfo("ns:t", 7),), 3)
 S1, S2 = Incarnation("s1", 4), Incarnation("s.2", 17)
-MOVED = Route(HIGH, S2, 9, Tenure(S1, 8))
-OWNER = Owner(S2, 9, 0, Tenure(S1, 8), (Tenure(S1, 7), Tenure(S1, 8)))
+MOVED = Route(HIGH, S2, 9, OwnershipPeriod(S1, 8))
+OWNER = Owner(S2, 9, 0, OwnershipPeriod(S1, 8), (OwnershipPeriod(S1, 7), OwnershipPeriod(S1, 8)))
 SEGMENTS = (("00000001.segment", 1 << 33), ("00000002.segment", 0))
 READ = ReadSpec(Projection(((b"a", None), (b"b", (b"", b"q\xff")))), (0, 1 << 63), 3, ((b"a", (-5, 7)),))
 PLAIN = ReadSpec(Projection(((b"a", None),)))

@@ -32,7 +32,7 @@ from columnar.master.instructions import (
     Write,
 )
 from columnar.master.wishes import Wishes
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 
 
@@ -309,7 +309,7 @@ class PlannedCluster:
                 return
             self._served_by(region, server)
             row = self.catalogue[region]
-            assert row.epoch > epoch or row.tenure == Tenure(server.incarnation, epoch), "C3"
+            assert row.epoch > epoch or row.ownership_period == OwnershipPeriod(server.incarnation, epoch), "C3"
             if self.data is not None:
                 self.data.bring_in(region, ask.owner)
                 self.data.serve(region)
@@ -379,6 +379,6 @@ class PlannedCluster:
             self.start(name)
         self.later(100, lambda: self.event("begin"))
 
-    def _tenures(self) -> list[Tenure]:
+    def _tenures(self) -> list[OwnershipPeriod]:
         owners = self.catalogue.values()
         return [one for owner in owners for one in (owner.source, *owner.unreplayed_logs) if one is not None]

@@ -23,7 +23,7 @@ from columnar.master.region_changes import RegionChanges
 from columnar.model import owner_messages as told
 from columnar.model import region_messages as messages
 from columnar.model.mutation import RowMutation
-from columnar.model.owner import Incarnation, Owner, Tenure, first_owner
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes
 from columnar.model.schema import Family, make_table
@@ -206,7 +206,7 @@ async def test_a_dead_servers_regions_go_to_another_with_what_its_log_names() ->
     house.kill(one.here)
     await house.rest()
     opened = [m for m in other.heard if isinstance(m, told.OpenRegion) and m.region == mine[0]]
-    assert [m.owner.unreplayed_logs for m in opened] == [(Tenure(one.here, 1),)]
+    assert [m.owner.unreplayed_logs for m in opened] == [(OwnershipPeriod(one.here, 1),)]
     assert opened[0].sealed == ((one.here, (("00000001.segment", 99),)),)
     for _ in range(2):  # the settled row, then the log that no row names
         house.host.event(house.host.state.tick(house.host.now_ms()))

@@ -24,7 +24,7 @@ from columnar.master.instructions import (
 from columnar.master.placement import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.planner import OPENING_WAITS_MS
 from columnar.master.wishes import Wishes
-from columnar.model.owner import Incarnation, Owner, Tenure
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 
 S1, S2, S3 = Incarnation("s1", 2), Incarnation("s2", 2), Incarnation("s3", 2)
@@ -60,7 +60,7 @@ def test_a_row_is_on_disk_before_its_owner_is_told() -> None:
     outputs = state.begin(0)
     assert of(NotifyServer, outputs) == []
     (write,) = of(Write, outputs)
-    assert write.owners == ((INFO, Owner(S1, 9, 0, None, (Tenure(DEAD, 8),))),)
+    assert write.owners == ((INFO, Owner(S1, 9, 0, None, (OwnershipPeriod(DEAD, 8),))),)
     assert write.sealed == ((DEAD, (("1", 64),)),)
     (tell,) = of(NotifyServer, state.written(write.number, 10))
     assert tell.server == S1
@@ -79,9 +79,9 @@ def test_a_source_that_is_behind_is_on_disk_before_the_next_owner_is_told() -> N
     outputs = state.closed(owner.server, 2, owner.epoch, 2_020, is_behind=True)
     assert of(NotifyServer, outputs) == []
     (write,) = of(Write, outputs)
-    assert write.owners[0][1].behind == (owner.tenure,)
+    assert write.owners[0][1].behind == (owner.ownership_period,)
     (tell,) = of(NotifyServer, state.written(write.number, 2_030))
-    assert tell.ask.owner.behind == (owner.tenure,)
+    assert tell.ask.owner.behind == (owner.ownership_period,)
     assert of(Answer, state.opened(target, 2, tell.ask.owner.epoch, 2_040)) == [Answer(1, None)]
 
 

@@ -9,7 +9,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.instructions import Write
 from columnar.master.owner_rows import sealed_from_json, sealed_server, sealed_to_json, wishes_to_json
 from columnar.master.wishes import Wishes
-from columnar.model.owner import Incarnation, Owner, Tenure, first_owner
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from tests.support.changing_house import CatalogueRows
@@ -41,7 +41,7 @@ def filled() -> tuple[CatalogueRows, Catalogue, list[RegionInfo]]:
 
 def test_owners_sealed_logs_and_wishes_are_read_back() -> None:
     rows, catalogue, (left, right) = filled()
-    moved = Owner(S2, 9, 0, Tenure(S1, 8), (Tenure(S1, 7),))
+    moved = Owner(S2, 9, 0, OwnershipPeriod(S1, 8), (OwnershipPeriod(S1, 7),))
     sealed = ((S1, (("00000001.segment", 4_096), ("00000002.segment", 17))),)
     finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)), (right, moved)), sealed, (), WISHES)))
     again = Catalogue(rows.read(), rows.write)

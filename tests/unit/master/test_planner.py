@@ -115,7 +115,7 @@ def test_a_source_that_has_not_closed_the_region_keeps_it() -> None:
     stage = Stage(3)
     lost = stage.region(None)
     stage.region("s1", 100)
-    lost.owner = Owner(Incarnation("s9", 1), 9, 0, first_owner(Incarnation("s1", 1), 8).tenure)
+    lost.owner = Owner(Incarnation("s9", 1), 9, 0, first_owner(Incarnation("s1", 1), 8).ownership_period)
     assert given(stage.made()) == {lost.info.region_id: "s1"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from columnar.errors import HostError
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.owner_messages import Segments
 from columnar.regions.lacking_logs import LackingLogs
 from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed
@@ -40,7 +40,7 @@ class Logs:
 def lacking(logs: Logs, *regions: int) -> LackingLogs:
     found = LackingLogs(HERE, logs)
     for region in regions:
-        found.lacks(region, [Tenure(OTHER, 7)])
+        found.lacks(region, [OwnershipPeriod(OTHER, 7)])
     return found
 
 
@@ -90,7 +90,7 @@ def test_a_log_that_cannot_be_read_to_its_whole_extent_is_not_here() -> None:
 def test_own_records_are_in_this_runs_log() -> None:
     logs = Logs()
     found = LackingLogs(HERE, logs)
-    found.lacks(1, [Tenure(HERE, 2)])
+    found.lacks(1, [OwnershipPeriod(HERE, 2)])
     assert found.parts_of(1) == (LogPart(THIS_RUN, 2),)
     assert logs.read == []
     found.check()

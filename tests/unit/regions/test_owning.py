@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from columnar.errors import DamagedData, HostError, NotServingRegion, RegionUnavailable, RegionNotLocal
-from columnar.model.owner import Owner, Tenure, first_owner
+from columnar.model.owner import Owner, OwnershipPeriod, first_owner
 from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion, RenumberRegion
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
@@ -46,7 +46,7 @@ def test_a_region_is_served_when_it_was_told_and_not_before() -> None:
 
 def test_what_is_behind_is_brought_in_before_the_answer_and_once() -> None:
     async def check(house: House) -> None:
-        owner = Owner(HERE, 9, unreplayed_logs=(Tenure(DEAD, 7), Tenure(OTHER, 8)))
+        owner = Owner(HERE, 9, unreplayed_logs=(OwnershipPeriod(DEAD, 7), OwnershipPeriod(OTHER, 8)))
         lengths = (("00000001.segment", 99),)
         asked = asyncio.ensure_future(house.open(owner, FIRST, (DEAD, lengths), (OTHER, ())))
         await asyncio.sleep(0)
@@ -65,7 +65,7 @@ def test_what_is_behind_is_brought_in_before_the_answer_and_once() -> None:
 
 def test_regions_are_brought_in_as_they_were_told_before_others_are_opened() -> None:
     async def check(house: House) -> None:
-        owners = [first_owner(HERE), *[Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),)) for _ in REGIONS[1:]]]
+        owners = [first_owner(HERE), *[Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)) for _ in REGIONS[1:]]]
         asks = [house.open(owner, info, (DEAD, ())) for owner, info in zip(owners, REGIONS, strict=True)]
         await asyncio.gather(*asks)
         await house.settled()
@@ -78,7 +78,7 @@ def test_regions_are_brought_in_as_they_were_told_before_others_are_opened() -> 
 def test_a_dead_log_stays_as_long_as_a_region_lacks_it() -> None:
     async def check(house: House) -> None:
         house.engine.failures[REGIONS[1].encoded] = HostError("the disk is full")
-        owner = Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),))
+        owner = Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),))
         asks = [asyncio.ensure_future(house.open(owner, info, (DEAD, ()))) for info in REGIONS[:2]]
         await asks[0]
         house.owning.check()
@@ -94,7 +94,7 @@ def test_a_region_that_cannot_be_brought_up_to_date_is_refused_at_that_epoch_for
     async def check(house: House) -> None:
         house.engine.failures[FIRST.encoded] = DamagedData("a segment is cut")
         with pytest.raises(DamagedData, match="a segment is cut"):
-            await house.open(Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),)), FIRST, (DEAD, ()))
+            await house.open(Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)), FIRST, (DEAD, ()))
         house.engine.failures.clear()
         with pytest.raises(NotServingRegion, match="epoch 2"):
             await house.open(Owner(HERE, 2))
@@ -108,7 +108,7 @@ def test_a_region_that_cannot_be_brought_up_to_date_is_refused_at_that_epoch_for
 
 def test_a_log_of_which_no_extent_was_told_is_missed() -> None:
     async def check(house: House) -> None:
-        asked = asyncio.ensure_future(house.open(Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),))))
+        asked = asyncio.ensure_future(house.open(Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),))))
         await asked
         assert house.engine.claims == [Ownership(FIRST.encoded, 2, (LogPart("s2.3", 1),))]
         assert house.logs.read == [], "the engine says that it is not here"
@@ -127,7 +127,7 @@ def test_a_log_that_fails_in_its_own_way_fails_its_region_and_no_other(fault: Ex
             return read(incarnation, lengths)
 
         house.logs.dead_log = dead_log  # type: ignore[method-assign]
-        owners = [Owner(HERE, 2, unreplayed_logs=(Tenure(server, 1),)) for server in (DEAD, OTHER)]
+        owners = [Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(server, 1),)) for server in (DEAD, OTHER)]
         asks = [
             asyncio.ensure_future(house.open(owner, info, (DEAD, ()), (OTHER, ())))
             for owner, info in zip(owners, REGIONS, strict=False)
@@ -153,7 +153,7 @@ def test_a_region_that_a_request_has_had_opened_has_not_failed() -> None:
             raise HostError("the disk does not answer")
 
         house.owning._lacking.load = load  # type: ignore[assignment,method-assign]
-        asked = asyncio.ensure_future(house.open(Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),)), FIRST, (DEAD, ())))
+        asked = asyncio.ensure_future(house.open(Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)), FIRST, (DEAD, ())))
         await asyncio.sleep(0)
         await house.region()
         is_open.set()
@@ -168,7 +168,7 @@ def test_a_region_that_a_request_has_had_opened_has_not_failed() -> None:
 def test_a_region_of_a_disabled_table_is_closed_when_it_has_what_was_behind() -> None:
     async def check(house: House) -> None:
         house.server.tables.install(ServedTable(TABLE, False, list(REGIONS)))
-        await house.open(Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),)), FIRST, (DEAD, ()))
+        await house.open(Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)), FIRST, (DEAD, ()))
         await house.open(Owner(HERE, 2), REGIONS[1])
         await house.settled()
         assert house.server.open_count() == 0, "nobody would close it when the table is dropped"
@@ -183,7 +183,7 @@ def test_a_region_of_a_disabled_table_is_closed_when_it_has_what_was_behind() ->
 
 def test_own_records_come_from_this_runs_log() -> None:
     async def check(house: House) -> None:
-        await house.open(Owner(HERE, 3, unreplayed_logs=(Tenure(HERE, 2),)))
+        await house.open(Owner(HERE, 3, unreplayed_logs=(OwnershipPeriod(HERE, 2),)))
         assert house.engine.claims == [Ownership(FIRST.encoded, 3, (LogPart(THIS_RUN, 2),))]
         # Later its disk fails; the log has records of an earlier tenure, too, which others have written over.
         house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 1), LogPart(THIS_RUN, 3))
@@ -235,7 +235,7 @@ def test_a_closed_region_says_whether_its_log_has_more_than_its_store() -> None:
 
 def test_a_close_overtakes_an_opening() -> None:
     async def check(house: House) -> None:
-        owner = Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),))
+        owner = Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),))
         asked = asyncio.ensure_future(house.open(owner, FIRST, (DEAD, ())))
         await asyncio.sleep(0)
         assert await house.close_at(2) == GivenUp(2, has_unreplayed_log=False)
@@ -250,7 +250,7 @@ def test_a_close_overtakes_an_opening() -> None:
 
 def test_a_close_calls_off_an_opening_that_waits_for_its_turn_and_requests_go_elsewhere() -> None:
     async def check(house: House) -> None:
-        owner = Owner(HERE, 2, unreplayed_logs=(Tenure(DEAD, 1),))
+        owner = Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),))
         asked = [asyncio.ensure_future(house.open(owner, info, (DEAD, ()))) for info in REGIONS[:2]]
         await asyncio.sleep(0)
         request = asyncio.ensure_future(house.region(REGIONS[1]))
@@ -272,7 +272,7 @@ def test_the_epoch_rises_under_an_open_store() -> None:
     async def check(house: House) -> None:
         await house.open(first_owner(HERE))
         region = await house.region()
-        await house.owning.renumber(RenumberRegion(FIRST, Owner(HERE, 3, unreplayed_logs=(Tenure(HERE, 1),))), LEADER)
+        await house.owning.renumber(RenumberRegion(FIRST, Owner(HERE, 3, unreplayed_logs=(OwnershipPeriod(HERE, 1),))), LEADER)
         assert house.engine.owned == [(FIRST.encoded, 3)]
         assert await house.region() is region, "it serves on"
         assert await house.close_at(1) == GivenUp(1, has_unreplayed_log=True)
@@ -349,7 +349,7 @@ def test_a_refusal_of_an_old_leader_is_no_answer_to_the_new_one() -> None:
     """Both may name this server at the same epoch; the region is had for the new one."""
 
     async def check(house: House) -> None:
-        owner = Owner(HERE, 3, unreplayed_logs=(Tenure(DEAD, 2),))
+        owner = Owner(HERE, 3, unreplayed_logs=(OwnershipPeriod(DEAD, 2),))
         asked = asyncio.ensure_future(house.open(owner, FIRST, (DEAD, ()), leader=8))
         await asyncio.sleep(0)
         with pytest.raises(NotServingRegion, match="another master"):

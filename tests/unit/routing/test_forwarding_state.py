@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from columnar.model.owner import Incarnation, Tenure
+from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.regions.retry import UNAVAILABLE_TIMEOUT_S
@@ -15,7 +15,7 @@ from columnar.routing.forwarding_state import FIRST_PAUSE_MS, ROUTING_TIMEOUT_MS
 HERE, S1, S2 = Incarnation("gw", 1), Incarnation("s1", 1), Incarnation("s2", 1)
 REGION = RegionInfo("t", 5)
 OLD = Route(REGION, S1, 8)
-MOVING = Route(REGION, S2, 9, Tenure(S1, 8))
+MOVING = Route(REGION, S2, 9, OwnershipPeriod(S1, 8))
 TAKEN = Route(REGION, S2, 9)
 BOTH = pytest.mark.parametrize("is_write", [False, True])
 

@@ -106,5 +106,5 @@ def test_an_owner_that_refuses_names_a_later_one() -> None:
 
 def test_a_route_knows_whether_the_owner_before_still_answers() -> None:
     owner = first_owner(S1)
-    assert route_to(LOW, moved(owner, S2)) == Route(LOW, S2, 2, Route(LOW, S1, 1).tenure)
+    assert route_to(LOW, moved(owner, S2)) == Route(LOW, S2, 2, Route(LOW, S1, 1).ownership_period)
     assert route_to(LOW, taken_from_dead(owner, S2, in_log=True)) == Route(LOW, S2, 2)
