@@ -30,7 +30,7 @@ from columnar.errors import ColumnarError, DamagedData
 from columnar.faults import FAULTS, surviving
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
-from columnar.master.cluster_status_builder import shut_regions
+from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase
@@ -109,7 +109,7 @@ class ClusterHost:
         self._rated: set[Incarnation] = set()  # asked for their rates, and not answered yet
         self._happened: asyncio.Future[None] | None = None  # resolved by the next event: for those who wait for a state
         self._ended: set[Incarnation] = set()
-        self._shut: dict[int, str] = {}  # regions that stay closed, as was published
+        self._blocked_regions: dict[int, str] = {}  # regions that stay closed, as was published
         self.fenced = 0  # servers that died or were killed, since the start
         self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each, as ``state`` has them
         self._do: dict[type[Any], Callable[[Any], None]] = {
@@ -151,10 +151,10 @@ class ClusterHost:
 
     def _publish_blocked_regions(self) -> None:
         """Calls for a region that stays closed hear why, wherever they come."""
-        shut = shut_regions(self.state)
-        if shut != self._shut:
-            self._shut = shut
-            self.publishing.shut(shut)
+        shut = list_blocked_regions(self.state)
+        if shut != self._blocked_regions:
+            self._blocked_regions = shut
+            self.publishing.set_blocked_regions(shut)
             self.publish_routes()
 
     async def until(self, is_so: Callable[[], bool]) -> None:

@@ -207,7 +207,7 @@ class ClusterServer:
         return [look for looks in found.values() for look in looks], [str(server) for server in silent]
 
     def _remarks(self) -> list[str]:
-        found = (route.shut for table in self.routes.tables for route in self.routes.of_table(table) if route.shut)
+        found = (route.blocked_reason for table in self.routes.tables for route in self.routes.of_table(table) if route.blocked_reason)
         return list(islice(found, REMARKS))
 
     async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
@@ -278,7 +278,7 @@ class ClusterServer:
         owner = self.serving.owner
         owner.follow(MasterLink(self.link))
         owner.changing.on_committed = self.owning.made
-        self.owning.on_shut = owner.changing.settle_for
+        self.owning.on_blocked = owner.changing.settle_for
         self.owning.on_cannot_open = self._cannot_open
 
     def _cannot_open(self, report: CannotOpen) -> None:

@@ -296,15 +296,15 @@ def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf
     )
 
 
-def shut_regions(state: ClusterState) -> dict[int, str]:
+def list_blocked_regions(state: ClusterState) -> dict[int, str]:
     """The regions that stay closed until a person assigns them, each with what its clients hear."""
     current = state.current
     found = [*current.failed, *(one for one in state.desired.wishes.unassigned if one in current.places)]
     places = [current.places[region] for region in found]
-    return {place.info.region_id: _shut(place) for place in places if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN)}
+    return {place.info.region_id: _explain_blocked(place) for place in places if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN)}
 
 
-def _shut(place: Place) -> str:
+def _explain_blocked(place: Place) -> str:
     encoded = place.info.encoded
     what = f"region {encoded} of {place.info.table} is not served: {_why(place)}"
     if place.phase is Phase.FAILED_OPEN and place.rounds:

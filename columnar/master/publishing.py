@@ -47,7 +47,7 @@ class Publishing:
         self._tables: dict[str, _Standing] = {}
         self._rows: dict[int, Route] = {}  # of regions that are wanted, as their rows on disk say
         self._sent: dict[int, Route] = {}  # as of the last change
-        self._shut: dict[int, str] = {}  # why, by region
+        self._blocked_reasons: dict[int, str] = {}  # why, by region
         self._changed: dict[int, None] = {}  # regions in the routes whose row says something else
         self._due: dict[str, None] = {}  # tables whose list of regions is to go out
 
@@ -71,7 +71,7 @@ class Publishing:
         region = info.region_id
         if standing is None or region not in standing.wanted:
             return
-        route = replace(route_to(info, owner), shut=self._shut.get(region, ""))
+        route = replace(route_to(info, owner), shut=self._blocked_reasons.get(region, ""))
         if self._rows.get(region) == route:
             return
         self._rows[region] = route
@@ -80,13 +80,13 @@ class Publishing:
             self._changed[region] = None
         self._update_due(info.table, standing)
 
-    def shut(self, regions: Mapping[int, str]) -> None:
+    def set_blocked_regions(self, regions: Mapping[int, str]) -> None:
         """All regions that are shut now, each with its reason; O(of these and of those before)."""
-        before, self._shut = self._shut, dict(regions)
+        before, self._blocked_reasons = self._blocked_reasons, dict(regions)
         for region in before.keys() | regions.keys():
             route = self._rows.get(region)
-            if route is not None and route.shut != self._shut.get(region, ""):
-                self._rows[region] = replace(route, shut=self._shut.get(region, ""))
+            if route is not None and route.blocked_reason != self._blocked_reasons.get(region, ""):
+                self._rows[region] = replace(route, shut=self._blocked_reasons.get(region, ""))
                 if region in self._tables[route.region.table].out:
                     self._changed[region] = None
 

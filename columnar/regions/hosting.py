@@ -149,7 +149,7 @@ class Hosting:
         state = self.state.state(info.region_id)
         if state in WAITING:
             raise RegionUnavailable(info.encoded, self.gate(info.region_id), is_opening=state is State.OPENING)
-        if state is State.SHUT:
+        if state is State.BLOCKED:
             raise NotServingRegion(self._refusals[info.region_id])
         if not self.state.owns(info.region_id):
             raise RegionNotLocal(info.table, info.encoded)

@@ -43,7 +43,7 @@ class State(Enum):
     REPLACING = auto()
     HOLDING = auto()
     REPLACED = auto()
-    SHUT = auto()
+    BLOCKED = auto()
     CLOSING = auto()
     BROKEN = auto()
     FAILED = auto()
@@ -87,7 +87,7 @@ class Do(Enum):
 
 SERVING: Final = frozenset({State.OPEN, State.READ_ONLY, State.REPLACING, State.CLOSING})
 WAITING: Final = frozenset({State.OPENING, State.HOLDING, State.REPLACED, State.BROKEN, State.FAILED})
-REFUSING: Final = frozenset({State.SHUT, State.CLOSED})
+REFUSING: Final = frozenset({State.BLOCKED, State.CLOSED})
 HAS_STORE: Final = SERVING | {State.HOLDING, State.REPLACED}
 _Next = tuple[State, tuple[Do, ...]]
 
@@ -115,8 +115,8 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     (State.HOLDING, Event.CALLED_OFF): (State.OPEN, (Do.RELEASE,)),
     (State.HOLDING, Event.COMMITTED): (State.REPLACED, (Do.REPORT,)),
     (State.REPLACED, Event.SUCCEEDED): (State.NONE, (Do.RELEASE, Do.CLOSE)),
-    (State.HOLDING, Event.UNSURE): (State.SHUT, (Do.REFUSE, Do.CLOSE)),
-    (State.SHUT, Event.SETTLED): (State.NONE, (Do.REPORT,)),
+    (State.HOLDING, Event.UNSURE): (State.BLOCKED, (Do.REFUSE, Do.CLOSE)),
+    (State.BLOCKED, Event.SETTLED): (State.NONE, (Do.REPORT,)),
     # its disk fails
     (State.OPEN, Event.FSYNC_FAILED): (State.BROKEN, (Do.PAUSE_REQUESTS, Do.CLOSE_ASIDE)),
     (State.REPLACING, Event.FSYNC_FAILED): (State.BROKEN, (Do.PAUSE_REQUESTS, Do.CLOSE_ASIDE)),
@@ -128,7 +128,7 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     (State.FAILED, Event.CALLED_OFF): (State.NONE, (Do.RELEASE, Do.REPORT)),
     (State.FAILED, Event.COMMITTED): (State.FAILED, (Do.REPORT,)),
     (State.FAILED, Event.SUCCEEDED): (State.NONE, (Do.RELEASE,)),
-    (State.FAILED, Event.UNSURE): (State.SHUT, (Do.REFUSE,)),
+    (State.FAILED, Event.UNSURE): (State.BLOCKED, (Do.REFUSE,)),
 }
 # Events about something that has ended meanwhile: the store failed, or was closed, while they were on their way.
 _TOO_LATE: Final = frozenset({Event.CALLED_OFF, Event.STAYS, Event.QUIET, Event.FSYNC_FAILED})

@@ -81,7 +81,7 @@ def _nobody(_report: CannotOpen) -> None:
     pass
 
 
-def _none_shut(_region: RegionInfo) -> None:
+def _ignore_blocked(_region: RegionInfo) -> None:
     pass
 
 
@@ -89,7 +89,7 @@ class Owning:
     def __init__(self, here: Incarnation, server: RegionServer, logs: Logs) -> None:
         self.assigned_regions = AssignedRegions(here, server.hosting.state)
         self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
-        self.on_shut: Callable[[RegionInfo], None] = _none_shut  # its split or merge was called off, says the master
+        self.on_blocked: Callable[[RegionInfo], None] = _ignore_blocked  # its split or merge was called off, says the master
         self._local_server = here
         self._server = server
         self._hosting = server.hosting
@@ -352,8 +352,8 @@ class Owning:
             region = hosting.find_region(region_id)
             if state is State.OPENING:
                 hosting.call_off_openings(lambda one: one.region_id == region_id)
-            elif state is State.SHUT:
-                self.on_shut(info)
+            elif state is State.BLOCKED:
+                self.on_blocked(info)
             elif region is None or state not in SERVING:
                 await asyncio.wait([hosting.gate(region_id)])
             else:

@@ -103,13 +103,13 @@ class ChangingRegions:
         except BaseException:
             self.call_off(change)
             raise
-        return work.shut_s
+        return work.paused_s
 
     async def _make(self, work: Replacement) -> None:
         for _ in range(TRIES):
             await work.quiesce_followers()
             self.at("held")
-            await work.shut()
+            await work.pause_requests()
             self.at("shut")
             if await work.make():
                 return

@@ -54,8 +54,8 @@ class Replacement(ABC):
         self._schemas: list[Table] = []
         self._quiesced: list[Region] = []
         self._carrying: Carrying | None = None
-        self._shut_at = 0.0
-        self.shut_s = 0.0  # how long requests waited at most, once it is over
+        self._paused_at = 0.0
+        self.paused_s = 0.0  # how long requests waited at most, once it is over
 
     async def begin(self) -> None:
         """Open the regions.  RegionTooBusy: one of them is being replaced already."""
@@ -101,7 +101,7 @@ class Replacement(ABC):
         for info, store in zip(self.change.fresh, carrying.stores, strict=True):
             self.finish(info, store)
         await carrying.sync()
-        return monotonic() - self._shut_at <= MADE_S
+        return monotonic() - self._paused_at <= MADE_S
 
     async def _wait_for_upkeep(self) -> None:
         deadline = monotonic() + UPKEEP_TIMEOUT_S
@@ -124,10 +124,10 @@ class Replacement(ABC):
         await self._carrying.sync()  # or requests would wait for all that was copied
         await self._carrying.catch_up()
 
-    async def shut(self) -> None:
+    async def pause_requests(self) -> None:
         """Requests wait from here on; when this returns every write is on disk and answered."""
         self.check_open()
-        self._shut_at = monotonic()
+        self._paused_at = monotonic()
         self._report_event(Event.PAUSE_BEGINS)
         for region in self.regions:
             await self.server.hosting.quiesce(region)
@@ -155,7 +155,7 @@ class Replacement(ABC):
         for info, store in zip(fresh, self._carrying.stores, strict=True):
             self._open(info, store)
         server.listener.regions_replaced(self.regions, fresh)
-        self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
+        self.paused_s = max(self.paused_s, monotonic() - self._paused_at)
         self._report_event(Event.SUCCEEDED)
 
     def _open(self, info: RegionInfo, store: Store) -> None:
@@ -168,7 +168,7 @@ class Replacement(ABC):
 
     def let_in(self) -> None:
         """Requests wait no longer; consumers are held still."""
-        self.shut_s = max(self.shut_s, monotonic() - self._shut_at)
+        self.paused_s = max(self.paused_s, monotonic() - self._paused_at)
         self._report_event(Event.LET_IN)
 
     def leave(self) -> None:

@@ -180,10 +180,10 @@ class Passing(ForwardedReply):
             elif do is Do.REFUSE_UNAVAILABLE:
                 route = self._route
                 self._fail(refusals.refuse_unavailable(route.region if route is not None else None, self.table))
-            elif do is Do.REFUSE_SHUT:
+            elif do is Do.REFUSE_BLOCKED:
                 route = self._route
                 assert route is not None, "it says so"
-                self._fail(NotServingRegion(route.shut))
+                self._fail(NotServingRegion(route.blocked_reason))
             elif do is Do.REFUSE_UNSURE:
                 self._fail(refusals.unsure(self.state.server))
             elif do is Do.REFUSE_DEADLY:

@@ -75,7 +75,7 @@ class Event(Enum):
     LINK_BROKE = auto()
     BROKE_AGAIN = auto()  # of a read
     LATER_OWNER = auto()  # the region has a later owner
-    SHUT = auto()  # nobody serves the region before a person has it opened
+    BLOCKED = auto()  # nobody serves the region before a person has it opened
     TOO_LATE = auto()
     CLIENT_WENT = auto()
     ENDED_LOCALLY = auto()  # the server's own handler answered
@@ -89,7 +89,7 @@ class Do(Enum):
     FORGET = auto()  # a late answer is dropped
     ANSWER = auto()  # send the reply as it came
     REFUSE_UNAVAILABLE = auto()  # ``refusals.away``
-    REFUSE_SHUT = auto()  # with ``Route.shut``
+    REFUSE_BLOCKED = auto()  # with ``Route.shut``
     REFUSE_UNSURE = auto()  # ``refusals.unsure``
     REFUSE_DEADLY = auto()  # ``refusals.deadly``
     REFUSE_FAILED = auto()  # the error that the owner sent
@@ -107,7 +107,7 @@ _Next = tuple[State, tuple[Do, ...]]
 _BOTH: Final[dict[tuple[State, Event], _Next]] = {
     (State.WAITING, Event.ROUTED): (State.QUEUED, (Do.SEND,)),
     (State.WAITING, Event.ROUTED_LOCALLY): (State.LOCAL, (Do.SERVE_LOCALLY,)),
-    (State.WAITING, Event.SHUT): (State.REFUSED, (Do.REFUSE_SHUT,)),
+    (State.WAITING, Event.BLOCKED): (State.REFUSED, (Do.REFUSE_BLOCKED,)),
     (State.WAITING, Event.TOO_LATE): (State.REFUSED, (Do.REFUSE_UNAVAILABLE,)),
     (State.WAITING, Event.CLIENT_WENT): (State.GONE, ()),
     (State.QUEUED, Event.WRITTEN): (State.SENT, ()),
@@ -267,8 +267,8 @@ class ForwardedCall:
             return self._apply_event(Event.TOO_LATE)
         if now_ms >= self._retry_at_ms:
             self._retry_at_ms = 0
-        if route is not None and route.shut:
-            return self._apply_event(Event.SHUT)
+        if route is not None and route.blocked_reason:
+            return self._apply_event(Event.BLOCKED)
         if route is None or not self._may_try(route):
             return (Do.WAIT,)
         self._ownership_period, self._ownership_region = self._next(route), route.region.region_id

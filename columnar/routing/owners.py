@@ -119,8 +119,8 @@ class Search:
         """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S, or it is shut."""
         assert self._change is not None, "it was looked before"
         route = self._owners.owner_of(self._table, row)
-        if route is not None and route.shut:
-            raise NotServingRegion(route.shut)
+        if route is not None and route.blocked_reason:
+            raise NotServingRegion(route.blocked_reason)
         now_s = asyncio.get_running_loop().time()
         if self._deadline_s is None:
             self._deadline_s = now_s + UNAVAILABLE_TIMEOUT_S

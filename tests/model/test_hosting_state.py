@@ -70,7 +70,7 @@ class Shell:
         assert self.is_store_open == (state in HAS_STORE or state is State.OPENING), state
         assert self.is_closing_aside == (state is State.BROKEN), state
         assert self.do_requests_wait == (state in WAITING), state
-        assert self.are_refused == (state is State.SHUT), state
+        assert self.are_refused == (state is State.BLOCKED), state
         assert self.are_writes_held == (state is State.CLOSING), state
         assert (state in SERVING) + (state in WAITING) + (state in REFUSING) == (state is not State.NONE)
 

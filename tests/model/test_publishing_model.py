@@ -188,21 +188,21 @@ def test_a_region_that_stays_closed_says_why_in_its_route_until_it_is_assigned()
     publishing, copy = Publishing(), Routes()
     low, high = RegionInfo("t", 1, b"", b"m"), RegionInfo("t", 2, b"m", b"")
     publishing.stands("t", [low, high])
-    publishing.shut({2: "nobody can open it"})  # before it has ever had an owner
+    publishing.set_blocked_regions({2: "nobody can open it"})  # before it has ever had an owner
     for info in (low, high):
         publishing.owned(info, Owner(SERVERS[0], 1))
     change = publishing.take()
     assert change is not None
     copy.replace(publishing.everything())
-    assert [route.shut for route in copy.of_table("t")] == ["", "nobody can open it"]
+    assert [route.blocked_reason for route in copy.of_table("t")] == ["", "nobody can open it"]
     publishing.owned(high, Owner(SERVERS[0], 1, 0, None, (OwnershipPeriod(SERVERS[1], 1),)))
     assert publishing.take() is None, "a row that is written for another reason opens nothing"
-    publishing.shut({1: "a person wants it closed"})
-    assert [(route.region, route.shut) for route in applied(publishing, copy)] == [
+    publishing.set_blocked_regions({1: "a person wants it closed"})
+    assert [(route.region, route.blocked_reason) for route in applied(publishing, copy)] == [
         (low, "a person wants it closed"),
         (high, ""),
     ]
-    publishing.shut({1: "a person wants it closed"})
+    publishing.set_blocked_regions({1: "a person wants it closed"})
     assert publishing.take() is None
     publishing.check()
 

@@ -25,7 +25,7 @@ COMMITTED, UNSURE = "committed", "nobody knows"
 FIRST_EPOCH = 1
 TRIES = 5  # within pauses
 Answer = Callable[["Server", "str | None"], None]
-HELD_BY_CHANGES = (State.REPLACING, State.HOLDING, State.REPLACED, State.SHUT, State.FAILED)
+HELD_BY_CHANGES = (State.REPLACING, State.HOLDING, State.REPLACED, State.BLOCKED, State.FAILED)
 
 
 class Work:
@@ -227,7 +227,7 @@ class Changing:
         state = self._hosting.state(region)
         if state not in HELD_BY_CHANGES:
             del self._works[region]
-        if had_store and state in (State.NONE, State.SHUT):
+        if had_store and state in (State.NONE, State.BLOCKED):
             self._owning.close_now(work.sources[region])
         if state is not State.REPLACED:
             self._owning.release(region)

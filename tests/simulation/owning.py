@@ -244,7 +244,7 @@ class Owning:
             self.carry_out(self.told.closed(region, self.hosting.epoch_of(region), is_behind=region in self._lacking))
             self.release(region)
             self.forget_dropped()
-        elif state is State.SHUT:
+        elif state is State.BLOCKED:
             self._server.changing.settle_for(region)  # its commit is undone, says the master
         elif state is State.OPEN:
             self.hosting.apply_event(region, Event.LEAVES)
@@ -376,7 +376,7 @@ class Owning:
         elif state is State.NONE and self.hosting.owns(region):
             self._wait(region, lambda: self.serve(op, reply))
             self._want(region, None)
-        elif state is State.SHUT:
+        elif state is State.BLOCKED:
             reply(Done(NOT_SERVED))
         else:
             reply(Elsewhere())

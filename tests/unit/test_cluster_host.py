@@ -254,11 +254,11 @@ async def test_damage_is_not_tried_elsewhere() -> None:
     await house.rest()
     for server in (one, other):
         (route,) = server.routes.of_table("t")
-        assert route.shut.startswith(f"region {info.encoded} of t is not served: it could not be opened by s")
+        assert route.blocked_reason.startswith(f"region {info.encoded} of t is not served: it could not be opened by s")
     one.refusal = other.refusal = None
     await house.host.requests.request(do.AssignRegion(info.region_id))
     await house.rest()
-    assert [route.shut for server in (one, other) for route in server.routes.of_table("t")] == ["", ""]
+    assert [route.blocked_reason for server in (one, other) for route in server.routes.of_table("t")] == ["", ""]
     await house.close()
 
 
@@ -315,12 +315,12 @@ def test_a_region_that_was_unassigned_stays_so_over_a_restart_which_does_not_wai
         await house.rest()
         why = f"region {shut.encoded} of t is not served: a person has unassigned it; 'columnar assign {shut.encoded}'"
         for server in (one, other):
-            assert [route.shut[: len(why)] for route in server.routes.of_table("t")] == [why, ""]
+            assert [route.blocked_reason[: len(why)] for route in server.routes.of_table("t")] == [why, ""]
         assert not (one.opened() | other.opened()).keys() & {shut.region_id}
         await asyncio.wait_for(house.host.requests.request(do.AssignRegion(shut.region_id)), 5)
         await house.rest()
         for server in (one, other):
-            assert [route.shut for route in server.routes.of_table("t")] == ["", ""]
+            assert [route.blocked_reason for route in server.routes.of_table("t")] == ["", ""]
         assert house.place(shut).phase is house.place(served).phase is Phase.OPEN
         await house.close()
 

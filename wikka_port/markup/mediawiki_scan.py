@@ -111,7 +111,7 @@ class _Scan:
         if match["open"]:
             self._open_braces(match["open"])
         elif match["shut"]:
-            self._shut_braces(match["shut"])
+            self._close_braces(match["shut"])
         elif match["link"]:
             self._levels.append(_Level("link", "[["))
         elif match["unlink"]:
@@ -201,7 +201,7 @@ class _Scan:
     def _open_braces(self, braces: str) -> None:
         self._levels.append(_Level("template", braces, braces=[len(braces)]))
 
-    def _shut_braces(self, braces: str) -> None:
+    def _close_braces(self, braces: str) -> None:
         left = len(braces)
         while left >= 2 and (depth := self._nearest_template()) is not None:
             self._fold(depth)

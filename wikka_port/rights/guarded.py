@@ -25,7 +25,7 @@ from wikka_port.listings import RecentChange
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoreUnavailable, Wiki
-from wikka_port.rights.judging import SHUT_OUT, Decision, Guarded, NotAllowed, group_names, may
+from wikka_port.rights.judging import BLOCKED_STATUSES, Decision, Guarded, NotAllowed, group_names, may
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
 from wikka_port.rights.stored import StoredRights
@@ -108,7 +108,7 @@ class GuardedWiki:
         except StoreUnavailable:
             return _NOTHING
         decided = [may(self.visitor, guarded, one).allowed for one in _POSSIBLE]
-        suggests = exists and not decided[0] and self.visitor.status not in SHUT_OUT
+        suggests = exists and not decided[0] and self.visitor.status not in BLOCKED_STATUSES
         write, change_rights, claim, rename, delete = decided
         return Can(write, change_rights, claim, suggests, rename, delete)
 

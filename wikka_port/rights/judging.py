@@ -37,7 +37,7 @@ from wikka_port.schema import folded
 from wikka_port.texts import N_, _
 from wikka_port.visitors import Visitor
 
-SHUT_OUT: Final = frozenset({"suspended", "banned", "deleted"})
+BLOCKED_STATUSES: Final = frozenset({"suspended", "banned", "deleted"})
 _WRITING: Final = frozenset(
     {
         *(Privilege.WRITE, Privilege.COMMENT_POST, Privilege.CHANGE_RIGHTS, Privilege.CLAIM),
@@ -55,7 +55,7 @@ _OWNERS: Final[Mapping[Privilege, str]] = {
     Privilege.CHANGE_RIGHTS: N_("only the owner and administrators change the rights of a page"),
     Privilege.DELETE: N_("only the owner and administrators delete a page"),
 }
-_SHUT_OUT: Final[Mapping[str, str]] = {
+_BLOCKED_REASONS: Final[Mapping[str, str]] = {
     "suspended": N_("{who} is suspended"),
     "banned": N_("{who} is banned"),
     "deleted": N_("{who} is deleted"),
@@ -101,10 +101,10 @@ class NotAllowed(Exception):
 def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
     if (
         visitor.name is not None
-        and visitor.status in SHUT_OUT
+        and visitor.status in BLOCKED_STATUSES
         and (privilege in _WRITING or privilege is Privilege.ADMINISTER)
     ):
-        return Decision(False, _SHUT_OUT[visitor.status], {"who": visitor.name})
+        return Decision(False, _BLOCKED_REASONS[visitor.status], {"who": visitor.name})
     if privilege is Privilege.CLAIM and (obstacle := _obstacle_to_claim(visitor, page)):
         return Decision(False, obstacle)
     if visitor.admin and visitor.is_active:

@@ -221,12 +221,12 @@ def test_events_out_of_place_are_mistakes() -> None:
 @BOTH
 def test_a_region_that_stays_closed_is_refused_at_once_with_its_reason(is_write: bool) -> None:
     shut = replace(OLD, shut="nobody can open it")
-    assert ForwardedCall(HERE, is_write, 0).begin(shut, 0) == (Do.REFUSE_SHUT,)
+    assert ForwardedCall(HERE, is_write, 0).begin(shut, 0) == (Do.REFUSE_BLOCKED,)
     call = ForwardedCall(HERE, is_write, 0)
     assert call.begin(None, 0) == (Do.WAIT,)
-    assert call.route_changed(shut, 3) == (Do.REFUSE_SHUT,)
+    assert call.route_changed(shut, 3) == (Do.REFUSE_BLOCKED,)
     call = sent(is_write)
     assert call.route_changed(shut, 3) == (), "its owner was asked, and answers or refuses"
-    assert call.not_local(shut, 4) == (Do.REFUSE_SHUT,)
+    assert call.not_local(shut, 4) == (Do.REFUSE_BLOCKED,)
     assert call.has_ended
     call.check()
