@@ -66,7 +66,7 @@ class Scope:
     def matches_row(self, after: Image) -> bool:
         return all(condition.matches_cell(after.get(column_tested(condition))) for condition in self.conditions)
 
-    def pictures(self, column: bytes) -> bool:
+    def has_image_of(self, column: bytes) -> bool:
         """Whether the images have this column."""
         family, _, qualifier = column.partition(b":")
         wanted = self.images.get(family, frozenset())

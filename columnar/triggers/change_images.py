@@ -36,7 +36,7 @@ def change_images_of(region: Region, record: ChangeRecord, scope: Scope) -> Chan
     cells = get_whole_row(region, record.row, ReadSpec(Projection(tuple(families))))
     before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before}
     return ChangeImages(
-        {column: value for column, value in before.items() if scope.pictures(column)},
+        {column: value for column, value in before.items() if scope.has_image_of(column)},
         {column: value for column, value, _ in cells},
         is_exact=False,
     )

@@ -128,7 +128,7 @@ class Run:
 
     def _image(self, row: bytes) -> Row:
         held = self.source.row(self._table, row)
-        return {column: value for column, value in held.items() if self.scope.pictures(column)}
+        return {column: value for column, value in held.items() if self.scope.has_image_of(column)}
 
     def _write(self, event: Event) -> None:
         row = event.row

@@ -62,7 +62,7 @@ def effects_of(
     if mark is not None:
         asked_for = _with_families(mark, [*images["before"], *images["after"]])
         scope = asked_for.scope()
-        images = {name: {c: v for c, v in held.items() if scope.pictures(c)} for name, held in images.items()}
+        images = {name: {c: v for c, v in held.items() if scope.has_image_of(c)} for name, held in images.items()}
         if not scope.matches_row(images["after"]):
             return []
     rows = {name: Looked(b"", b"looked", cells) for name, cells in (looked or {}).items()}

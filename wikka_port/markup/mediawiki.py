@@ -96,7 +96,7 @@ def convert(
     redirect, text = _redirect(draft, text, redirect_hint)
     blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
     for section in _sections(_blocks(draft, scan(draft, text).split("\n"))):
-        blocks += _pictures_behind_the_first_words(section)
+        blocks += _pictures_after_first_paragraph(section)
     blocks += _tail(draft, blocks)
     return Converted(
         text=draft.expand(_joined(blocks)),
@@ -204,7 +204,7 @@ def _sections(blocks: list[_Block]) -> Iterator[list[_Block]]:
     yield blocks[begin:]
 
 
-def _pictures_behind_the_first_words(blocks: list[_Block]) -> list[_Block]:
+def _pictures_after_first_paragraph(blocks: list[_Block]) -> list[_Block]:
     """Put pictures that stand before the first paragraph of a section behind it.
 
     MediaWiki shows them beside it; ours would begin with a stack of links.

@@ -41,8 +41,8 @@ def test_images_are_of_columns_conditions_and_looks() -> None:
     assert replace(asked, columns=("f",)).scope().images[b"f"] is None, "a family whole has its columns"
     unpictured = replace(asked, images=False).scope()
     assert unpictured.images == {b"f": frozenset({b"b"}), b"h": frozenset({b"c"}), b"g": frozenset({b"user"})}
-    assert unpictured.pictures(b"f:b")
-    assert not unpictured.pictures(b"f:a")
+    assert unpictured.has_image_of(b"f:b")
+    assert not unpictured.has_image_of(b"f:a")
 
 
 def test_a_registration_of_an_earlier_version_asks_for_no_image() -> None:
