@@ -139,7 +139,7 @@ class Serving:
 
     def buffered_bytes(self, by_doors: Mapping[str, int]) -> dict[str, int]:
         """Bytes of what is bounded in ``limits``."""
-        gathered, scanners = self.server.gathering.total_bytes, self.scanners.size_bytes
+        gathered, scanners = self.server.reply_memory.total_bytes, self.scanners.size_bytes
         return {**by_doors, "gathered": gathered, "scanners": scanners}
 
     def trigger_lines(self) -> list[TriggerLine]:

@@ -22,7 +22,7 @@ from columnar.model.throttle_limits import limits_of
 from columnar.operations.throttle import Throttle
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES
-from columnar.regions.gathering import Gathering
+from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
@@ -69,7 +69,7 @@ class TableAccess:
         self._server = server
         self._now_s = now_s
         self._tables: Tables = server.tables
-        self.gathering: Gathering = server.gathering
+        self.reply_memory: ReplyMemoryBudget = server.reply_memory
         self.others: RemoteCalls | None = None  # what other servers do for calls of this one
 
     def remote(self, error: RegionNotLocal) -> RemoteCalls:

@@ -85,7 +85,7 @@ class DistributedReads:
         table, found = served.schema.name, _Found(query)
         search = Search(self._servers.owners, table)
         form = reply_form(query.service, caller.protocol)
-        gathering = self._access.gathering
+        gathering = self._access.reply_memory
         ticket = gathering.begin(0, caller.has_gone)
         try:
             while found.left:

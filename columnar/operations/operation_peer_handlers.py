@@ -32,7 +32,7 @@ from columnar.operations.scans import Scans
 from columnar.operations.upkeep import Upkeep
 from columnar.operations.writes import RowWrites
 from columnar.regions.found_rows import FoundRows
-from columnar.regions.gathering import Gathering
+from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.ingestion import IncomingRows
 from columnar.regions.server import RegionServer
 from columnar.routing import peer_requests, row_forms
@@ -48,8 +48,8 @@ class OperationPeerHandlers:
     def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
         """``now_s``: of the quotas."""
         self._access = TableAccess(server, now_s)
-        self._access.gathering = Gathering(PEER_REPLY_BYTES, STEP_BYTES)
-        self._access.gathering.turns = server.gathering.turns
+        self._access.reply_memory = ReplyMemoryBudget(PEER_REPLY_BYTES, STEP_BYTES)
+        self._access.reply_memory.turns = server.reply_memory.turns
         self._reads = RowReads(self._access)
         self._writes = RowWrites(self._access)
         self._scans = Scans(self._access, ScannerTable(now_s))

@@ -212,7 +212,7 @@ class RowReads:
         answer: Callable[[S], Any],
     ) -> Any:
         """A row that costs more than a step."""
-        gathering, table = self._access.gathering, served.schema.name.encode()
+        gathering, table = self._access.reply_memory, served.schema.name.encode()
         ticket = gathering.begin(0, has_gone)
         try:
             barrier = await read_wide(self._access, table, row, spec, sink, ticket, has_gone)
@@ -266,7 +266,7 @@ class RowReads:
         reading = _Reading(query)
         if served.is_throttled:
             self._access.admit(served, writes=False)
-        if not self._access.gathering.is_full:
+        if not self._access.reply_memory.is_full:
             try:
                 if self._step(served, reading, False):
                     return after_all(reading.barriers, answer(reading.found))
@@ -358,7 +358,7 @@ class RowReads:
         passes_over: bool = False,
     ) -> None:
         """Read to the end, step by step, and wait for the fsyncs of what was read."""
-        access, gathering = self._access, self._access.gathering
+        access, gathering = self._access, self._access.reply_memory
         ticket = gathering.begin(reading.size_bytes, has_gone)
         try:
             while not reading.is_done:

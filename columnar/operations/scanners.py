@@ -119,7 +119,7 @@ class Scanner:
         count = min(count, ROWS_PER_REPLY)
         self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
         self.form = form
-        gathering, away = self._access.gathering, None
+        gathering, away = self._access.reply_memory, None
         if not gathering.is_full:  # else this call waits before its first step
             try:
                 if self._step(found, count) and not self._barriers:
@@ -135,7 +135,7 @@ class Scanner:
         self, found: FoundRows, count: int, ticket: int, away: RegionUnavailable | None, has_gone: HasGone
     ) -> FoundRows:
         self.busy = True
-        gathering = self._access.gathering
+        gathering = self._access.reply_memory
 
         async def reserve_step() -> None:
             await gathering.reserve_step(ticket, found.size_bytes)
@@ -196,7 +196,7 @@ class Scanner:
         """
         max_rows, max_cells, max_bytes = bounds
         self._begin_at(place)
-        gathering, ends = self._access.gathering, perf_counter() + OWNED_S
+        gathering, ends = self._access.reply_memory, perf_counter() + OWNED_S
         ticket = gathering.begin()
         try:
             while found.count < max_rows and found.size_bytes < max_bytes:

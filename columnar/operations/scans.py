@@ -41,7 +41,7 @@ class Scans:
         return use(Scanner(self._access, _name(served), spec, _filter_of(spec)))
 
     async def _in_steps(self, served: ServedTable, spec: ScanSpec, use: Use, has_gone: HasGone) -> Any:
-        row_filter = await _filter_in_steps(spec, self._access.gathering.turns, has_gone)
+        row_filter = await _filter_in_steps(spec, self._access.reply_memory.turns, has_gone)
         used = use(Scanner(self._access, _name(served), spec, row_filter))
         return await used if hasattr(used, "__await__") else used
 
@@ -85,7 +85,7 @@ class Scans:
     ) -> Cells:
         """The cells of one row that a filter lets through: a scan of that row."""
         spec = ScanSpec(row, row, read, filter_string=filter_string)
-        turns = self._access.gathering.turns
+        turns = self._access.reply_memory.turns
         row_filter = await _filter_in_steps(spec, turns, has_gone) if _has_long_filter(spec) else _filter_of(spec)
         found = Scanner(self._access, _name(served), spec, row_filter).next_rows(1, None, has_gone)
         rows = list(found if isinstance(found, FoundRows) else await found)

@@ -83,7 +83,7 @@ async def read_wide(
         sink.begin()
         try:
             while not reading.is_done:
-                await access.gathering.reserve_step(ticket, before_bytes + sink.size_bytes)
+                await access.reply_memory.reserve_step(ticket, before_bytes + sink.size_bytes)
                 if _step(reading, sink):
                     break
             return barrier

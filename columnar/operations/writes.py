@@ -104,7 +104,7 @@ class RowWrites:
         make: Callable[[ServedTable], Make],
         answer: Answer,
     ) -> Any:
-        turns, done = self._access.gathering.turns, False
+        turns, done = self._access.reply_memory.turns, False
         while not done:
             await turns.wait_for_budget()
             try:
@@ -172,7 +172,7 @@ class RowWrites:
                 elsewhere.append(plan.pass_over())
         waits: list[Any] = []
         left, applied = deque(_counters_alone(plan.work)), None
-        turns = self._access.gathering.turns
+        turns = self._access.reply_memory.turns
         while left:
             await turns.wait_for_budget()
             try:
@@ -230,7 +230,7 @@ class RowWrites:
         self, has_gone: HasGone, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any], answer: Answer
     ) -> Any:
         applied: Applied | None = None
-        turns = self._access.gathering.turns
+        turns = self._access.reply_memory.turns
         while left:
             await turns.wait_for_budget()
             try:

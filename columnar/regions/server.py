@@ -25,7 +25,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions import read_only_regions
 from columnar.regions.async_writes import AsyncWrites
-from columnar.regions.gathering import Gathering
+from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.guards import NeededFrom, nobody_needs
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
@@ -59,7 +59,7 @@ class RegionServer:
         self.tables = Tables()
         self.listener: ChangeListener = NoListener()
         self.clock = clock
-        self.gathering = Gathering(GATHERED_BYTES, STEP_BYTES)
+        self.reply_memory = ReplyMemoryBudget(GATHERED_BYTES, STEP_BYTES)
         self.folders = RegionFolders(regions_folder, engine)
         self.hosting = Hosting(engine, self.folders, committer, clock, epoch)
         self.hosting.schema_of = self._schema_of

@@ -68,15 +68,15 @@ class Committer:
         if line is None:
             line = self._lines[id(store)] = Line()
         line.gathered += 1
-        asked = line.gathering
+        asked = line.next_sync
         if asked is None:
-            asked = self._gathering(store, line)
-        if line.gathering is not None and line.is_late():
+            asked = self._plan_next_sync(store, line)
+        if line.next_sync is not None and line.is_late():
             self._begin_early(store, line)
         return asked
 
-    def _gathering(self, store: Store, line: Line) -> PromptFuture:
-        asked = line.gathering = PromptFuture(self._loop)
+    def _plan_next_sync(self, store: Store, line: Line) -> PromptFuture:
+        asked = line.next_sync = PromptFuture(self._loop)
         if line.broken is not None:
             self._fail(asked, line.broken)
         elif line.syncing is None:
@@ -110,7 +110,7 @@ class Committer:
         """I4."""
         if not self._is_closed:
             FAULTS.met(LOOP, fault)
-        if line.syncing is None and line.gathering is not None:
+        if line.syncing is None and line.next_sync is not None:
             line.begins(perf_counter())
         if line.syncing is not None:
             self.ended(store, line, ProgramFault(fault))
@@ -198,7 +198,7 @@ class Committer:
         except UNEXPECTED as fault:
             FAULTS.met(LOOP, fault)
             line.over_s = 0.0
-            if line.gathering is not None:
+            if line.next_sync is not None:
                 self._begin(store, line)
         done.resolve()  # last: who hears of it may write again at once
 
@@ -208,9 +208,9 @@ class Committer:
         now_s = perf_counter()
         wait_s = min(WAIT_S, WAIT_SHARE * (now_s - line.began_s)) if line.gathered + line.in_sync <= FEW else 0.0
         line.until_s = now_s + wait_s
-        if line.gathering is not None and is_late:
+        if line.next_sync is not None and is_late:
             self._begin(store, line)
-        elif line.gathering is not None:
+        elif line.next_sync is not None:
             self._begin_after(TURNS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
 
     def _broke(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError) -> None:
@@ -222,8 +222,8 @@ class Committer:
             FAULTS.met(LOOP, fault)
         finally:
             self._fail(done, failure)
-            if line.gathering is not None:
-                self._fail(line.gathering, failure)
+            if line.next_sync is not None:
+                self._fail(line.next_sync, failure)
 
     def _begin_after(self, turns: int, wanted: int, until_s: float, store: Store, line: Line) -> None:
         if turns > 0 or (line.gathered < wanted and perf_counter() < until_s):
@@ -242,12 +242,12 @@ class Committer:
     def is_idle(self, store: Store) -> bool:
         line = self._lines.get(id(store))
         # A broken line keeps its failed future: nothing runs there any more.
-        return line is None or (line.syncing is None and (line.gathering is None or line.broken is not None))
+        return line is None or (line.syncing is None and (line.next_sync is None or line.broken is not None))
 
     def pending_sync(self, store: Store) -> PromptFuture | None:
         """The last fsync of the store that is wanted or runs, whoever asked for it; None: it is idle."""
         line = self._lines.get(id(store))
-        return line.gathering or line.syncing if line is not None else None
+        return line.next_sync or line.syncing if line is not None else None
 
     def forget(self, store: Store) -> None:
         """The store is closed.  Only when idle, or when it is broken."""

@@ -28,7 +28,7 @@ class Line:
         "by_itself",
         "capture",
         "gathered",
-        "gathering",
+        "next_sync",
         "in_sync",
         "over_s",
         "overtaken",
@@ -42,7 +42,7 @@ class Line:
         self.began_s = 0.0  # when that began
         self.over_s = 0.0  # when it was over, as its thread says; 0: it is not, or the loop has heard of it
         self.until_s = 0.0  # how long those of the last one are waited for
-        self.gathering: PromptFuture | None = None  # resolved by the sync that has not begun
+        self.next_sync: PromptFuture | None = None  # resolved by the sync that has not begun
         self.syncing: PromptFuture | None = None  # resolved by the sync that runs
         self.overtaken: deque[PromptFuture] = deque()  # of syncs that went well: the loop hears of them later
         self.broken: ColumnarError | None = None
@@ -51,7 +51,7 @@ class Line:
 
     def begins(self, now_s: float) -> None:
         """Who was gathered waits for the sync that begins now."""
-        self.syncing, self.gathering = self.gathering, None
+        self.syncing, self.next_sync = self.next_sync, None
         self.in_sync, self.gathered, self.began_s, self.over_s = self.gathered, 0, now_s, 0.0
 
     def is_late(self) -> bool:

@@ -196,7 +196,7 @@ def test_wide_rows_answer_as_any_row(number: int, monkeypatch: pytest.MonkeyPatc
         for at, (one, other) in enumerate(zip(wide, plain, strict=True)):
             assert one == other, f"answer {at} of seed {first}"
         assert not any(region.wide_reads for region in house.server.all_open())
-        gathering = house.operations.access.gathering
+        gathering = house.operations.access.reply_memory
         assert (gathering.calls, gathering.total_bytes) == (0, 0)
         await house.close()
 

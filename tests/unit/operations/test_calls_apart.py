@@ -75,7 +75,7 @@ def test_large_rows_come_in_rounds_and_together_have_a_bound(monkeypatch: pytest
         monkeypatch.setattr(distributed_reads, "ROWS_BYTES", 10_000)
         with pytest.raises(RequestTooBig, match="over 10000 bytes"):
             await names(cluster, *rows)
-        gathering = cluster.servers[0].operations.access.gathering
+        gathering = cluster.servers[0].operations.access.reply_memory
         assert (gathering.calls, gathering.total_bytes) == (0, 0)
 
     in_cluster(play)

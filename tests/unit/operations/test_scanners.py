@@ -24,7 +24,7 @@ from columnar.model.schema import Family, make_table
 from columnar.operations import scanner_table, scanners
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.found_rows import FoundRows
-from columnar.regions.gathering import Gathering
+from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.tables import ServedTable
 from tests.support.region_house import House, counted_turns, names_of, rows_of
 
@@ -392,7 +392,7 @@ def test_many_scans_at_once_hold_together_no_more_than_their_bound(monkeypatch: 
         house = await filled([])
         for n in range(40):
             await house.put_value(b"%02d" % n, b"x" * 400)
-        house.operations.access.gathering = gathering = Gathering(20_000, 1_000)
+        house.operations.access.reply_memory = gathering = ReplyMemoryBudget(20_000, 1_000)
         peak, end = [0], gathering.end
 
         def noted(ticket: int) -> None:

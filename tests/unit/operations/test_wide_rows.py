@@ -135,7 +135,7 @@ def test_a_client_that_has_gone_ends_the_reading() -> None:
         with pytest.raises(ClientGone):
             await reading
         assert not house.region(b"r").wide_reads
-        assert house.operations.access.gathering.calls == 0
+        assert house.operations.access.reply_memory.calls == 0
         await house.close()
 
     asyncio.run(main())
@@ -154,7 +154,7 @@ def test_a_row_that_is_too_large_for_an_answer_is_refused(monkeypatch: pytest.Mo
             await calls.getRow(CTX, b"t", b"r", {})
         with pytest.raises(RowTooBig):
             await rows_of(house.scanner())
-        assert house.operations.access.gathering.calls == 0
+        assert house.operations.access.reply_memory.calls == 0
         await house.close()
 
     asyncio.run(main())

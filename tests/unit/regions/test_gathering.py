@@ -8,12 +8,12 @@ import random
 import pytest
 
 from columnar.errors import ClientGone
-from columnar.regions.gathering import Gathering
+from columnar.regions.reply_memory import ReplyMemoryBudget
 
 STEP = 10
 
 
-async def gather(gathering: Gathering, steps: int, peak: list[int]) -> None:
+async def gather(gathering: ReplyMemoryBudget, steps: int, peak: list[int]) -> None:
     ticket = gathering.begin()
     try:
         for number in range(steps):
@@ -29,7 +29,7 @@ def test_many_calls_end_and_hold_little_more_than_the_bound(seed: int) -> None:
     calls = [rng.randrange(1, 40) for _ in range(60)]
 
     async def main() -> int:
-        gathering, peak = Gathering(100, STEP), [0]
+        gathering, peak = ReplyMemoryBudget(100, STEP), [0]
         async with asyncio.timeout(20):
             await asyncio.gather(*(gather(gathering, steps, peak) for steps in calls))
         assert (gathering.total_bytes, gathering.waiting) == (0, 0)
@@ -41,7 +41,7 @@ def test_many_calls_end_and_hold_little_more_than_the_bound(seed: int) -> None:
 
 def test_the_oldest_goes_on_over_the_bound() -> None:
     async def main() -> None:
-        gathering = Gathering(5, 1)
+        gathering = ReplyMemoryBudget(5, 1)
         first, second = gathering.begin(), gathering.begin()
         await gathering.reserve_step(first, 100)
         waiting = asyncio.ensure_future(gathering.reserve_step(second, 1))
@@ -56,7 +56,7 @@ def test_the_oldest_goes_on_over_the_bound() -> None:
 
 def test_one_that_is_given_up_while_it_waits_lets_the_next_go_on() -> None:
     async def main() -> None:
-        gathering = Gathering(5, 1)
+        gathering = ReplyMemoryBudget(5, 1)
         first, second, third = gathering.begin(), gathering.begin(), gathering.begin()
         await gathering.reserve_step(first, 3)
         waiting = [asyncio.ensure_future(gathering.reserve_step(ticket, 3)) for ticket in (second, third)]
@@ -75,7 +75,7 @@ def test_one_that_is_given_up_while_it_waits_lets_the_next_go_on() -> None:
 
 def test_a_call_whose_client_has_gone_takes_no_further_step() -> None:
     async def main() -> None:
-        gathering, gone = Gathering(5, 1), [False]
+        gathering, gone = ReplyMemoryBudget(5, 1), [False]
         ticket = gathering.begin(0, lambda: gone[0])
         await gathering.reserve_step(ticket, 1)
         gone[0] = True

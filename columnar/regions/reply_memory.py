@@ -22,7 +22,7 @@ from columnar.errors import ClientGone
 from columnar.turns import HasGone, Turns, stays
 
 
-class Gathering:
+class ReplyMemoryBudget:
     def __init__(self, bound_bytes: int, step_bytes: int) -> None:
         self._bound = bound_bytes
         self._step = step_bytes
