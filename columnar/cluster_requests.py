@@ -42,7 +42,7 @@ class ClusterRequests:
         self._failures: dict[int, Exception] = {}  # of splits and merges, by each region
         # Changes that were begun, as many as the planner's throttle lets, and wait for their turn, by their regions.
         self._turns: dict[tuple[int, ...], tuple[do.Split | do.Merge, list[RegionInfo]]] = {}
-        self._is_carrying_out = False
+        self._is_change_running = False
         self._made: dict[int, tuple[RegionInfo, ...]] = {}  # by each region that somebody has had split or merged
 
     def lead(self, changes: RegionChanges) -> None:
@@ -109,7 +109,7 @@ class ClusterRequests:
         self._start_next_change()
 
     def _start_next_change(self) -> None:
-        if self._is_carrying_out or not self._turns or self._host.is_over:
+        if self._is_change_running or not self._turns or self._host.is_over:
             return
         assert self._region_changes is not None, "changes are led"
         regions = next(iter(self._turns))
@@ -118,7 +118,7 @@ class ClusterRequests:
             work: Coroutine[Any, Any, Any] = self._region_changes.split(infos[0], change.row)
         else:
             work = self._region_changes.merge(infos[0], infos[1])
-        self._is_carrying_out = True
+        self._is_change_running = True
         self._host.spawn(self._carry_out(regions, work))
 
     def owner_ended(self, server: Incarnation) -> None:
@@ -136,7 +136,7 @@ class ClusterRequests:
         except Exception as error:  # noqa: BLE001 - the client that asked hears of it, and the old regions serve on
             self._failed(regions, error)
         finally:
-            self._is_carrying_out = False
+            self._is_change_running = False
             self._start_next_change()
 
     def _failed(self, regions: tuple[int, ...], error: Exception) -> None:

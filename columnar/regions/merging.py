@@ -15,7 +15,7 @@ from __future__ import annotations
 from columnar.errors import RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.regions import change_record, log_retention
-from columnar.regions.carrying import Carrying
+from columnar.regions.region_copier import RegionCopier
 from columnar.regions.change_log import CURSOR
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.replacing import QUIESCE_TIMEOUT_S, Replacement
@@ -25,9 +25,9 @@ from columnar.storage.api import Store
 class Merging(Replacement):
     """Two neighbours by one region; see ``Replacement``."""
 
-    def carrying(self) -> Carrying:
+    def make_copier(self) -> RegionCopier:
         small, base = sorted(self.regions, key=lambda region: region.store.size_bytes())
-        return Carrying(self.server, base, (small,), self.change.fresh, self.check_open)
+        return RegionCopier(self.server, base, (small,), self.change.fresh, self.check_open)
 
     async def prepare(self) -> None:
         await self._check_triggers(QUIESCE_TIMEOUT_S)

@@ -27,7 +27,7 @@ from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
-from columnar.regions.carrying import Carrying
+from columnar.regions.region_copier import RegionCopier
 from columnar.regions.hosting_state import Event, State
 from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
@@ -53,7 +53,7 @@ class Replacement(ABC):
         self.regions: list[Region] = []
         self._schemas: list[Table] = []
         self._quiesced: list[Region] = []
-        self._carrying: Carrying | None = None
+        self._copier: RegionCopier | None = None
         self._paused_at = 0.0
         self.paused_s = 0.0  # how long requests waited at most, once it is over
 
@@ -76,7 +76,7 @@ class Replacement(ABC):
             self.server.hosting.report_event(region, event, why)
 
     @abstractmethod
-    def carrying(self) -> Carrying:
+    def make_copier(self) -> RegionCopier:
         """The copying of the regions' rows to their successors."""
 
     @abstractmethod
@@ -86,16 +86,16 @@ class Replacement(ABC):
     async def prepare(self) -> None:
         """All that can be done while the old ones serve: their successors' stores, but for the last few rows."""
         await self._wait_for_upkeep()
-        self._carrying = self.carrying()
-        await self._carrying.begin()
-        await self._carrying.catch_up()
+        self._copier = self.make_copier()
+        await self._copier.begin()
+        await self._copier.catch_up()
 
     async def make(self) -> bool:
         """While they are shut: the rest.  The successors' stores are on disk when this returns.
 
         False: it took too long; ``let_in``, and begin again with ``hold`` or call it off.
         """
-        carrying = self._carrying
+        carrying = self._copier
         assert carrying is not None, "prepared before"
         await carrying.round()
         for info, store in zip(self.change.fresh, carrying.stores, strict=True):
@@ -119,10 +119,10 @@ class Replacement(ABC):
             under_way = await self.server.listener.quiesce_region(region, QUIESCE_TIMEOUT_S)
             if under_way:
                 raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
-        assert self._carrying is not None, "prepared before"
-        await self._carrying.catch_up()
-        await self._carrying.sync()  # or requests would wait for all that was copied
-        await self._carrying.catch_up()
+        assert self._copier is not None, "prepared before"
+        await self._copier.catch_up()
+        await self._copier.sync()  # or requests would wait for all that was copied
+        await self._copier.catch_up()
 
     async def pause_requests(self) -> None:
         """Requests wait from here on; when this returns every write is on disk and answered."""
@@ -143,7 +143,7 @@ class Replacement(ABC):
 
     def succeed(self) -> None:
         """The catalogue names the successors: they serve from now on."""
-        assert self._carrying is not None, "prepared before"
+        assert self._copier is not None, "prepared before"
         server, fresh = self.server, self.change.fresh
         for region in self.regions:
             server.listener.region_leaving(region)
@@ -152,7 +152,7 @@ class Replacement(ABC):
         served = server.tables.known(self._served.schema.name.encode())
         kept = [info for info in served.regions if info not in self.change.gone and info not in fresh]
         served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
-        for info, store in zip(fresh, self._carrying.stores, strict=True):
+        for info, store in zip(fresh, self._copier.stores, strict=True):
             self._open(info, store)
         server.listener.regions_replaced(self.regions, fresh)
         self.paused_s = max(self.paused_s, monotonic() - self._paused_at)
@@ -186,9 +186,9 @@ class Replacement(ABC):
         self._let_go()
 
     def _let_go(self) -> None:
-        if self._carrying is not None:
-            self._carrying.stop()
-            self._carrying.abandon()
+        if self._copier is not None:
+            self._copier.stop()
+            self._copier.abandon()
 
     def resume(self) -> None:
         """After ``suspend``: the catalogue names the old regions, and the next request opens each."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from columnar.model.region_info import RegionInfo
-from columnar.regions.carrying import Carrying
+from columnar.regions.region_copier import RegionCopier
 from columnar.regions.change_log import EPOCH
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.region import Region
@@ -23,9 +23,9 @@ from columnar.storage.api import Store
 class Splitting(Replacement):
     """Replaces a region by two; see ``Replacement``."""
 
-    def carrying(self) -> Carrying:
+    def make_copier(self) -> RegionCopier:
         (parent,) = self.regions
-        return Carrying(self.server, parent, (), self.change.fresh, self.check_open)
+        return RegionCopier(self.server, parent, (), self.change.fresh, self.check_open)
 
     def finish(self, info: RegionInfo, store: Store) -> None:
         """``meta`` as the parent has it now; the daughter counts its own openings."""

@@ -21,7 +21,7 @@ from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Commit, Loads, RegionChange
 from columnar.model.trigger_registration import Registration
-from columnar.regions import carrying, replacing
+from columnar.regions import region_copier, replacing
 from columnar.regions.ingestion import obstacles_of
 from columnar.storage.api import StoreClosed
 from columnar.triggers import consumer
@@ -173,13 +173,13 @@ async def test_what_was_copied_is_on_disk_before_requests_wait(house: House) -> 
     steps: list[str] = []
     await house.put(b"10", b"90")
     with pytest.MonkeyPatch.context() as patch:
-        sync = carrying.Carrying.sync
+        sync = region_copier.RegionCopier.sync
 
-        async def noted(self: carrying.Carrying) -> None:
+        async def noted(self: region_copier.RegionCopier) -> None:
             steps.append("sync")
             await sync(self)
 
-        patch.setattr(carrying.Carrying, "sync", noted)
+        patch.setattr(region_copier.RegionCopier, "sync", noted)
         house.regions.at = steps.append
         await house.regions.split(house.infos[0], b"50")
     assert steps[:6] == ["prepared", "sync", "held", "shut", "sync", "made"]
@@ -224,7 +224,7 @@ async def test_requests_are_let_in_between_two_tries(house: House) -> None:
 async def test_a_region_that_never_calms_down_is_left_alone(house: House) -> None:
     await house.put(b"10", b"90")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(carrying, "FEW", -1)
+        patch.setattr(region_copier, "FEW", -1)
         with pytest.raises(RegionTooBusy, match="faster than it can be copied"):
             await house.regions.merge(*house.infos)
     assert [info.start for info in house.infos] == [b"", b"50"]

@@ -11,7 +11,7 @@ import pytest
 from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
 from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.schema import Family
-from columnar.regions import carrying, replacing
+from columnar.regions import region_copier, replacing
 from columnar.regions.ingestion import obstacles_of
 from tests.support.memory_house import House, housed
 
@@ -164,7 +164,7 @@ def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
     splits: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their stores began as copies of one that still knew where it stood."""
-    began = carrying.Carrying.begin
+    began = region_copier.RegionCopier.begin
 
     @housed(triggers=2, splits=splits)
     async def run(house: House) -> None:
@@ -175,13 +175,13 @@ def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
                 consumer.save()
         gone: list[str] = []
 
-        async def begin(self: carrying.Carrying) -> None:
+        async def begin(self: region_copier.RegionCopier) -> None:
             await began(self)
             for name in ("trigger-0", "trigger-1"):
                 await house.triggers.remove(name)
                 gone.append(name)
 
-        monkeypatch.setattr(carrying.Carrying, "begin", begin)
+        monkeypatch.setattr(region_copier.RegionCopier, "begin", begin)
         await (in_one(house) if splits else in_two(house))
         assert len(gone) == 2
         assert [house.region(row).log.cursors() for row in (b"10", b"90")] == [{}, {}]
@@ -194,8 +194,8 @@ def test_a_copy_that_falls_behind_is_called_off(
     written: int, is_called_off: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of both regions that wait to be copied are counted together."""
-    monkeypatch.setattr(carrying, "TOUCHED_ROWS", 3)
-    monkeypatch.setattr(carrying, "COPY_CELLS", 1)
+    monkeypatch.setattr(region_copier, "TOUCHED_ROWS", 3)
+    monkeypatch.setattr(region_copier, "COPY_CELLS", 1)
 
     @housed(splits=(b"50",))
     async def run(house: House) -> None:
@@ -219,8 +219,8 @@ def test_a_copy_that_falls_behind_is_called_off(
 
 
 def test_a_round_that_falls_behind_is_called_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carrying, "TOUCHED_ROWS", 3)
-    monkeypatch.setattr(carrying, "COPY_ROWS", 1)
+    monkeypatch.setattr(region_copier, "TOUCHED_ROWS", 3)
+    monkeypatch.setattr(region_copier, "COPY_ROWS", 1)
 
     @housed()
     async def run(house: House) -> None:

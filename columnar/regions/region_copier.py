@@ -42,7 +42,7 @@ FEW: Final = 500  # touched rows, or log records, that are copied while requests
 ROUNDS: Final = 20  # a region that does not come down to FEW by then is left alone
 
 
-class Carrying:
+class RegionCopier:
     """Owned by the loop.  ``stop`` must be called, whatever becomes of it."""
 
     def __init__(
