@@ -41,7 +41,7 @@ class ClusterRequests:
         self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # regions that it is about
         self._failures: dict[int, Exception] = {}  # of splits and merges, by each region
         # Changes that were begun, as many as the planner's throttle lets, and wait for their turn, by their regions.
-        self._turns: dict[tuple[int, ...], tuple[do.Split | do.Merge, list[RegionInfo]]] = {}
+        self._queued_changes: dict[tuple[int, ...], tuple[do.Split | do.Merge, list[RegionInfo]]] = {}
         self._is_change_running = False
         self._made: dict[int, tuple[RegionInfo, ...]] = {}  # by each region that somebody has had split or merged
 
@@ -105,15 +105,15 @@ class ClusterRequests:
 
     def begin(self, change: do.Split | do.Merge) -> None:
         regions = (change.region,) if isinstance(change, do.Split) else change.regions
-        self._turns[regions] = (change, [self._state.current.places[region].info for region in regions])
+        self._queued_changes[regions] = (change, [self._state.current.places[region].info for region in regions])
         self._start_next_change()
 
     def _start_next_change(self) -> None:
-        if self._is_change_running or not self._turns or self._host.is_over:
+        if self._is_change_running or not self._queued_changes or self._host.is_over:
             return
         assert self._region_changes is not None, "changes are led"
-        regions = next(iter(self._turns))
-        change, infos = self._turns.pop(regions)
+        regions = next(iter(self._queued_changes))
+        change, infos = self._queued_changes.pop(regions)
         if isinstance(change, do.Split):
             work: Coroutine[Any, Any, Any] = self._region_changes.split(infos[0], change.row)
         else:
@@ -124,10 +124,10 @@ class ClusterRequests:
     def owner_ended(self, server: Incarnation) -> None:
         """Call off the changes of its regions whose turn has not come: the regions get another owner now."""
         places = self._state.current.places
-        for regions in list(self._turns):
+        for regions in list(self._queued_changes):
             found = [places[region].owner for region in regions if region in places]
             if any(owner is not None and owner.server == server for owner in found):
-                del self._turns[regions]
+                del self._queued_changes[regions]
                 self._failed(regions, NotServingRegion(f"server {server} died: nothing was changed; try again"))
 
     async def _carry_out(self, regions: tuple[int, ...], work: Coroutine[Any, Any, Any]) -> None:

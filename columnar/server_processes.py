@@ -95,7 +95,7 @@ class ServerProcesses:
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
         self._stopped: set[str] = set()  # by a person: they are not started by themselves
-        self._turns: dict[str, asyncio.Lock] = {}  # by name: a server starts, or is stopped; never two of one name
+        self._locks_by_name: dict[str, asyncio.Lock] = {}  # by name: a server starts, or is stopped; never two of one name
         self.deaths = ServerDeaths()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
@@ -247,7 +247,7 @@ class ServerProcesses:
                 await asyncio.sleep(PAUSES_S[0])
 
     def _lock_name(self, name: str) -> asyncio.Lock:
-        return self._turns.setdefault(name, asyncio.Lock())
+        return self._locks_by_name.setdefault(name, asyncio.Lock())
 
     def _living_of(self, name: str) -> list[Server]:
         return [server for server in self.living.values() if server.incarnation.name == name]

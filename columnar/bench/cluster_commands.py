@@ -17,7 +17,7 @@ from columnar.bench import options
 from columnar.bench import scale as sizes
 from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.dataset import DataSet
-from columnar.bench.measuring import Generators, Plan, generators, turns_of
+from columnar.bench.measuring import Generators, Plan, generators, count_runs
 from columnar.bench.own_stores import own_store
 from columnar.bench.protocols import BINARY
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
@@ -93,7 +93,7 @@ def forwarding(
     try:
         with own_store(ways.SERVERS, folder) as store, progress_bar() as progress, _pool(plan) as pool:
             filled = progress.add_task("fill the tables", total=_TABLES_READ * rows)
-            turns = _Turns(progress, turns_of(plan, len(ways.NAMES)))
+            turns = _RunProgress(progress, count_runs(plan, len(ways.NAMES)))
             found = ways.measure_forwarding(
                 store, plan, pool, lambda count: progress.advance(filled, count), turns.began
             )
@@ -140,7 +140,7 @@ def scale(
             stores = sizes.started(stack, servers, folder)
             for store in stores:
                 sizes.prepare_spread(store, plan.data, lambda count: progress.advance(filled, count))
-            turns = _Turns(progress, turns_of(plan, len(stores)))
+            turns = _RunProgress(progress, count_runs(plan, len(stores)))
             found = sizes.measure_scale(stores, plan, pool, turns.began)
     except EndpointFailed as failure:
         give_up(failure)
@@ -156,7 +156,7 @@ def _pool(plan: Plan) -> AbstractContextManager[Generators]:
     return generators(plan.generators)
 
 
-class _Turns:
+class _RunProgress:
     """The turns of load, on a bar."""
 
     def __init__(self, progress: Progress, total: int) -> None:

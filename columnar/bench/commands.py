@@ -21,7 +21,7 @@ from columnar.bench.dataset import DataSet
 from columnar.bench.endpoint import drop_tables, prepare, prepare_ycsb
 from columnar.bench.flows_command import flows
 from columnar.bench.growth_plan import PARTS, GrowthPlan
-from columnar.bench.measuring import Line, Plan, generators, measure, turns_of
+from columnar.bench.measuring import Line, Plan, generators, measure, count_runs
 from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
 from columnar.bench.options import Address
 from columnar.bench.processes import Started, resident_mb
@@ -345,8 +345,8 @@ def _measured(
     endpoints: list[Endpoint], plan: Plan, progress: Progress, lines: list[Line], servers: list[tuple[int, ...]]
 ) -> EndpointFailed | None:
     """What cut it short; what was measured before is in ``lines``, and worth showing."""
-    task = progress.add_task("measure", total=turns_of(plan, len(endpoints)))
-    turns = iter(range(turns_of(plan, len(endpoints))))
+    task = progress.add_task("measure", total=count_runs(plan, len(endpoints)))
+    turns = iter(range(count_runs(plan, len(endpoints))))
 
     def began(workload: str, connections: int, endpoint: Endpoint) -> None:
         progress.update(task, completed=next(turns), description=f"{workload} at {connections}, {endpoint}")

@@ -14,7 +14,7 @@ import click
 from columnar import compiled
 from columnar.bench import flows_queue, options
 from columnar.bench.address import EndpointFailed
-from columnar.bench.flows_figures import FlowTurns, figures_of, saturation_of
+from columnar.bench.flows_figures import FlowRuns, figures_of, saturation_of
 from columnar.bench.flows_plan import PROFILES, QUICK
 from columnar.bench.flows_report import as_json, remarks_of, table_of, table_of_verdicts
 from columnar.bench.flows_runs import WORKLOADS, Experiment, FlowsPlan, application
@@ -100,7 +100,7 @@ def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chose
         plan = replace(plan, profile=QUICK, seconds=QUICK_SECONDS, rounds=1, connections=8, shares=plan.shares[-1:])
     console = console_of_output()
     console.print(f"{now()}, {machine()}, {compiled.state}; {_load_average()}", highlight=False)
-    found: list[FlowTurns] = []
+    found: list[FlowRuns] = []
     try:
         with ExitStack() as stack, progress_bar() as progress:
             bar = Bar(progress)
@@ -147,7 +147,7 @@ def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[s
     return sites
 
 
-def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowTurns]) -> float | None:
+def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowRuns]) -> float | None:
     """All workloads, into ``found``; the saturation that the others took shares of.  EndpointFailed."""
     saturation = plan.saturation
     if "W1" in plan.workloads or saturation is None:
@@ -163,11 +163,11 @@ def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowTurns]) -> flo
     return saturation
 
 
-def _session_reads(found: list[FlowTurns], variants: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+def _session_reads(found: list[FlowRuns], variants: tuple[str, ...]) -> dict[str, tuple[int, int]]:
     """Reads of own timelines right after the acknowledgement, and how many missed the tweet."""
     counts = dict.fromkeys(variants, (0, 0))
     for one in found:
-        for figures in map(figures_of, one.turns):
+        for figures in map(figures_of, one.runs):
             reads, misses = counts[one.variant]
             counts[one.variant] = (reads + figures.session_reads, misses + figures.session_misses)
     return counts

@@ -45,13 +45,13 @@ class FlowRun:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowTurns:
+class FlowRuns:
     """All turns of one variant under one load."""
 
     workload: str
     title: str
     variant: str
-    turns: tuple[FlowRun, ...]
+    runs: tuple[FlowRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ def drained_after_s(turn: FlowRun) -> float | None:
     return None
 
 
-def saturation_of(found: Sequence[FlowTurns]) -> float:
+def saturation_of(found: Sequence[FlowRuns]) -> float:
     """The reference's rate in W1, the median of its rounds; of the first variant where the reference is not there."""
     by_variant = {one.variant: one for one in found}
     one = by_variant.get(REFERENCE, found[0])
-    return median(figures_of(turn).rate for turn in one.turns)
+    return median(figures_of(turn).rate for turn in one.runs)

@@ -16,7 +16,7 @@ from columnar.bench.flows_figures import (
     BACKLOG_S,
     REFERENCE,
     Figures,
-    FlowTurns,
+    FlowRuns,
     drained_after_s,
     figures_of,
     pauses_ms,
@@ -34,7 +34,7 @@ def median_of(found: Sequence[Figures], figure: Callable[[Figures], float]) -> f
     return median(map(figure, found))
 
 
-def table_of(workload: str, found: Sequence[FlowTurns]) -> Table:
+def table_of(workload: str, found: Sequence[FlowRuns]) -> Table:
     """A workload of all variants."""
     return {"W1": _saturating, "W2": _saturating, "W3": _burst, "W4": _faults}[workload](found)
 
@@ -46,7 +46,7 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _saturating(found: Sequence[FlowTurns]) -> Table:
+def _saturating(found: Sequence[FlowRuns]) -> Table:
     workload = found[0].workload
     title = "W1, saturating" if workload == "W1" else "W2, open loop"
     table = _table(
@@ -56,10 +56,10 @@ def _saturating(found: Sequence[FlowTurns]) -> Table:
     )  # fmt: skip
     reference = {one.title: one for one in found if one.variant == REFERENCE}
     for one in found:
-        figures = [figures_of(turn) for turn in one.turns]
+        figures = [figures_of(turn) for turn in one.runs]
         rate = median_of(figures, lambda each: each.rate)
         beside = reference.get(one.title)
-        full = median(figures_of(turn).rate for turn in beside.turns) if beside else 0.0
+        full = median(figures_of(turn).rate for turn in beside.runs) if beside else 0.0
         table.add_row(
             one.title,
             one.variant,
@@ -76,15 +76,15 @@ def _saturating(found: Sequence[FlowTurns]) -> Table:
     return table
 
 
-def _burst(found: Sequence[FlowTurns]) -> Table:
-    seconds = found[0].turns[0].phases[1].seconds
+def _burst(found: Sequence[FlowRuns]) -> Table:
+    seconds = found[0].runs[0].phases[1].seconds
     table = _table(
         f"W3, {found[0].title}; drained at the latest {drain_bound_s(seconds):.1f} s after it if work goes on at"
         " the saturation", "load", "variant", "before it\np50 / p99 / max ms", "in it\np50 / p99 / max ms",
         "after it\np50 / p99 / max ms", "refused", "never\nanswered", "drained\nafter s", "propagation ms\nmax",
     )  # fmt: skip
     for one in found:
-        turn, figures = one.turns[0], figures_of(one.turns[0])
+        turn, figures = one.runs[0], figures_of(one.runs[0])
         after_s = drained_after_s(turn)
         table.add_row(
             " / ".join(f"{phase.rate:,.0f}" for phase in turn.phases) + " /s",
@@ -98,15 +98,15 @@ def _burst(found: Sequence[FlowTurns]) -> Table:
     return table
 
 
-def _faults(found: Sequence[FlowTurns]) -> Table:
+def _faults(found: Sequence[FlowRuns]) -> Table:
     table = _table(
         "W4, faults", "fault", "variant", "tweets", "longest time without\nacknowledgement ms",
         "after a kill ms\nmedian / max", "never\nanswered", "connections\nbroken", "refused", "drain s",
         "execu-\ntions",
     )  # fmt: skip
     for one in found:
-        figures = [figures_of(turn) for turn in one.turns]
-        pauses = sorted(pause for turn in one.turns for pause in pauses_ms(turn))
+        figures = [figures_of(turn) for turn in one.runs]
+        pauses = sorted(pause for turn in one.runs for pause in pauses_ms(turn))
         tweets = sum(each.tweets for each in figures)
         table.add_row(
             one.title,
@@ -138,13 +138,13 @@ def table_of_verdicts(verdicts: dict[str, Verdict], dead: dict[str, int], sessio
     return table
 
 
-def remarks_of(found: Sequence[FlowTurns], verdicts: dict[str, Verdict]) -> list[str]:
+def remarks_of(found: Sequence[FlowRuns], verdicts: dict[str, Verdict]) -> list[str]:
     """Lines below the tables: where a rate was not kept, where the application was the limit, what is missing."""
     remarks = []
     for one in found:
         where = f"{one.variant}, {one.workload}, {one.title}"
-        figures = [figures_of(turn) for turn in one.turns]
-        rate = one.turns[0].phases[0].rate or 0.0
+        figures = [figures_of(turn) for turn in one.runs]
+        rate = one.runs[0].phases[0].rate or 0.0
         behind = median_of(figures, lambda each: each.backlog)
         if one.workload == "W2" and behind > max(BACKLOG_S * rate, LEAST_BACKLOG):
             remarks.append(f"{where}: the rate was not kept, {behind:.0f} tweets were open at the end.")
@@ -160,18 +160,18 @@ def remarks_of(found: Sequence[FlowTurns], verdicts: dict[str, Verdict]) -> list
     return remarks
 
 
-def as_json(found: Sequence[FlowTurns]) -> list[dict[str, Any]]:
+def as_json(found: Sequence[FlowRuns]) -> list[dict[str, Any]]:
     """Each load of each variant with the figures of all its rounds."""
     return [
         {
             "workload": one.workload,
             "load": one.title,
             "variant": one.variant,
-            "phases": [asdict(phase) for phase in one.turns[0].phases],
-            "rounds": [asdict(figures_of(turn)) for turn in one.turns],
-            **({"responses_of_phases_ms": phases_ms(one.turns[0])} if len(one.turns[0].phases) > 1 else {}),
-            **({"drained_after_s": drained_after_s(one.turns[0])} if one.workload == "W3" else {}),
-            **({"pauses_ms": [pauses_ms(turn) for turn in one.turns]} if one.workload == "W4" else {}),
+            "phases": [asdict(phase) for phase in one.runs[0].phases],
+            "rounds": [asdict(figures_of(turn)) for turn in one.runs],
+            **({"responses_of_phases_ms": phases_ms(one.runs[0])} if len(one.runs[0].phases) > 1 else {}),
+            **({"drained_after_s": drained_after_s(one.runs[0])} if one.workload == "W3" else {}),
+            **({"pauses_ms": [pauses_ms(turn) for turn in one.runs]} if one.workload == "W4" else {}),
         }
         for one in found
     ]

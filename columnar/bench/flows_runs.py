@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from columnar.bench.address import EndpointFailed
 from columnar.bench.flows_app import ALL_ANSWERED, BEGUN, END, serve
-from columnar.bench.flows_figures import FlowTurns, FlowRun
+from columnar.bench.flows_figures import FlowRuns, FlowRun
 from columnar.bench.flows_load import Load, Sent
 from columnar.bench.flows_oracle import Verdict, judged
 from columnar.bench.flows_plan import CALM, Phase, Profile, Tweets, burst, graph_of
@@ -36,7 +36,7 @@ ANSWER_TIMEOUT_S: Final = 60.0  # for answers, and for the drain, after a load
 WARM_UP_SHARE: Final = 0.3  # of a turn
 FROZEN_SHARE: Final = 0.2  # of a turn: how long SIGSTOP lasts
 CYCLE_S: Final = 4.0  # of the mode with many kills; shorter where turns are short
-CYCLE_TURNS: Final = 4  # a cycle has so many turns at most
+MAX_CYCLE_RUNS: Final = 4  # a cycle has so many turns at most
 ALIVE_SHARE: Final = 0.3
 ALL: Final = "all"
 FREEZE: Final = "SIGSTOP"
@@ -128,21 +128,21 @@ class Experiment:
 
     # --- workloads ------------------------------------------------------------------------------------
 
-    def saturating(self) -> list[FlowTurns]:
+    def saturating(self) -> list[FlowRuns]:
         return self._rounds("W1", "closed loop", [Phase(self._plan.seconds, None)])
 
-    def at_shares(self, saturation: float) -> list[FlowTurns]:
+    def at_shares(self, saturation: float) -> list[FlowRuns]:
         found = []
         for share in self._plan.shares:
             title = f"{share:.0%} of {saturation:,.0f}/s"
             found += self._rounds("W2", title, [Phase(self._plan.seconds, share * saturation)])
         return found
 
-    def bursting(self, saturation: float) -> list[FlowTurns]:
+    def bursting(self, saturation: float) -> list[FlowRuns]:
         phases = burst(saturation, self._plan.seconds)
         return self._rounds("W3", f"burst of {self._plan.seconds:g} s", phases, rounds=1)
 
-    def faults(self, saturation: float) -> list[FlowTurns]:
+    def faults(self, saturation: float) -> list[FlowRuns]:
         plan, found = self._plan, []
         for variant, site in self._sites.items():
             if plan.kills:
@@ -154,7 +154,7 @@ class Experiment:
                 phases = (Phase(plan.seconds, CALM * saturation),)
                 faults = [(plan.seconds / 3, self._fault(site, fault))]
                 title = fault if fault == FREEZE else f"kill -9 {fault}"
-                found.append(FlowTurns("W4", title, variant, (self._run_load(site, title, phases, faults),)))
+                found.append(FlowRuns("W4", title, variant, (self._run_load(site, title, phases, faults),)))
         return found
 
     def verdict(self, variant: str) -> Verdict:
@@ -164,7 +164,7 @@ class Experiment:
 
     # --- turns ----------------------------------------------------------------------------------------
 
-    def _rounds(self, workload: str, title: str, phases: Sequence[Phase], rounds: int | None = None) -> list[FlowTurns]:
+    def _rounds(self, workload: str, title: str, phases: Sequence[Phase], rounds: int | None = None) -> list[FlowRuns]:
         turns: dict[str, list[FlowRun]] = {variant: [] for variant in self._sites}
         names = list(self._sites)
         for _, place in zigzag_rounds(rounds or self._plan.rounds, len(names)):
@@ -174,7 +174,7 @@ class Experiment:
                 warm_up = (Phase(self._plan.seconds * WARM_UP_SHARE, None),)
                 self._run_load(self._sites[variant], f"{workload}, warm-up", warm_up)
             turns[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
-        return [FlowTurns(workload, title, variant, tuple(held)) for variant, held in turns.items()]
+        return [FlowRuns(workload, title, variant, tuple(held)) for variant, held in turns.items()]
 
     def _run_load(self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()) -> FlowRun:
         """Make a load; ``faults``: what to do so many seconds after its start."""
@@ -228,9 +228,9 @@ class Experiment:
 
     @property
     def _cycle_s(self) -> float:
-        return min(CYCLE_S, CYCLE_TURNS * self._plan.seconds)
+        return min(CYCLE_S, MAX_CYCLE_RUNS * self._plan.seconds)
 
-    def _killed_often(self, site: Site, rate: float) -> FlowTurns:
+    def _killed_often(self, site: Site, rate: float) -> FlowRuns:
         """Kill everything in each cycle, at a moment of its middle.
 
         A load ends before its last kill where restarts take longer than cycles; then another load has the others.
@@ -243,4 +243,4 @@ class Experiment:
             if not turns[-1].kills_ns:
                 raise EndpointFailed(f"a load of {left * self._cycle_s:g} s was over before its first kill")
             left -= len(turns[-1].kills_ns)
-        return FlowTurns("W4", title, site.variant, tuple(turns))
+        return FlowRuns("W4", title, site.variant, tuple(turns))

@@ -22,7 +22,7 @@ from columnar.bench.workloads import PACKED
 
 REGION_ROWS: Final = 100_000  # of a table that is cut into regions, at most
 CONNECTIONS: Final = 64
-TURNS: Final = 2  # there and back; of a number of regions the median of its turns counts
+RUNS_PER_COUNT: Final = 2  # there and back; of a number of regions the median of its turns counts
 WARM_UP_S: Final = 0.3
 _PROBES: Final = (GET, SHORT_SCAN, LONG_SCAN, PUT)
 _NO_REGIONS: Final = "the endpoint cannot make a table of several regions (HBase has no Thrift 1 call for it)"
@@ -68,8 +68,8 @@ def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watc
         for ring in rings:
             send_all(endpoint, ring, watcher.advance, CONNECTIONS)
         outcomes: list[list[Outcome]] = [[] for _ in tables]
-        watcher.began("puts over regions", TURNS * len(tables))
-        for place in zigzag_places(len(tables), TURNS):
+        watcher.began("puts over regions", RUNS_PER_COUNT * len(tables))
+        for place in zigzag_places(len(tables), RUNS_PER_COUNT):
             outcomes[place].append(_run_puts(endpoint, rings[place], plan.duration_s))
             watcher.advance(1)
     return Group("puts", title, tuple(_step(*each) for each in zip(counts, outcomes, strict=True)))

@@ -65,18 +65,18 @@ class Generators:
 
         ``pids``: the server's processes; the first generator reads their processor time.
         """
-        first, *others = self._turns(endpoint, workload, connections, plan, seed)
+        first, *others = self._load_runs(endpoint, workload, connections, plan, seed)
         return summed(list(self._pool.map(run, [replace(first, server_pids=pids), *others])))
 
     def run_open_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
     ) -> OpenOutcome:
         """The same in open loop: so many operations arrive per second, over all processes."""
-        turns = self._turns(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
+        turns = self._load_runs(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
         asked = [OpenLoadRun(turn, rate * turn.connections / connections) for turn in turns]
         return summed_open(list(self._pool.map(run_open, asked)))
 
-    def _turns(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[LoadRun]:
+    def _load_runs(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[LoadRun]:
         shares = _shares(connections, self._count)
         return [
             LoadRun(
@@ -118,7 +118,7 @@ def summed(outcomes: list[Outcome]) -> Outcome:
     return Outcome(total.latencies_us, total.units, total.wall_s, cpu_s, outcomes[0].servers_cpu_s)
 
 
-def turns_of(plan: Plan, endpoints: int) -> int:
+def count_runs(plan: Plan, endpoints: int) -> int:
     kinds = sum(1 + plan.opens(workload) for workload in plan.workloads)
     return kinds * len(plan.connections) * plan.rounds * endpoints
 

@@ -41,7 +41,7 @@ from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 

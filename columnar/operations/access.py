@@ -27,7 +27,7 @@ from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 from columnar.wire import detect
 from columnar.wire.service import Later
 

@@ -25,7 +25,7 @@ from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
 from columnar.routing.peer_requests import RowsDeleted
 from columnar.routing.owners import Owners
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 
 
 class DistributedCalls:

@@ -30,7 +30,7 @@ from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
 from columnar.routing.peer_requests import Apply, Ingest
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 
 
 class _Share:

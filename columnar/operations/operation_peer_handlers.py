@@ -49,7 +49,7 @@ class OperationPeerHandlers:
         """``now_s``: of the quotas."""
         self._access = TableAccess(server, now_s)
         self._access.reply_memory = ReplyMemoryBudget(PEER_REPLY_BYTES, STEP_BYTES)
-        self._access.reply_memory.turns = server.reply_memory.turns
+        self._access.reply_memory.loop_budget = server.reply_memory.loop_budget
         self._reads = RowReads(self._access)
         self._writes = RowWrites(self._access)
         self._scans = Scans(self._access, ScannerTable(now_s))

@@ -27,7 +27,7 @@ from columnar.regions.row_reader import Cells, RowIsWide
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import THRIFT1, ReplyForm
 from columnar.storage.stored_cells import PackedRows
-from columnar.turns import HasGone, stays
+from columnar.loop_budget import HasGone, stays
 from columnar.wire import detect
 from columnar.wire.codec_replies import compact_packed_cells, packed_cells
 

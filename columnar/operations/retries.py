@@ -12,7 +12,7 @@ from typing import Any
 
 from columnar.errors import ClientGone, RegionUnavailable
 from columnar.regions.retry import wait_available
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 from columnar.wire.service import Later
 
 

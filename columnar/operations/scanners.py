@@ -55,7 +55,7 @@ from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import Place, ReplyForm
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedRows
-from columnar.turns import HasGone, stays
+from columnar.loop_budget import HasGone, stays
 
 CELLS_OF_LONG_FILTER: Final = 100  # of a row that is shown to a filter of thousands of comparisons in one step
 OWNED_S: Final = 0.1  # of steps for a gateway, which asks again

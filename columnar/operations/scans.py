@@ -17,7 +17,7 @@ from columnar.regions.found_rows import FoundRows, PackRows, size_of
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import ReplyForm
-from columnar.turns import HasGone, Turns
+from columnar.loop_budget import HasGone, LoopBudget
 
 Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable
 
@@ -41,7 +41,7 @@ class Scans:
         return use(Scanner(self._access, _name(served), spec, _filter_of(spec)))
 
     async def _in_steps(self, served: ServedTable, spec: ScanSpec, use: Use, has_gone: HasGone) -> Any:
-        row_filter = await _filter_in_steps(spec, self._access.reply_memory.turns, has_gone)
+        row_filter = await _filter_in_steps(spec, self._access.reply_memory.loop_budget, has_gone)
         used = use(Scanner(self._access, _name(served), spec, row_filter))
         return await used if hasattr(used, "__await__") else used
 
@@ -85,7 +85,7 @@ class Scans:
     ) -> Cells:
         """The cells of one row that a filter lets through: a scan of that row."""
         spec = ScanSpec(row, row, read, filter_string=filter_string)
-        turns = self._access.reply_memory.turns
+        turns = self._access.reply_memory.loop_budget
         row_filter = await _filter_in_steps(spec, turns, has_gone) if _has_long_filter(spec) else _filter_of(spec)
         found = Scanner(self._access, _name(served), spec, row_filter).next_rows(1, None, has_gone)
         rows = list(found if isinstance(found, FoundRows) else await found)
@@ -109,7 +109,7 @@ def _filter_of(spec: ScanSpec) -> Filter | None:
     return _ready(spec, parse(_checked(spec.filter_string)))
 
 
-async def _filter_in_steps(spec: ScanSpec, turns: Turns, has_gone: HasGone) -> Filter | None:
+async def _filter_in_steps(spec: ScanSpec, turns: LoopBudget, has_gone: HasGone) -> Filter | None:
     """As ``_filter_of``, others are served meanwhile.  ClientGone."""
     if spec.filter_string is None:
         return None

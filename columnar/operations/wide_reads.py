@@ -35,7 +35,7 @@ from columnar.regions.wide_row import ReadingEnded, WideRow
 from columnar.routing.row_forms import ReplyForm
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedCells, PackedRows
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 
 _FILTERED_COST: Final = 50 * PAIR_COST  # of a piece that goes through a filter
 

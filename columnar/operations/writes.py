@@ -28,7 +28,7 @@ from columnar.regions.applied import Applied
 from columnar.regions.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 
 OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 
@@ -104,7 +104,7 @@ class RowWrites:
         make: Callable[[ServedTable], Make],
         answer: Answer,
     ) -> Any:
-        turns, done = self._access.reply_memory.turns, False
+        turns, done = self._access.reply_memory.loop_budget, False
         while not done:
             await turns.wait_for_budget()
             try:
@@ -172,7 +172,7 @@ class RowWrites:
                 elsewhere.append(plan.pass_over())
         waits: list[Any] = []
         left, applied = deque(_counters_alone(plan.work)), None
-        turns = self._access.reply_memory.turns
+        turns = self._access.reply_memory.loop_budget
         while left:
             await turns.wait_for_budget()
             try:
@@ -230,7 +230,7 @@ class RowWrites:
         self, has_gone: HasGone, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any], answer: Answer
     ) -> Any:
         applied: Applied | None = None
-        turns = self._access.reply_memory.turns
+        turns = self._access.reply_memory.loop_budget
         while left:
             await turns.wait_for_budget()
             try:

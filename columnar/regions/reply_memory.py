@@ -19,7 +19,7 @@ import asyncio
 from collections import OrderedDict
 
 from columnar.errors import ClientGone
-from columnar.turns import HasGone, Turns, stays
+from columnar.loop_budget import HasGone, LoopBudget, stays
 
 
 class ReplyMemoryBudget:
@@ -30,7 +30,7 @@ class ReplyMemoryBudget:
         self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
         self._gone: dict[int, HasGone] = {}  # by ticket
         self._last_ticket = 0
-        self.turns = Turns()  # the steps of all calls have one share of the loop
+        self.loop_budget = LoopBudget()  # the steps of all calls have one share of the loop
         self.total_bytes = 0
 
     @property
@@ -66,7 +66,7 @@ class ReplyMemoryBudget:
                 await future
             finally:
                 self._waiting.pop(ticket, None)
-        await self.turns.wait_for_budget()
+        await self.loop_budget.wait_for_budget()
         if self._gone[ticket]():
             raise ClientGone
 

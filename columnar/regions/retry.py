@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 from columnar.errors import ClientGone, RegionUnavailable
 from columnar.storage.api import StoreBusy
-from columnar.turns import HasGone, stays
+from columnar.loop_budget import HasGone, stays
 
 STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
 STALL_TIMEOUT_S: Final = 30.0

@@ -29,7 +29,7 @@ from columnar.errors import ColumnarError, OutcomeUnknown, ProgramFault
 from columnar.faults import FAULTS, UNEXPECTED
 from columnar.prompt_future import PromptFuture
 from columnar.storage.api import Store, StoreBusy
-from columnar.storage.commit_line import TURNS_BETWEEN_SYNCS, Line
+from columnar.storage.commit_line import ITERATIONS_BETWEEN_SYNCS, Line
 from columnar.storage.server_log_files import ServerLog
 from columnar.storage.shared_rounds import SharedRounds
 
@@ -211,7 +211,7 @@ class Committer:
         if line.next_sync is not None and is_late:
             self._begin(store, line)
         elif line.next_sync is not None:
-            self._begin_after(TURNS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
+            self._begin_after(ITERATIONS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
 
     def _broke(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError) -> None:
         line.broken, line.over_s = failure, 0.0

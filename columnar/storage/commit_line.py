@@ -13,7 +13,7 @@ from columnar.storage.capture import Capture
 # Turns of the loop between the end of one fsync and the begin of the next.  In them the answers go out
 # and the next requests of those who got them come in and share it: 23,000 puts a second from 64
 # connections where it was 17,000 with none (six turns: 16,600).  A single writer never waits here.
-TURNS_BETWEEN_SYNCS: Final = 3
+ITERATIONS_BETWEEN_SYNCS: Final = 3
 # A loop that takes so long to hear of the end of an fsync has turns of milliseconds, and in each the next writes are
 # gathered anyhow: reads of 8 KB from 128 connections had them wait three turns of 9 ms for their fsync, which took 2.
 BUSY_S: Final = 0.001

@@ -26,7 +26,7 @@ from columnar.faults import FAULTS, UNEXPECTED
 from columnar.prompt_future import PromptFuture
 from columnar.storage.api import Store
 from columnar.storage.capture import Capture
-from columnar.storage.commit_line import TURNS_BETWEEN_SYNCS, Line
+from columnar.storage.commit_line import ITERATIONS_BETWEEN_SYNCS, Line
 from columnar.storage.server_log import Written
 from columnar.storage.server_log_files import RETRY_S, ServerLog
 
@@ -102,7 +102,7 @@ class SharedRounds:
         self._waiting.append((store, line))
         if not self.is_running:
             self.is_running = True
-            self._loop.call_soon(self._begin_after, TURNS_BETWEEN_SYNCS)
+            self._loop.call_soon(self._begin_after, ITERATIONS_BETWEEN_SYNCS)
 
     def _begin_after(self, turns: int) -> None:
         if turns > 0:
@@ -201,7 +201,7 @@ class SharedRounds:
     def _next(self) -> None:
         self.is_running = bool(self._waiting)
         if self._waiting:
-            self._loop.call_soon(self._begin_after, TURNS_BETWEEN_SYNCS)
+            self._loop.call_soon(self._begin_after, ITERATIONS_BETWEEN_SYNCS)
 
     # --- full segments --------------------------------------------------------------------------------
 

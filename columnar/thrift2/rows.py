@@ -19,7 +19,7 @@ from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import THRIFT2
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
-from columnar.turns import HasGone
+from columnar.loop_budget import HasGone
 from columnar.wire.codec_results import Result, Results
 
 _EQUAL: Final = 2

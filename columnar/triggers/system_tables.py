@@ -18,7 +18,7 @@ from columnar.operations.writes import RowWrites
 from columnar.regions.found_rows import FoundRows
 from columnar.regions.server import RegionServer
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
-from columnar.turns import HasGone, stays
+from columnar.loop_budget import HasGone, stays
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 

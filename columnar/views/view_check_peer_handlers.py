@@ -166,7 +166,7 @@ class ViewCheckPeerHandlers:
         found: list[EntriesSnapshot | None] = []
         for number, one in enumerate(asked):
             if number % SNAPSHOTS_PER_STEP == 0:
-                await self._server.reply_memory.turns.wait_for_budget()
+                await self._server.reply_memory.loop_budget.wait_for_budget()
             region = await self._region(table, row_of(one))
             found.append(None if region is None else look(region, one))
         return tuple(found)

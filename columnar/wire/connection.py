@@ -107,7 +107,7 @@ class Connection:
             return
         self._stream.feed(data)
         if not (self._busy or self._resting):
-            if not self._is_dear or self._server.turns.has_room:
+            if not self._is_dear or self._server.loop_budget.has_room:
                 self._serve()
                 return
             self._rest(self._is_new)
@@ -245,7 +245,7 @@ class Connection:
         if done:  # something was answered
             self._is_dear = done >= turn_ends or self._out_bytes >= SLICE_BYTES
             if self._is_dear:
-                self._server.turns.spend(done - begun)
+                self._server.loop_budget.spend(done - begun)
         self._flush()
         self._account_input()
         if self._closing and not self._busy:
@@ -437,7 +437,7 @@ class Connection:
 
     def _rest(self, ahead: bool = False) -> None:
         self._resting = True
-        self._server.turns.soon(self._resume_serving, ahead=ahead)
+        self._server.loop_budget.soon(self._resume_serving, ahead=ahead)
 
     def _resume_serving(self) -> None:
         self._resting = False

@@ -25,7 +25,7 @@ from columnar import limits
 from columnar.errors import CallQueueTooBig
 from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.prompt_future import PromptFuture
-from columnar.turns import Turns
+from columnar.loop_budget import LoopBudget
 from columnar.wire import idl
 from columnar.wire.browsers import Visitors
 from columnar.wire.codec import ServiceCodec
@@ -91,7 +91,7 @@ class WireServer:
         self.codec = ServiceCodec(definition)
         self.errors = ErrorReplies(self.codec, service, self.unknown)
         self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
-        self.turns = Turns()
+        self.loop_budget = LoopBudget()
         self.answered = 0  # requests, refusals too; those of background work are not among them
         self.large_calls = LargeCalls(lambda: self.answered, self._has_light_requests)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from columnar.turns import HasGone, stays
+from columnar.loop_budget import HasGone, stays
 from columnar.wire import detect
 from columnar.wire.codec import Request
 

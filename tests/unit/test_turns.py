@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from columnar.turns import Turns
+from columnar.loop_budget import LoopBudget
 
 
 def burn(seconds: float) -> None:
@@ -16,7 +16,7 @@ def burn(seconds: float) -> None:
 
 def test_a_round_does_no_more_than_its_share() -> None:
     async def scene() -> None:
-        turns, done = Turns(share_s=0.001), []
+        turns, done = LoopBudget(share_s=0.001), []
         for number in range(6):
             turns.soon(lambda number=number: (burn(0.0006), done.append(number)))
         seen = []
@@ -31,7 +31,7 @@ def test_a_round_does_no_more_than_its_share() -> None:
 
 def test_what_was_spent_at_once_leaves_no_room_in_this_round() -> None:
     async def scene() -> None:
-        turns = Turns(share_s=0.001)
+        turns = LoopBudget(share_s=0.001)
         assert turns.has_room
         turns.spend(0.0005)
         assert turns.has_room
@@ -46,7 +46,7 @@ def test_what_was_spent_at_once_leaves_no_room_in_this_round() -> None:
 
 def test_nobody_overtakes_those_who_wait() -> None:
     async def scene() -> None:
-        turns, done = Turns(), []
+        turns, done = LoopBudget(), []
         turns.soon(lambda: done.append("first"))
         assert not turns.has_room
         await turns.wait_for_budget()
@@ -58,7 +58,7 @@ def test_nobody_overtakes_those_who_wait() -> None:
 
 def test_who_is_most_likely_cheap_goes_ahead() -> None:
     async def scene() -> None:
-        turns, done = Turns(), []
+        turns, done = LoopBudget(), []
         turns.soon(lambda: done.append("dear"))
         turns.soon(lambda: done.append("new"), ahead=True)
         await turns.wait_for_budget()
@@ -70,7 +70,7 @@ def test_who_is_most_likely_cheap_goes_ahead() -> None:
 def test_what_fails_holds_up_nobody() -> None:
     async def scene() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        turns = Turns()
+        turns = LoopBudget()
         turns.soon(lambda: 1 / 0)
         await asyncio.wait_for(turns.wait_for_budget(), 10)
 
@@ -79,7 +79,7 @@ def test_what_fails_holds_up_nobody() -> None:
 
 def test_one_that_is_given_up_before_its_turn_holds_up_nobody() -> None:
     async def scene() -> None:
-        turns = Turns()
+        turns = LoopBudget()
         gone, there = asyncio.ensure_future(turns.wait_for_budget()), asyncio.ensure_future(turns.wait_for_budget())
         await asyncio.sleep(0)
         gone.cancel()

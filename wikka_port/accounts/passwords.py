@@ -27,18 +27,18 @@ class Passwords:
     def __init__(self, at_once: int = HASHES_AT_ONCE, *, memory_kib: int = MEMORY_KIB) -> None:
         """``at_once``: this process's share of HASHES_AT_ONCE."""
         self._hasher = PasswordHasher(time_cost=TIME_COST, memory_cost=memory_kib, parallelism=PARALLELISM)
-        self._turns = threading.BoundedSemaphore(max(1, at_once))
+        self._hash_slots = threading.BoundedSemaphore(max(1, at_once))
         self._lock = threading.Lock()
         self._nobodys = ""  # the hash of a password that nobody has; guarded by _lock, made at the first need
 
     def hashed(self, password: str) -> str:
-        with self._turns:
+        with self._hash_slots:
             return self._hasher.hash(password)
 
     def verify(self, stored: str, password: str) -> bool:
         """Whether it is the password; ``stored`` "": there is none, and finding that out takes as long."""
         nobodys = self._of_nobody()
-        with self._turns:
+        with self._hash_slots:
             try:
                 self._hasher.verify(stored or nobodys, password)
             except (VerificationError, InvalidHashError):

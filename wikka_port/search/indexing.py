@@ -34,7 +34,7 @@ class _PostingsChange(NamedTuple):
 
 
 def index(batch: Sequence[Change], client: Connection) -> Steps:
-    turns = _turns(batch, client)
+    turns = _postings_changes(batch, client)
     for turn in turns:
         if turn.put or turn.removed:
             yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems | turn.removed)})
@@ -55,7 +55,7 @@ def index(batch: Sequence[Change], client: Connection) -> Steps:
             yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems)})
 
 
-def _turns(batch: Sequence[Change], client: Connection) -> list[_PostingsChange]:
+def _postings_changes(batch: Sequence[Change], client: Connection) -> list[_PostingsChange]:
     changes = [change for change in batch if _concerns(change)]
     careful = [change.row for change in changes if _is_careful(change)]
     known = dict(rows_in_steps(client.table(schema.DOCS), dict.fromkeys(careful), STEMS)) if careful else {}

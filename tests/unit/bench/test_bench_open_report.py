@@ -6,7 +6,7 @@ from collections import Counter
 
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import Outcome
-from columnar.bench.measuring import Line, Plan, zigzag_rounds, rate_of, turns_of
+from columnar.bench.measuring import Line, Plan, zigzag_rounds, rate_of, count_runs
 from columnar.bench.open_loop import OpenOutcome, summed_open
 from columnar.bench.open_report import OpenLine, open_json, open_lines_of, open_remarks_of, open_side_of, p999_ratio
 
@@ -53,4 +53,4 @@ def test_each_endpoint_is_asked_by_its_own_rate_and_in_turn() -> None:
     rounds = [Outcome(Counter({1: calls}), calls, 2.0, 0.1) for calls in (100, 900, 300)]
     assert rate_of(rounds) == 150.0
     assert list(zigzag_rounds(2, 2)) == [(0, 0), (0, 1), (1, 1), (1, 0)]
-    assert turns_of(Plan(("put", "load"), (1, 64), 3, 1.0, 1, DataSet(), 0.5), 2) == 36
+    assert count_runs(Plan(("put", "load"), (1, 64), 3, 1.0, 1, DataSet(), 0.5), 2) == 36

@@ -10,7 +10,7 @@ from columnar.bench.address import Endpoint, parse_endpoint
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import Outcome
 from columnar.bench.latencies import percentiles_us
-from columnar.bench.measuring import Line, Plan, summed, turns_of
+from columnar.bench.measuring import Line, Plan, summed, count_runs
 from columnar.bench.report import Footprint, Report, cpu_ratio_of, ratio_of, remarks_of, side_of, sides_of
 
 
@@ -76,7 +76,7 @@ def test_a_report_names_busy_generators_and_footprints() -> None:
 
 
 def test_turns_are_counted_for_the_progress_bar() -> None:
-    assert turns_of(Plan(("get-cell", "put"), (1, 64), 3, 1.0, 1, DataSet()), 2) == 24
+    assert count_runs(Plan(("get-cell", "put"), (1, 64), 3, 1.0, 1, DataSet()), 2) == 24
 
 
 def test_addresses() -> None:

@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 
 from columnar.bench.flows_figures import (
-    FlowTurns,
+    FlowRuns,
     FlowRun,
     at_share,
     drained_after_s,
@@ -90,13 +90,13 @@ def test_a_burst_is_drained_when_what_was_due_is_done() -> None:
 def test_remarks_say_what_went_wrong_and_the_saturation_is_of_sync() -> None:
     slow = sent([0] * 100, [2 * S] * 100, late_us=Counter({9_000: 5}), refusals=Counter({"too busy": 3}))
     turns = (turn(slow, Phase(1.0, 100.0)),)
-    found = [FlowTurns("W2", "80%", "sync", turns), FlowTurns("W2", "80%", "integrated", turns)]
+    found = [FlowRuns("W2", "80%", "sync", turns), FlowRuns("W2", "80%", "integrated", turns)]
     said = remarks_of(found, {"sync": Verdict(missing=1, examples=("tweet 9 lacks 1",))})
     assert sum("the rate was not kept, 100 tweets" in one for one in said) == 2
     assert sum("9.0 ms late" in one for one in said) == 2
     assert "sync, W2, 80%: refused 3 times: too busy" in said
     assert said[-1] == "sync: tweet 9 lacks 1"
     quick = sent([0] * 5, [S // 2] * 5)
-    closed = [FlowTurns("W1", "closed", name, (turn(quick, Phase(1.0, None)),)) for name in ("integrated", "sync")]
+    closed = [FlowRuns("W1", "closed", name, (turn(quick, Phase(1.0, None)),)) for name in ("integrated", "sync")]
     assert saturation_of(closed) == 5
     assert [table_of(one, found).row_count for one in ("W2", "W4")] == [2, 2]

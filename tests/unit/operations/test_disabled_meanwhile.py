@@ -19,7 +19,7 @@ from columnar.operations.row_deletes import delete_rows
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import IncomingRows
-from columnar.turns import stays
+from columnar.loop_budget import stays
 from tests.support.memory_house import House, housed
 from tests.support.openings import operations_of
 

@@ -14,7 +14,7 @@ from columnar.model.schema import Family, make_table
 from columnar.operations import writes
 from columnar.operations.retries import retried
 from columnar.operations.writes import RowWrites
-from columnar.turns import stays
+from columnar.loop_budget import stays
 from columnar.wire.idl import hbase
 from columnar.wire.service import CallContext, Later
 from tests.support.region_house import House

@@ -8,7 +8,7 @@ from typing import Any
 from columnar.flows.applier import _Caller
 from columnar.model.mutation import Put, RowMutation
 from columnar.storage.api import StoreBusy
-from columnar.turns import stays
+from columnar.loop_budget import stays
 from tests.support.memory_house import House, housed
 from tests.support.openings import operations_of
 

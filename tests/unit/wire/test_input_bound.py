@@ -104,7 +104,7 @@ class House:
 
     async def turns(self) -> None:
         """Everybody who rested has had a turn."""
-        await self.server.turns.wait_for_budget()
+        await self.server.loop_budget.wait_for_budget()
 
     async def answers(self) -> None:
         for synced in self.service.synced:

@@ -220,8 +220,8 @@ def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the
         connection.data_received(frame)
         service.synced[0].resolve()
         assert len(wire.sent) == 1, "in this very turn"
-        server.turns.soon(lambda: None)
-        assert not server.turns.has_room, "dear work waits: whoever is dear, or may be, would wait behind it"
+        server.loop_budget.soon(lambda: None)
+        assert not server.loop_budget.has_room, "dear work waits: whoever is dear, or may be, would wait behind it"
         connection.data_received(frame)
         assert len(service.synced) == 2, "its turns were cheap, though no answer was ready within them"
         service.synced[1].resolve()
@@ -239,7 +239,7 @@ def test_who_is_answered_in_steps_waits_for_a_turn() -> None:
         connection.data_received(frame)
         await asyncio.wait_for(wire.written.wait(), 10)
         wire.written.clear()
-        server.turns.soon(lambda: None)
+        server.loop_budget.soon(lambda: None)
         connection.data_received(frame)
         assert service.begun == 1, "nobody knows what this one costs: it waits for a turn"
         await asyncio.wait_for(wire.written.wait(), 10)

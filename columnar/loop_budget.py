@@ -25,7 +25,7 @@ def stays() -> bool:
     return False
 
 
-class Turns:
+class LoopBudget:
     def __init__(self, share_s: float = SHARE_S) -> None:
         self._share_s = share_s
         self._waiting: deque[Callable[[], object]] = deque()
