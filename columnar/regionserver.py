@@ -38,7 +38,7 @@ from columnar.model.slow_request import SlowRequest
 from columnar.model.view_status import ViewStatus
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
-from columnar.regions.owning import Owning
+from columnar.regions.region_assigner import RegionAssigner
 from columnar.regions.region_rates import RateMeter
 from columnar.routing import view_check_requests
 from columnar.routing.peer_requests import FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
@@ -115,7 +115,7 @@ class ClusterServer:
             undo.callback(self.stores.close)
             self.stores.clock.observe(self._config.clock_ms)
             self.serving = Serving(config, self.stores, None, slot_of_server(self.local_server))
-            self.owning = Owning(self.local_server, self.serving.server, self.stores)
+            self.region_assigner = RegionAssigner(self.local_server, self.serving.server, self.stores)
             self.serving.server.hosting.on_opening = self.stores.opening_notes.begins
             self.serving.server.hosting.on_ended = self.stores.opening_notes.ends
             self.routes = Routes()
@@ -235,7 +235,7 @@ class ClusterServer:
         serving = self.serving
         rates = RateMeter(serving.server, asyncio.get_running_loop().time, config.region_bytes)
         self.rpc_handlers = ServerRpcHandlers(
-            serving.owner, self.owning, self.routes, serving.server.tables, rates, lambda: self._leader
+            serving.owner, self.region_assigner, self.routes, serving.server.tables, rates, lambda: self._leader
         )
         self.rpc_handlers.on_routes = self._routes_changed
         self.doors.address_of = self._address_of
@@ -268,7 +268,7 @@ class ClusterServer:
     def _obstacle(self, hello: Hello) -> str | None:
         if not hello.leader_epoch:
             return f"{hello.server} is no master"
-        return obstacle(hello, self._config.cluster_id, max(self._config.leader_epoch, self.owning.assigned_regions.leader))
+        return obstacle(hello, self._config.cluster_id, max(self._config.leader_epoch, self.region_assigner.assigned_regions.leader))
 
     def _link_ended(self, link: PeerLink) -> None:
         self._on_orphaned(link.why)
@@ -277,9 +277,9 @@ class ClusterServer:
         self.forwarding.master = self.link
         owner = self.serving.owner
         owner.follow(MasterLink(self.link))
-        owner.changing.on_committed = self.owning.made
-        self.owning.on_blocked = owner.changing.settle_for
-        self.owning.on_cannot_open = self._cannot_open
+        owner.changing.on_committed = self.region_assigner.made
+        self.region_assigner.on_blocked = owner.changing.settle_for
+        self.region_assigner.on_cannot_open = self._cannot_open
 
     def _cannot_open(self, report: CannotOpen) -> None:
         _log.error("region %s of %s cannot be opened: %s", report.region.encoded, report.region.table, report.why)
@@ -336,7 +336,7 @@ class ClusterServer:
         await self.peer_server.close()
         await self._listening.close()
         await self.peers.close()
-        self.owning.stop()
+        self.region_assigner.stop()
         await self.serving.close()
         self.stores.close()
         await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process

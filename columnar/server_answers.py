@@ -18,7 +18,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesVersion
 from columnar.region_owner import RegionOwner
-from columnar.regions.owning import Owning
+from columnar.regions.region_assigner import RegionAssigner
 from columnar.regions.region_rates import RateMeter
 from columnar.regions.tables import Tables
 from columnar.routing.routes import Routes
@@ -33,7 +33,7 @@ class ServerRpcHandlers:
     def __init__(
         self,
         owner: RegionOwner,
-        owning: Owning,
+        owning: RegionAssigner,
         routes: Routes,
         tables: Tables,
         rates: RateMeter,
@@ -41,7 +41,7 @@ class ServerRpcHandlers:
     ) -> None:
         """``leader``: the epoch of the master that asks."""
         self._owner = owner
-        self._owning = owning
+        self._region_assigner = owning
         self._routes = routes
         self._tables = tables
         self._leader = leader
@@ -80,41 +80,41 @@ class ServerRpcHandlers:
     # --- regions -------------------------------------------------------------------------------------
 
     async def _open(self, asked: owners.OpenRegion) -> None:
-        await self._owning.open(asked, self._leader())
+        await self._region_assigner.open(asked, self._leader())
         self.on_routes((asked.region.table,))
 
     async def _close(self, asked: owners.CloseRegion) -> owners.GivenUp:
-        given_up = await self._owning.close(asked, self._leader())
+        given_up = await self._region_assigner.close(asked, self._leader())
         self.on_routes((asked.region.table,))
         return given_up
 
     async def _renumber(self, asked: owners.RenumberRegion) -> None:
-        await self._owning.renumber(asked, self._leader())
+        await self._region_assigner.renumber(asked, self._leader())
         self.on_routes((asked.region.table,))
 
     async def _take_rates(self, _asked: owners.Rates) -> tuple[owners.RegionRates, ...]:
-        return self._rates.take(self._owning.assigned_regions.serving())
+        return self._rates.take(self._region_assigner.assigned_regions.serving())
 
     async def _withdraw(self, asked: regions.Withdraw) -> None:
         served = self._tables.named(asked.table)
         await self._owner.answers[regions.Withdraw](asked)
         if served is not None:
-            self._owning.dropped(served.regions)
+            self._region_assigner.dropped(served.regions)
 
     async def _close_table(self, asked: regions.CloseTable) -> None:
         await self._owner.answers[regions.CloseTable](asked)
-        self._owning.forget_dropped()
+        self._region_assigner.forget_dropped()
 
     async def _finish_change(self, asked: regions.FinishChange) -> float:
         try:
             shut_s: float = await self._owner.answers[regions.FinishChange](asked)
             return shut_s
         finally:
-            self._owning.forget_dropped()
+            self._region_assigner.forget_dropped()
 
     async def _close_regions(self, asked: regions.CloseRegions) -> None:
         await self._owner.answers[regions.CloseRegions](asked)
-        self._owning.dropped(asked.regions)
+        self._region_assigner.dropped(asked.regions)
 
     # --- routes --------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class ServerRpcHandlers:
             touched = gone | {route.region.table for route in asked.routes}
             # Other owners of the same regions change no table, and come by the hundred after a death.
             self._follow(table for table in touched if table in come or table in gone or self._lags(table))
-            self._owning.dropped(asked.gone)
+            self._region_assigner.dropped(asked.gone)
             self.on_routes(touched)
         return held
 

@@ -11,7 +11,7 @@ from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
-from columnar.regions.owning import Owning
+from columnar.regions.region_assigner import RegionAssigner
 from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
@@ -94,7 +94,7 @@ class House:
             self.engine, "regions", self.committer, FakeClock(), open_regions=open_regions, epoch=None
         )
         self.logs = Logs()
-        self.owning = Owning(HERE, self.server, self.logs)
+        self.owning = RegionAssigner(HERE, self.server, self.logs)
         self.reports: list[CannotOpen] = []
         self.owning.on_cannot_open = self.reports.append
         self.server.folders.make([info.encoded for info in REGIONS])

@@ -37,7 +37,7 @@ TO_SERVER: Final = (
 )
 TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
     "region_owner": frozenset({"Commit", "Shown"}),
-    "regions/owning": frozenset({"CannotOpen"}),
+    "regions/region_assigner": frozenset({"CannotOpen"}),
     "regionserver": frozenset({"Listening"}),
 }
 TO_OWNER: Final[Mapping[str, frozenset[str]]] = {

@@ -9,7 +9,7 @@ import pytest
 
 from columnar.model.owner import first_owner
 from columnar.model.owner_messages import GivenUp
-from columnar.regions import owning
+from columnar.regions import region_assigner
 from columnar.regions.hooks import ChangeListener
 from columnar.regions.hosting import Hosting
 from columnar.regions.region import Region
@@ -41,7 +41,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_a_fault_on_the_way_keeps_no_region_in_closing(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The task ended with it, and the master waited for ever."""
-    monkeypatch.setattr(owning, "CLOSE_AGAIN_S", 0.0)
+    monkeypatch.setattr(region_assigner, "CLOSE_AGAIN_S", 0.0)
 
     async def check(house: House) -> None:
         await house.open(first_owner(HERE))

@@ -11,7 +11,7 @@ from columnar.model.owner import Owner, OwnershipPeriod, first_owner
 from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion, RenumberRegion
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
-from columnar.regions import owning
+from columnar.regions import region_assigner
 from columnar.regions.hosting_state import State
 from columnar.regions.tables import ServedTable
 from columnar.storage.dead_logs import DeadLog
@@ -325,7 +325,7 @@ def test_the_master_hears_again_of_a_region_whose_openings_go_on_failing(monkeyp
         await house.open(first_owner(HERE))
         await house.settled()
         for again_s, reports in ((10.0, 1), (0.0, 2), (10.0, 2)):
-            monkeypatch.setattr(owning, "REPORT_AGAIN_S", again_s)
+            monkeypatch.setattr(region_assigner, "REPORT_AGAIN_S", again_s)
             with pytest.raises(HostError, match="no file"):
                 await house.region()
             assert house.reports == [CannotOpen(FIRST, 1, "no file", False)] * reports

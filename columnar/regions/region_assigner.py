@@ -85,7 +85,7 @@ def _ignore_blocked(_region: RegionInfo) -> None:
     pass
 
 
-class Owning:
+class RegionAssigner:
     def __init__(self, here: Incarnation, server: RegionServer, logs: Logs) -> None:
         self.assigned_regions = AssignedRegions(here, server.hosting.state)
         self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
