@@ -21,7 +21,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.hosts import Hosts
-from wikka_port.slow_lane import RETRY_S, TooManyDear, be_dear
+from wikka_port.slow_lane import RETRY_S, TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
 from wikka_port.pages import StoreUnavailable, Wiki
@@ -49,10 +49,10 @@ Disallow: /*/diff
 Disallow: /*/history
 """
 _TITLES_STEP: Final = 1_000
-_DEAR: Final = frozenset({"diff", "history", "orphanedpages", "revert"})  # by their nature; others by what they show
+_EXPENSIVE_HANDLERS: Final = frozenset({"diff", "history", "orphanedpages", "revert"})  # by their nature; others by what they show
 _HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})  # passwords, where they are posted
-_DEAR_FORM_BYTES: Final = 3 * QUICK_CHARS
-_DEAR_DRAFT_BYTES: Final = 10 * _DEAR_FORM_BYTES  # it is read and put, nothing else
+_EXPENSIVE_FORM_BYTES: Final = 3 * QUICK_CHARS
+_EXPENSIVE_DRAFT_BYTES: Final = 10 * _EXPENSIVE_FORM_BYTES  # it is read and put, nothing else
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
     400: (N_("Bad Request"), N_("The browser (or proxy) sent a request that this server could not understand.")),
@@ -85,7 +85,7 @@ class Application:
             message = f"{unavailable(away)} {_('Please try again shortly.')}"
             response = _error(self._site, 503, _("One moment, please"), message)
             response.headers["Retry-After"] = "5"
-        except TooManyDear:
+        except TooManyExpensiveRequests:
             message = _("The wiki is busy with requests that take long. Please try again shortly.")
             response = _error(self._site, 503, _("One moment, please"), message)
             response.headers["Retry-After"] = str(RETRY_S)
@@ -110,10 +110,10 @@ class Application:
             raise MethodNotAllowed(["GET", "HEAD", "POST"] if where.handler in POSTABLE else ["GET", "HEAD"])
         if where.kind in ("page", "site"):
             hashes = request.method == "POST" and where.handler in _HASHING
-            quick_bytes = _DEAR_DRAFT_BYTES if where.handler == "draft" else _DEAR_FORM_BYTES
-            if hashes or where.handler in _DEAR or (request.content_length or 0) > quick_bytes:
-                be_dear(request.environ)
-            site = site.for_visitor(_visitor(site, request), lambda: be_dear(request.environ))
+            quick_bytes = _EXPENSIVE_DRAFT_BYTES if where.handler == "draft" else _EXPENSIVE_FORM_BYTES
+            if hashes or where.handler in _EXPENSIVE_HANDLERS or (request.content_length or 0) > quick_bytes:
+                run_in_slow_lane(request.environ)
+            site = site.for_visitor(_visitor(site, request), lambda: run_in_slow_lane(request.environ))
             speak(site.language_of(site.visitor))
             return _without_lapsed(site, request, _handled(site, request, where))
         if where.kind == "static":

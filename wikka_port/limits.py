@@ -34,7 +34,7 @@ LINK_STEPS: Final = 4  # of a link, which is looked up too
 
 QUICK_STEPS: Final = 8_000  # what costs more is dear: it is answered from the lane of its own (``wsgi_worker``)
 QUICK_CHARS: Final = 20_000  # a text up to this is never dear to parse; a difference of texts neither
-DEAR_WAITING_MAX: Final = 100  # dear requests that wait in one process; the next ones are asked to come again
+SLOW_WAITING_MAX: Final = 100  # dear requests that wait in one process; the next ones are asked to come again
 
 # --- lists that look at a whole table -------------------------------------------------------------
 

@@ -11,9 +11,9 @@ from werkzeug.wrappers import Request
 
 from wikka_port.actions import ACTIONS, ActionCall
 from wikka_port.actions.unsupported_actions import instead_of
-from wikka_port.slow_lane import be_dear
+from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.limits import ACTIONS_S, INCLUDED_CHARS_MAX, INCLUDES_MAX, QUICK_STEPS
-from wikka_port.markup.bounds import is_dear
+from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.document import Document, no_note, parse, render
 from wikka_port.markup.fragments import ActionSlot, escape
 from wikka_port.pages import Page, StoreUnavailable
@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 
 
 def page_document(site: Site, request: Request, page: Page) -> Document:
-    """Parsed, in the lane that the page belongs to.  Raises TooManyDear."""
+    """Parsed, in the lane that the page belongs to.  Raises TooManyExpensiveRequests."""
     kept = site.documents.kept(page.name, page.version, autolink=page.autolink, markup=page.markup)
-    if kept is None and is_dear(page.body, markup=page.markup):
-        be_dear(request.environ)
+    if kept is None and is_expensive(page.body, markup=page.markup):
+        run_in_slow_lane(request.environ)
     document = kept_document(site, page)
     if document.steps > QUICK_STEPS:
-        be_dear(request.environ)
+        run_in_slow_lane(request.environ)
     return document
 
 

@@ -9,7 +9,7 @@ A dear request holds a thread of the quick lane only until that is known: an add
 In the dear lane they wait in order, up to DEAR_WAITING_MAX; the next ones are asked to come again.  One thread is
 enough: it computes, and two would only take the interpreter from each other and from the quick ones.
 
-``be_dear`` is for the application, before it has begun its answer and read the body of the request; without lanes
+``run_in_slow_lane`` is for the application, before it has begun its answer and read the body of the request; without lanes
 (a test client, another server) it does nothing.  The rest is for ``wsgi_worker``.
 """
 
@@ -22,28 +22,28 @@ from waitress.channel import HTTPChannel
 from waitress.task import ThreadedTaskDispatcher, WSGITask
 from werkzeug.exceptions import ServiceUnavailable
 
-from wikka_port.limits import DEAR_WAITING_MAX
+from wikka_port.limits import SLOW_WAITING_MAX
 
 DISPATCHER_KEY: Final = "wikka.quick_lane"  # in the environment of a request that is in it: the Lanes
 RETRY_S: Final = 5
 
 
-class TooManyDear(ServiceUnavailable):
+class TooManyExpensiveRequests(ServiceUnavailable):
     """The dear lane is full."""
 
 
-class _ToDearLane(BaseException):
+class _RestartAsSlow(BaseException):
     """Nothing is wrong: whatever catches errors on its way must let it pass."""
 
 
-def be_dear(environ: Mapping[str, Any]) -> None:
-    """Go on in the dear lane, where the request is not there already.  Raises TooManyDear."""
+def run_in_slow_lane(environ: Mapping[str, Any]) -> None:
+    """Go on in the dear lane, where the request is not there already.  Raises TooManyExpensiveRequests."""
     lanes: RequestDispatcher | None = environ.get(DISPATCHER_KEY)
     if lanes is None:
         return
-    if lanes.dear_waiting >= DEAR_WAITING_MAX:
-        raise TooManyDear
-    raise _ToDearLane
+    if lanes.slow_waiting >= SLOW_WAITING_MAX:
+        raise TooManyExpensiveRequests
+    raise _RestartAsSlow
 
 
 class RequestDispatcher:
@@ -51,7 +51,7 @@ class RequestDispatcher:
 
     def __init__(self, quick: ThreadedTaskDispatcher, dear: ThreadedTaskDispatcher) -> None:
         self._quick = quick
-        self._dear = dear
+        self._slow = dear
 
     @classmethod
     def started(cls, threads: int) -> RequestDispatcher:
@@ -62,35 +62,35 @@ class RequestDispatcher:
         return cls(quick, dear)
 
     @property
-    def dear_waiting(self) -> int:
-        return len(self._dear.queue)
+    def slow_waiting(self) -> int:
+        return len(self._slow.queue)
 
     def add_task(self, task: DispatchedChannel) -> None:
         self._quick.add_task(task)
 
-    def add_dear(self, task: DispatchedChannel) -> None:
-        self._dear.add_task(task)
+    def add_slow_task(self, task: DispatchedChannel) -> None:
+        self._slow.add_task(task)
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
-        for lane in (self._quick, self._dear):
+        for lane in (self._quick, self._slow):
             lane.shutdown(cancel_pending, timeout)
 
 
 class DispatchedTask(WSGITask):  # type: ignore[misc]  # waitress ships no types
     def get_environment(self) -> dict[str, Any]:
         environ: dict[str, Any] = super().get_environment()
-        if self.request is not self.channel.dear_request:
+        if self.request is not self.channel.slow_request:
             environ[DISPATCHER_KEY] = self.channel.server.task_dispatcher
         return environ
 
 
 class DispatchedChannel(HTTPChannel):  # type: ignore[misc]
     task_class = DispatchedTask
-    dear_request: Any = None  # the one that goes on in the dear lane; written by the thread that serves it
+    slow_request: Any = None  # the one that goes on in the dear lane; written by the thread that serves it
 
     def service(self) -> None:
         try:
             super().service()
-        except _ToDearLane:
-            self.dear_request = self.requests[0]
-            self.server.task_dispatcher.add_dear(self)
+        except _RestartAsSlow:
+            self.slow_request = self.requests[0]
+            self.server.task_dispatcher.add_slow_task(self)

@@ -72,7 +72,7 @@ class Connection:
         self.counts = counts  # constant
         self._busy = self._resting = False
         self._is_new = True  # nothing was answered yet
-        self._is_dear = True  # used up its last slice, or has had none: shares the slices of expensive ones
+        self._is_expensive = True  # used up its last slice, or has had none: shares the slices of expensive ones
         self._write_paused = False
         self._reading_paused = False
         self._closing = False
@@ -107,7 +107,7 @@ class Connection:
             return
         self._stream.feed(data)
         if not (self._busy or self._resting):
-            if not self._is_dear or self._server.loop_budget.has_room:
+            if not self._is_expensive or self._server.loop_budget.has_room:
                 self._serve()
                 return
             self._rest(self._is_new)
@@ -243,8 +243,8 @@ class Connection:
             self._hang_up(hangup)
             return
         if done:  # something was answered
-            self._is_dear = done >= turn_ends or self._out_bytes >= SLICE_BYTES
-            if self._is_dear:
+            self._is_expensive = done >= turn_ends or self._out_bytes >= SLICE_BYTES
+            if self._is_expensive:
                 self._server.loop_budget.spend(done - begun)
         self._flush()
         self._account_input()
@@ -350,7 +350,7 @@ class Connection:
         if shared or request.method is None or not self._server.service.may_be_forwarded(request.method.name):
             request.buffer = b""
         if shared:
-            self._is_dear = perf_counter() - started >= SLICE_S  # waiting for an fsync does not make it expensive
+            self._is_expensive = perf_counter() - started >= SLICE_S  # waiting for an fsync does not make it expensive
             self._server.resume_after(future, Waiting(self, request, started, later))
         else:
             self._server.began(future)

@@ -29,8 +29,8 @@ from wikka_port.forms import is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, unavailable_text, edit_form, later, other_person
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
-from wikka_port.slow_lane import be_dear
-from wikka_port.markup.bounds import is_dear
+from wikka_port.slow_lane import run_in_slow_lane
+from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise
 from wikka_port.page_languages import ENGLISH, known
@@ -170,8 +170,8 @@ def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Respon
     """The text in another format, where one was chosen: it is looked at before it is saved."""
     if not draft.written or draft.written == draft.markup or not draft.markup:
         return None
-    if is_dear(draft.body, markup=draft.written):
-        be_dear(request.environ)
+    if is_expensive(draft.body, markup=draft.written):
+        run_in_slow_lane(request.environ)
     try:
         page = site.wiki.page(name)
     except (NotAllowed, StoreUnavailable):

@@ -9,8 +9,8 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers.show import missing, no_revision
-from wikka_port.slow_lane import be_dear
-from wikka_port.markup.bounds import is_dear
+from wikka_port.slow_lane import run_in_slow_lane
+from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
@@ -41,8 +41,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def code_blocks(request: Request, page: Page) -> list[CodeBlock]:
-    if is_dear(page.body, markup=page.markup):
-        be_dear(request.environ)
+    if is_expensive(page.body, markup=page.markup):
+        run_in_slow_lane(request.environ)
     return [token for token in tokens(page.body, autolink=False, markup=page.markup) if isinstance(token, CodeBlock)]
 
 

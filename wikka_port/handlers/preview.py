@@ -11,8 +11,8 @@ from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.draft import TOO_LARGE
 from wikka_port.handlers.editor_page import STALE, later
-from wikka_port.slow_lane import be_dear
-from wikka_port.markup.bounds import is_dear
+from wikka_port.slow_lane import run_in_slow_lane
+from wikka_port.markup.bounds import is_expensive
 from wikka_port.names import normalise
 from wikka_port.pages import StoreUnavailable
 from wikka_port.refusals import sentence
@@ -41,8 +41,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
     refused = complaint(draft, site.config)
     if refused is not None and refused[0] == 413:
         return form_json(site, request, {"error": refused[1]}, status=413, fresh=False)
-    if is_dear(draft.body, markup=draft.written or draft.markup):
-        be_dear(request.environ)
+    if is_expensive(draft.body, markup=draft.written or draft.markup):
+        run_in_slow_lane(request.environ)
     return _preview(site, request, normalise(form.get("name", "")), draft)
 
 

@@ -27,9 +27,9 @@ from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, unavailable_text, later, other_person
 from wikka_port.handlers.show import missing
-from wikka_port.slow_lane import be_dear
+from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.limits import SUGGESTED_BY_ONE
-from wikka_port.markup.bounds import is_dear
+from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import FORMATS
 from wikka_port.page_rows import is_revision
 from wikka_port.pages import Page, StoreUnavailable
@@ -92,8 +92,8 @@ def _previewed(site: Site, request: Request, page: Page) -> Response:
     if not is_genuine(site, request):
         return _form(site, request, page.name, page, draft, status=403, problem=_(STALE))
     _require_to_suggest(site, page.name)
-    if is_dear(draft.body, markup=page.markup):
-        be_dear(request.environ)
+    if is_expensive(draft.body, markup=page.markup):
+        run_in_slow_lane(request.environ)
     preview = preview_html(site, page.name, draft.body, autolink=page.autolink, markup=page.markup, whole=True)
     return _form(site, request, page.name, page, draft, preview=preview)
 

@@ -58,7 +58,7 @@ def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str
     return None
 
 
-def is_dear(text: str, *, markup: str = WIKKA) -> bool:
+def is_expensive(text: str, *, markup: str = WIKKA) -> bool:
     """Whether parsing ``text`` may cost more than QUICK_STEPS.  A guess in a fraction of that time."""
     if markup == MARKDOWN:
         return len(text) > QUICK_STEPS // MARKDOWN_STEPS and _markdown_steps(text) + _links_in(text) > QUICK_STEPS

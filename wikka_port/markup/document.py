@@ -21,7 +21,7 @@ from wikka_port.markup.tokens import ActionCall
 from wikka_port.names import url_path
 
 _ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the store
-_DEAR_ACTIONS: Final = {
+_EXPENSIVE_ACTIONS: Final = {
     "orphanedpages": QUICK_STEPS,  # looks at all pages
     "wantedpages": QUICK_STEPS // 2,  # looks at all that are wanted, now and then
     "highscores": QUICK_STEPS,  # looks at many changes
@@ -82,7 +82,7 @@ def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
 
 def _steps(actions: Iterable[ActionCall]) -> int:
     return sum(
-        0 if call.name in _CHEAP_ACTIONS else _ACTION_STEPS + _DEAR_ACTIONS.get(call.name, 0) for call in actions
+        0 if call.name in _CHEAP_ACTIONS else _ACTION_STEPS + _EXPENSIVE_ACTIONS.get(call.name, 0) for call in actions
     )
 
 

@@ -62,18 +62,18 @@ _NOTHING: Final = Can(False, False, False)
 
 
 class GuardedWiki:
-    __slots__ = ("_can", "_dear", "_seen", "_wiki", "visitor")
+    __slots__ = ("_can", "_before_expensive_read", "_seen", "_wiki", "visitor")
 
     def __init__(self, wiki: Wiki, visitor: Visitor, dear: Callable[[], object] = lambda: None) -> None:
         """``dear`` is called before much is read for one list; it may raise."""
         self.visitor = visitor
         self._wiki = wiki
-        self._dear = dear
+        self._before_expensive_read = dear
         self._can: dict[str, Can] = {}
         self._seen: dict[str, tuple[PageRights, bool]] = {}  # of this request: rights, and whether the page is there
 
     def for_visitor(self, visitor: Visitor, dear: Callable[[], object] | None = None) -> GuardedWiki:
-        return GuardedWiki(self._wiki, visitor, self._dear if dear is None else dear)
+        return GuardedWiki(self._wiki, visitor, self._before_expensive_read if dear is None else dear)
 
     # --- deciding ----------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class GuardedWiki:
                 break
             last, step = items[-1], LISTED_STEP
             if looked > LISTED_QUICK:
-                self._dear()
+                self._before_expensive_read()
         return found[:limit]
 
     def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
@@ -341,7 +341,7 @@ class GuardedWiki:
             after = items[-1][0]
             looked += sum(map(len, linking.values()))
             if looked > LISTED_QUICK:
-                self._dear()
+                self._before_expensive_read()
         return found[:limit]
 
     def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
@@ -448,4 +448,4 @@ class GuardedWiki:
             token, step = onward, LISTED_STEP
             looked += len(items)
             if looked > LISTED_QUICK:
-                self._dear()
+                self._before_expensive_read()

@@ -14,7 +14,7 @@ from markdown_it.rules_inline.text import text as library_text
 from tests.support.well_nested import check
 from tests.unit.wikka_port.test_markup_hostile import EVIL
 from wikka_port.limits import ACTIONS_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX
-from wikka_port.markup.bounds import is_dear, over_bounds
+from wikka_port.markup.bounds import is_expensive, over_bounds
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.formats import MARKDOWN, tokens
 from wikka_port.markup.links import links, redirect_target
@@ -187,8 +187,8 @@ def test_so_many_marks_and_the_rest_as_it_was_typed() -> None:
     assert text.endswith(rest.source)
     assert rest.source.startswith("*a* b\n")
     assert over_bounds(text, markup=MARKDOWN) is not None
-    assert is_dear(text, markup=MARKDOWN)
-    assert not is_dear("*a* b\n" * 200, markup=MARKDOWN)
+    assert is_expensive(text, markup=MARKDOWN)
+    assert not is_expensive("*a* b\n" * 200, markup=MARKDOWN)
 
 
 @pytest.mark.parametrize("reference", ["[a]", "![a]", "[![a]](/x)", "[**b**][a]"])

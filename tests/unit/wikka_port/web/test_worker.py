@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
-from wikka_port.slow_lane import TooManyDear, be_dear
+from wikka_port.slow_lane import TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken, listen
 from wikka_port.wsgi_worker import BACKLOG, Worker, make_worker
@@ -127,7 +127,7 @@ class Dear:
     def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
         body = environ["PATH_INFO"].encode()
         if environ["PATH_INFO"].startswith("/dear"):
-            be_dear(environ)
+            run_in_slow_lane(environ)
             self.began.append(environ["PATH_INFO"])
             assert self.go_on.wait(10)
             body += environ["wsgi.input"].read()
@@ -185,7 +185,7 @@ def test_dear_requests_of_clients_that_have_gone_are_not_begun() -> None:
             ask(connection, "/dear/gone")
         last = connect(port)
         ask(last, "/dear/last")
-        while worker.server.task_dispatcher.dear_waiting < 6:
+        while worker.server.task_dispatcher.slow_waiting < 6:
             threading.Event().wait(0.01)
         for connection in gone:
             connection.close()
@@ -205,7 +205,7 @@ def test_what_waits_in_the_dear_lane_has_a_bound(monkeypatch: pytest.MonkeyPatch
     def answering(environ: Any, start_response: Any) -> Any:
         try:
             return application(environ, start_response)
-        except TooManyDear as full:
+        except TooManyExpensiveRequests as full:
             return full.get_response()(environ, start_response)
 
     with serving(answering, threads=2) as (worker, port, _):
@@ -213,7 +213,7 @@ def test_what_waits_in_the_dear_lane_has_a_bound(monkeypatch: pytest.MonkeyPatch
         for number in range(3):
             waiting.append(connect(port))
             ask(waiting[-1], f"/dear/{number}")
-            while len(application.began) + worker.server.task_dispatcher.dear_waiting <= number:
+            while len(application.began) + worker.server.task_dispatcher.slow_waiting <= number:
                 threading.Event().wait(0.01)
         with connect(port) as refused:
             ask(refused, "/dear/too-many")
