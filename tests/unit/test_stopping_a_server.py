@@ -36,7 +36,7 @@ class Process:
     def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
         self.done.append((server, told))
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self.done.append("stop")
         self._ended.set_result(None)
 
@@ -88,7 +88,7 @@ def test_a_server_is_killed_after_the_time_that_its_regions_take(monkeypatch: py
         processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, None))
         processes.regions_of = lambda _name: 100
         process = Process(processes, answers=True)
-        process.ask_to_stop = lambda: process.done.append("stop")  # type: ignore[method-assign]
+        process.request_stop = lambda: process.done.append("stop")  # type: ignore[method-assign]
         monkeypatch.setattr(asyncio, "wait", wait)
         await processes._stop(processes.living[S1], 0.01)
         return process.done
