@@ -142,7 +142,7 @@ class Passing(ForwardedReply):
             self._forwarding.forget(self)
             self.succeed(reply)
 
-    def not_here(self, _error: RegionNotLocal, _request: Request) -> None:
+    def not_local(self, _error: RegionNotLocal, _request: Request) -> None:
         if self.state.state is State.LOCAL:
             self._carry_out(self.state.not_local(self._route, self._forwarding.now_ms()))
 

@@ -85,7 +85,7 @@ class _Call:
         except FrameTooLong:
             self.link.refuse(self.number, _too_long(len(reply)))
 
-    def not_here(self, error: RegionNotLocal, request: Request) -> None:
+    def not_local(self, error: RegionNotLocal, request: Request) -> None:
         self.server.ended(self)
         self.link.refuse(self.number, self.server.refusal(self.service, error, request))
 
