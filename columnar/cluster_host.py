@@ -66,7 +66,7 @@ class Servers(Protocol):
         """Whether its process has used a processor since the last call, a moment ago."""
 
 
-class Pasts(Protocol):
+class DeadServerLogs(Protocol):
     """The remains of incarnations that are over."""
 
     async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog: ...
@@ -87,7 +87,7 @@ class ClusterHost:
         catalogue: Catalogue,
         sound: Callable[[], Awaitable[None]],
         servers: Servers,
-        pasts: Pasts,
+        pasts: DeadServerLogs,
     ) -> None:
         """``sound``: returns when the catalogue's disk equals the catalogue in memory."""
         self.state = state

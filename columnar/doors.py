@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from columnar.at_master import MasterParts, list_master_methods
+from columnar.remote_master import MasterParts, list_master_methods
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
 from columnar.model.region_info import RegionInfo
@@ -24,7 +24,7 @@ from columnar.serving import Serving
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
-from columnar.thrift.late_part import LatePart
+from columnar.thrift.lazy_handlers import LazyHandlers
 from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.region_methods import RegionMethods
@@ -122,8 +122,8 @@ class Doors:
             AdminMethods(operations, master.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),
-            LatePart(CLUSTER_METHODS, partial(self._cluster_methods, operations, master)),
-            LatePart(VIEW_METHODS, partial(self._view_methods, serving, master)),
+            LazyHandlers(CLUSTER_METHODS, partial(self._cluster_methods, operations, master)),
+            LazyHandlers(VIEW_METHODS, partial(self._view_methods, serving, master)),
             other_door=thrift2,
             of_master=list_master_methods(master, THRIFT1),
         )

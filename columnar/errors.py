@@ -314,7 +314,7 @@ class RegionNotLocal(NotServingRegion):
         self.region = region  # encoded
 
 
-class GoesToMaster(RetryLater):
+class ForwardToMaster(RetryLater):
     """The master answers this method: nothing was done here, so the caller's message can go there as it is."""
 
     hbase_class = "MasterNotRunningException"

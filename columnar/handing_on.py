@@ -32,11 +32,11 @@ class HandingOn:
         self._watched: list[socket.socket] = []  # doorbells that are full: copies, for a child closes its own
         self._pause: asyncio.TimerHandle | None = None
 
-    def give(self, handed: DispatchedConnection) -> bool:
+    def dispatch(self, handed: DispatchedConnection) -> bool:
         """Hand it on and close it here; False: no server takes it now, and it is the caller's still."""
         taking = self._taking()
         for server in self.open.fewest_first(taking):
-            if taking[server].ring(handed):
+            if taking[server].send_connection(handed):
                 self.open.count_dispatched(server)
                 handed.connection.close()
                 return True

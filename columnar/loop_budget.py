@@ -16,12 +16,12 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-HasGone = Callable[[], bool]  # whether the client has: what waits asks before each step, and does it for nobody else
+IsDisconnected = Callable[[], bool]  # whether the client has: what waits asks before each step, and does it for nobody else
 SHARE_S: Final = 0.001  # of one round; one piece of work is at most as long as its own step
 
 
-def stays() -> bool:
-    """``HasGone`` of work that no connection asked for."""
+def never_disconnected() -> bool:
+    """``IsDisconnected`` of work that no connection asked for."""
     return False
 
 

@@ -22,7 +22,7 @@ from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import Owned, DeadServerLog, named_in, owned_by, read_dead_server_log, pasts_in
+from columnar.master.dead_servers import Owned, DeadServerLog, named_in, owned_by, read_dead_server_log, read_dead_server_logs
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unreplayed_logs, first_owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 RETRY_S: Final = 1.0  # where the disk does not let a log be read
 
 
-class FolderPasts:
+class FolderDeadServerLogs:
     """``cluster_host.Pasts``.  Owned by the loop."""
 
     def __init__(self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str]) -> None:
@@ -123,7 +123,7 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     servers = named_in(catalogue, data)
     if not servers and not catalogue.owners:
         return
-    pasts = pasts_in(catalogue, data)
+    pasts = read_dead_server_logs(catalogue, data)
     for server, past in pasts.items():
         if past.log is not None:
             stores.dead_logs.add(str(server), past.log)

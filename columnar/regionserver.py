@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar, cast
 
-from columnar.at_master import AtMaster
+from columnar.remote_master import RemoteMaster
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.beat import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
@@ -53,9 +53,9 @@ from columnar.routing.refusals import Moved, Unknown, refuse_not_local
 from columnar.routing.routes import Routes
 from columnar.routing.row_forms import Figures
 from columnar.routing.scanner_ids import slot_of, slot_of_server
-from columnar.routing.side_by_side import gather_status
+from columnar.routing.fan_out import gather_status
 from columnar.routing.request_forwarder import RequestForwarder
-from columnar.server_answers import ServerRpcHandlers
+from columnar.server_rpc_handlers import ServerRpcHandlers
 from columnar.server_connection_channel import ServerConnectionChannel
 from columnar.server_measures import ServerMeasures
 from columnar.serving import Serving
@@ -121,7 +121,7 @@ class ClusterServer:
             self.routes = Routes()
             undo.push_async_callback(self.serving.close)
             self.doors = Doors(config, self._folder, read_tls(config))
-            self.doors.make(self.serving, AtMaster(os.path.join(config.data, STAGING)))
+            self.doors.make(self.serving, RemoteMaster(os.path.join(config.data, STAGING)))
             undo.push_async_callback(self.doors.close)
             await self._join_the_others()
             undo.push_async_callback(self.peers.close)
@@ -150,7 +150,7 @@ class ClusterServer:
         for service, made in doors.services.items():
             request_forwarder = RequestForwarder(self.forwarding, self.serving.server, service, self._server_of_scanner)
             made.request_forwarder = self.ways_out[service] = request_forwarder
-            doors.wires[service].ahead = request_forwarder.ahead
+            doors.wires[service].ahead = request_forwarder.forward_early
         self._connect_peer_operations()
         path = self._path_of(self.local_server)
         self._listening = ListeningPath(path, lambda: self.peers.listen(path))

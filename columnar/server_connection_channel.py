@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from columnar.coordination.connection_channel import DispatchedConnection, answered, ring
+from columnar.coordination.connection_channel import DispatchedConnection, receive_connection, send_connection
 from columnar.doors import Doors
 from columnar.model.owner_messages import HandoverResult
 from columnar.operations.scanner_table import ScannerTable
@@ -62,7 +62,7 @@ class ServerConnectionChannel:
     def _take_next(self) -> bool:
         """False: none waits."""
         try:
-            handed = answered(self._channel)
+            handed = receive_connection(self._channel)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -117,7 +117,7 @@ class ServerConnectionChannel:
 
     def _send(self) -> None:
         while self._going:
-            if not ring(self._channel, self._going[0]):
+            if not send_connection(self._channel, self._going[0]):
                 if not self._is_full:
                     self._is_full = True
                     asyncio.get_running_loop().add_writer(self._channel, self._send)

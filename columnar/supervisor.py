@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar import log_lines
-from columnar.accepting import Port, Returns
+from columnar.listeners import Port, ReturnedConnections
 from columnar.cluster_host import ClusterHost
 from columnar.cluster_owners import ClusterOwners
 from columnar.config import StandaloneConfig
@@ -41,7 +41,7 @@ from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import named_in
 from columnar.master.placement import ServerState
-from columnar.master_answers import MasterAnswers
+from columnar.master_rpc_handlers import MasterRpcHandlers
 from columnar.master_service import MasterService
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address, Addresses, HandoverResult, Listening
@@ -49,7 +49,7 @@ from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
 from columnar.cluster_status_gatherer import ClusterStatusGatherer, TimedPlanner
-from columnar.mode_switch import FolderPasts, to_servers
+from columnar.mode_switch import FolderDeadServerLogs, to_servers
 from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
@@ -57,7 +57,7 @@ from columnar.storage.rocks import RocksEngine
 from columnar.supervised_servers import ControlSocket, SupervisedServers
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
-from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.cluster_status import PageStatus
 from columnar.webui.server import LoopRunner, WebServer, bind, served_at
 from columnar.wire.browsers import Visitors
 
@@ -85,7 +85,7 @@ class Supervisor:
         self.handing_on = HandingOn(self._taking)
         self._doors: list[Port] = []
         self._is_open = False  # the ports are: the start is over
-        self._returns: dict[Incarnation, Returns] = {}
+        self._returns: dict[Incarnation, ReturnedConnections] = {}
         self._addresses: dict[Incarnation, Address] = {}
         self._started_s = time.time()
         self._tls = tls
@@ -116,7 +116,7 @@ class Supervisor:
             undo.callback(self._run_folder.remove)
             undo.callback(self._close_ports)
             self._bind_ports()
-            self.answers = MasterAnswers()
+            self.answers = MasterRpcHandlers()
             command = [sys.executable, *_safe_path(), "-m", "columnar.regionserver_process"]
             lock, environment = self.folder.lock_descriptor, dict(os.environ)
             self.processes = ServerProcesses(command, environment, lock, self._settings, self.answers)
@@ -169,7 +169,7 @@ class Supervisor:
         state = ClusterState(regions, catalogue.firm_seals(), catalogue.wishes, random.Random(), planner=self._planner)
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
-        pasts = FolderPasts(catalogue, self.stores, state.current.unread_logs)
+        pasts = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)
         self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
@@ -228,7 +228,7 @@ class Supervisor:
         self.handing_on.open.joined(server)
         doorbell = self.processes.living[server].child.connection_channel.dup()
         count_returned = partial(self.handing_on.open.count_returned, server)
-        self._returns[server] = Returns(doorbell, self.handing_on, count_returned, lambda: self._returned(server))
+        self._returns[server] = ReturnedConnections(doorbell, self.handing_on, count_returned, lambda: self._returned(server))
         self._returns[server].open()
 
     def _returned(self, server: Incarnation) -> None:
@@ -326,11 +326,11 @@ class Supervisor:
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         return f"http{'s' if self._tls is not None else ''}://{host}:{self._web.port}/"
 
-    def status(self) -> ClusterStatus:
+    def status(self) -> PageStatus:
         """On the loop."""
         kinds = Counter(one.kind for one in self.control.transitions())
         tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
-        return ClusterStatus(
+        return PageStatus(
             version=VERSION,
             address=f"{self.config.host}:{self.port}",
             data_folder=os.path.abspath(self.folder.path),

@@ -11,7 +11,7 @@ from typing import Final
 from columnar.checking.findings import Report, Severity
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import DeadServerLog, contradictions, pasts_in
+from columnar.master.dead_servers import DeadServerLog, contradictions, read_dead_server_logs
 from columnar.model.owner import Incarnation
 from columnar.storage.data_folder import SERVERS
 from columnar.storage.dead_logs import remedy_of
@@ -23,7 +23,7 @@ _LEFT: Final = "servers of this folder were killed, and their logs may hold writ
 
 def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
     try:
-        pasts = pasts_in(catalogue, data)
+        pasts = read_dead_server_logs(catalogue, data)
         for text in contradictions(catalogue, data):
             report.add(Severity.ERROR, "catalogue", text, remedy_of(data))
     except ColumnarError as error:

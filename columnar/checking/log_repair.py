@@ -18,7 +18,7 @@ from contextlib import suppress
 from columnar.clock import ClockFile
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import DeadServerLog, contradictions, owned_by, pasts_in
+from columnar.master.dead_servers import DeadServerLog, contradictions, owned_by, read_dead_server_logs
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unreplayed_logs
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
@@ -51,7 +51,7 @@ class ServerLogs:
 
     def read(self) -> None:
         """HostError."""
-        self._pasts = pasts_in(self._catalogue, self._data)
+        self._pasts = read_dead_server_logs(self._catalogue, self._data)
         for server, past in self._pasts.items():
             log: DeadLog | None = past.log
             if log is None:

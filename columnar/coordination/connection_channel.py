@@ -35,7 +35,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def ring(doorbell: socket.socket, handed: DispatchedConnection) -> bool:
+def send_connection(doorbell: socket.socket, handed: DispatchedConnection) -> bool:
     """Send the connection, which the caller still has to close; False: the queue is full, or nobody is there.
 
     Does not block where the socket does not.
@@ -48,7 +48,7 @@ def ring(doorbell: socket.socket, handed: DispatchedConnection) -> bool:
     return True
 
 
-def answered(doorbell: socket.socket) -> DispatchedConnection | None:
+def receive_connection(doorbell: socket.socket) -> DispatchedConnection | None:
     """The next connection; None: the other end is closed, and nothing more comes.
 
     BlockingIOError: none waits.  OSError: it is lost, as no descriptor is left.

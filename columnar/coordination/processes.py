@@ -31,7 +31,7 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of
-from columnar.coordination.connection_channel import DispatchedConnection, pair, ring
+from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
 from columnar.coordination.processor_time import ProcessorWatch
 from columnar.last_lines import last_lines, lines_file
 
@@ -82,9 +82,9 @@ class Child:
         self.signal(signal.SIGKILL)
         return await asyncio.shield(self.ended)
 
-    def ring(self, handed: DispatchedConnection) -> bool:
+    def send_connection(self, handed: DispatchedConnection) -> bool:
         """As ``doorbell.ring``: hand a connection over.  False: the child takes none now."""
-        return ring(self.connection_channel, handed)
+        return send_connection(self.connection_channel, handed)
 
     def has_worked(self) -> bool:
         """Whether it has used a processor since the last call, a moment ago: it lives, though it says nothing."""

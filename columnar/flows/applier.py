@@ -41,7 +41,7 @@ from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 
@@ -108,7 +108,7 @@ class _Batch:
 class _Caller:
     """The caller of writes that no connection asked for."""
 
-    has_gone: HasGone
+    has_gone: IsDisconnected
     connection_id: int = 0
     protocol: Protocol = Protocol.BINARY
 

@@ -50,7 +50,7 @@ def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owne
         return DeadServerLog(None, owned, None, error.text)
 
 
-def pasts_in(catalogue: Catalogue, data: str) -> dict[Incarnation, DeadServerLog]:
+def read_dead_server_logs(catalogue: Catalogue, data: str) -> dict[Incarnation, DeadServerLog]:
     """Every incarnation of earlier starts.  HostError."""
     named = named_in(catalogue, data)
     return {one: read_dead_server_log(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named}
@@ -94,7 +94,7 @@ def contradictions(catalogue: Catalogue, data: str) -> list[str]:
     if not catalogue.owners or not server_folders.have_logs(data):
         return found
     rows = {info.encoded: row for info, row in _rows_in(catalogue)}
-    for server, past in sorted(pasts_in(catalogue, data).items()):
+    for server, past in sorted(read_dead_server_logs(catalogue, data).items()):
         for region, epoch in sorted(past.named) if past.log is not None else ():
             if region in rows and (wrong := _is_wrong(rows[region], OwnershipPeriod(server, epoch))):
                 found.append(f"the log of server {server} has writes of region {region} at epoch {epoch}, and {wrong}")

@@ -27,7 +27,7 @@ from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 from columnar.wire import detect
 from columnar.wire.service import Later
 
@@ -42,7 +42,7 @@ class Caller(Protocol):
     def protocol(self) -> detect.Protocol: ...
 
     @property
-    def has_gone(self) -> HasGone: ...
+    def has_gone(self) -> IsDisconnected: ...
 
 
 class RemoteCalls(Protocol):
@@ -51,7 +51,7 @@ class RemoteCalls(Protocol):
     def rows(self, caller: Caller, served: ServedTable, query: Any, answer: Any) -> Awaitable[Any]:
         """The answer to ``reads.RowQuery``."""
 
-    def writes(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any) -> Awaitable[Any]:
+    def writes(self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any) -> Awaitable[Any]:
         """Rows that have been checked, in the order in which the steps of one row are done."""
 
     def scan_step(self, scanner: Any, found: Any, count: int, turn: Callable[[], Awaitable[None]]) -> Awaitable[None]:

@@ -25,7 +25,7 @@ from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
 from columnar.routing.peer_requests import RowsDeleted
 from columnar.routing.owners import Owners
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 
 
 class DistributedCalls:
@@ -40,7 +40,7 @@ class DistributedCalls:
     async def rows(self, caller: Caller, served: ServedTable, query: RowQuery, answer: RowsAnswer) -> Any:
         return answer(await self._reads.rows(caller, served, query))
 
-    async def writes(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Answer) -> Any:
+    async def writes(self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Answer) -> Any:
         return answer(await self._writes.write(has_gone, asked))
 
     async def scan_step(self, scanner: Scanner, found: FoundRows, count: int, turn: ReserveStep) -> None:

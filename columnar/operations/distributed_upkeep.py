@@ -11,7 +11,7 @@ from columnar.operations.servers import Servers
 from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, choose_server
 from columnar.routing.row_forms import RegionState
-from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
+from columnar.routing.fan_out import STATUS_TIMEOUT_S, gather_status
 
 
 class DistributedUpkeep:

@@ -30,13 +30,13 @@ from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
 from columnar.routing.peer_requests import Apply, Ingest
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 
 
 class _Share:
     """The rows of one owner on their way to it."""
 
-    def __init__(self, servers: Servers, server: Incarnation, table: str, has_gone: HasGone) -> None:
+    def __init__(self, servers: Servers, server: Incarnation, table: str, has_gone: IsDisconnected) -> None:
         self._servers = servers
         self._server = server
         self._table = table
@@ -67,7 +67,7 @@ class DistributedWrites:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
-    async def write(self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowWrite]]) -> Applied | None:
+    async def write(self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]]) -> Applied | None:
         """The last change, as far as answers are made of it; None: there was none."""
         sequence: tuple[int, int, int] | None = None
         has_written = False
@@ -77,7 +77,7 @@ class DistributedWrites:
         return Applied(change_record.Sequence(*sequence), 0, (), None, None) if sequence is not None else None
 
     async def _write_part(
-        self, has_gone: HasGone, table: str, rows: list[RowWrite], has_written: bool
+        self, has_gone: IsDisconnected, table: str, rows: list[RowWrite], has_written: bool
     ) -> tuple[int, int, int] | None:
         search = Search(self._servers.owners, table)
         sequence: tuple[int, int, int] | None = None

@@ -27,12 +27,12 @@ from columnar.regions.row_reader import Cells, RowIsWide
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import THRIFT1, ReplyForm
 from columnar.storage.stored_cells import PackedRows
-from columnar.loop_budget import HasGone, stays
+from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire import detect
 from columnar.wire.codec_replies import compact_packed_cells, packed_cells
 
 RowAnswer = Callable[[bytes, Cells], Any]  # the row and its cells, none where it is not there, to the reply
-Filtered = Callable[[ServedTable, bytes, ReadSpec, bytes, HasGone], Awaitable[Cells]]  # ``Scans.one_row``
+Filtered = Callable[[ServedTable, bytes, ReadSpec, bytes, IsDisconnected], Awaitable[Cells]]  # ``Scans.one_row``
 FoundRow = ScanRow | PackedRows  # packed: a row of another server
 RowsAnswer = Callable[[list[FoundRow]], Any]
 S = TypeVar("S", bound=Sink)
@@ -204,7 +204,7 @@ class RowReads:
 
     async def _wide(
         self,
-        has_gone: HasGone,
+        has_gone: IsDisconnected,
         served: ServedTable,
         row: bytes,
         spec: ReadSpec,
@@ -230,7 +230,7 @@ class RowReads:
         try:
             return after(region.barrier(row), bool(get_row(region, row, spec)))
         except RowIsWide:
-            return self._wide(stays, served, row, spec, First(), lambda sink: bool(sink.cells))
+            return self._wide(never_disconnected, served, row, spec, First(), lambda sink: bool(sink.cells))
 
     def slice(
         self,
@@ -287,7 +287,7 @@ class RowReads:
         if served.is_throttled:
             self._access.admit(served, writes=False)
         reading = _Reading(query, max_bytes)
-        await self._gather(served, reading, filtered, stays, lambda: form, passes_over=True)
+        await self._gather(served, reading, filtered, never_disconnected, lambda: form, passes_over=True)
         return reading.found, reading.not_local_rows
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
@@ -352,7 +352,7 @@ class RowReads:
         served: ServedTable,
         reading: _Reading,
         filtered: Filtered | None,
-        has_gone: HasGone,
+        has_gone: IsDisconnected,
         form: Callable[[], ReplyForm],
         *,
         passes_over: bool = False,
@@ -387,7 +387,7 @@ class RowReads:
             gathering.end(ticket)
 
     async def _take_wide(
-        self, served: ServedTable, reading: _Reading, form: ReplyForm, ticket: int, has_gone: HasGone
+        self, served: ServedTable, reading: _Reading, form: ReplyForm, ticket: int, has_gone: IsDisconnected
     ) -> None:
         """The next row, packed; of an answer that needs one cell, as much."""
         query, number = reading.query, reading.at
@@ -409,7 +409,7 @@ class RowReads:
             self._access.charge(served, 1, size_bytes, writes=False)
 
     async def _take_filtered(
-        self, served: ServedTable, reading: _Reading, filtered: Filtered | None, has_gone: HasGone
+        self, served: ServedTable, reading: _Reading, filtered: Filtered | None, has_gone: IsDisconnected
     ) -> None:
         query, number, filter_string = reading.query, reading.at, reading.next_filter
         assert filtered is not None, "given where a row has a filter"

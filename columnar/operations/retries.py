@@ -12,11 +12,11 @@ from typing import Any
 
 from columnar.errors import ClientGone, RegionUnavailable
 from columnar.regions.retry import wait_available
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 from columnar.wire.service import Later
 
 
-async def retried(call: Callable[[], Any], away: RegionUnavailable, has_gone: HasGone) -> Any:
+async def retried(call: Callable[[], Any], away: RegionUnavailable, has_gone: IsDisconnected) -> Any:
     """The result of ``call``, begun anew until all its regions are there.  ClientGone: it was not begun anew."""
     while True:
         await wait_available(away)

@@ -55,7 +55,7 @@ from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import Place, ReplyForm
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedRows
-from columnar.loop_budget import HasGone, stays
+from columnar.loop_budget import IsDisconnected, never_disconnected
 
 CELLS_OF_LONG_FILTER: Final = 100  # of a row that is shown to a filter of thousands of comparisons in one step
 OWNED_S: Final = 0.1  # of steps for a gateway, which asks again
@@ -100,7 +100,7 @@ class Scanner:
         self,
         count: int,
         pack: PackRows | None = None,
-        has_gone: HasGone = stays,
+        has_gone: IsDisconnected = never_disconnected,
         form: ReplyForm | None = None,
     ) -> FoundRows | Awaitable[FoundRows]:
         """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end.
@@ -132,7 +132,7 @@ class Scanner:
         return self._continue_scan(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
 
     async def _continue_scan(
-        self, found: FoundRows, count: int, ticket: int, away: RegionUnavailable | None, has_gone: HasGone
+        self, found: FoundRows, count: int, ticket: int, away: RegionUnavailable | None, has_gone: IsDisconnected
     ) -> FoundRows:
         self.busy = True
         gathering = self._access.reply_memory
@@ -203,7 +203,7 @@ class Scanner:
                 await gathering.reserve_step(ticket, found.size_bytes)
                 try:
                     if self._wide is not None:
-                        await self._take_wide(found, self._wide, ticket, stays)
+                        await self._take_wide(found, self._wide, ticket, never_disconnected)
                     else:
                         self._step(found, max_rows, min(STEP_BYTES, max_bytes - found.size_bytes))
                 except RegionUnavailable as away:
@@ -221,7 +221,7 @@ class Scanner:
         finally:
             gathering.end(ticket)
 
-    async def _take_wide(self, found: FoundRows, row: bytes, ticket: int, has_gone: HasGone) -> None:
+    async def _take_wide(self, found: FoundRows, row: bytes, ticket: int, has_gone: IsDisconnected) -> None:
         """The next row, which costs more than a step, over several; errors as of ``read_wide``."""
         spec, before = self.spec.read, found.size_bytes
         sink: Packed | Listed | Filtered

@@ -17,7 +17,7 @@ from columnar.regions.found_rows import FoundRows, PackRows, size_of
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import ReplyForm
-from columnar.loop_budget import HasGone, LoopBudget
+from columnar.loop_budget import IsDisconnected, LoopBudget
 
 Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable
 
@@ -40,7 +40,7 @@ class Scans:
             return self._in_steps(served, spec, use, caller.has_gone)
         return use(Scanner(self._access, _name(served), spec, _filter_of(spec)))
 
-    async def _in_steps(self, served: ServedTable, spec: ScanSpec, use: Use, has_gone: HasGone) -> Any:
+    async def _in_steps(self, served: ServedTable, spec: ScanSpec, use: Use, has_gone: IsDisconnected) -> Any:
         row_filter = await _filter_in_steps(spec, self._access.reply_memory.loop_budget, has_gone)
         used = use(Scanner(self._access, _name(served), spec, row_filter))
         return await used if hasattr(used, "__await__") else used
@@ -70,7 +70,7 @@ class Scans:
         return found
 
     async def row(
-        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: HasGone
+        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: IsDisconnected
     ) -> Cells:
         """``one_row``, charged as one request."""
         if served.is_throttled:
@@ -81,7 +81,7 @@ class Scans:
         return cells
 
     async def one_row(
-        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: HasGone
+        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: IsDisconnected
     ) -> Cells:
         """The cells of one row that a filter lets through: a scan of that row."""
         spec = ScanSpec(row, row, read, filter_string=filter_string)
@@ -109,7 +109,7 @@ def _filter_of(spec: ScanSpec) -> Filter | None:
     return _ready(spec, parse(_checked(spec.filter_string)))
 
 
-async def _filter_in_steps(spec: ScanSpec, turns: LoopBudget, has_gone: HasGone) -> Filter | None:
+async def _filter_in_steps(spec: ScanSpec, turns: LoopBudget, has_gone: IsDisconnected) -> Filter | None:
     """As ``_filter_of``, others are served meanwhile.  ClientGone."""
     if spec.filter_string is None:
         return None

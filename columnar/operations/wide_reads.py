@@ -35,7 +35,7 @@ from columnar.regions.wide_row import ReadingEnded, WideRow
 from columnar.routing.row_forms import ReplyForm
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedCells, PackedRows
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 
 _FILTERED_COST: Final = 50 * PAIR_COST  # of a piece that goes through a filter
 
@@ -60,7 +60,7 @@ async def read_wide(
     spec: ReadSpec,
     sink: Sink,
     ticket: int,
-    has_gone: HasGone,
+    has_gone: IsDisconnected,
     *,
     all_versions: bool = False,
     before_bytes: int = 0,

@@ -28,7 +28,7 @@ from columnar.regions.applied import Applied
 from columnar.regions.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 
 OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 
@@ -98,7 +98,7 @@ class RowWrites:
 
     async def _plan_rest(
         self,
-        has_gone: HasGone,
+        has_gone: IsDisconnected,
         plan: RowPlan,
         asked: Sequence[Any],
         make: Callable[[ServedTable], Make],
@@ -144,7 +144,7 @@ class RowWrites:
         return self._write_work(caller, work, answer)
 
     async def _write_when_open(
-        self, has_gone: HasGone, asked: Sequence[tuple[ServedTable, RowMutation]], work: Work, answer: Answer
+        self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowMutation]], work: Work, answer: Answer
     ) -> Any:
         try:
             for served, mutation in asked:
@@ -208,7 +208,7 @@ class RowWrites:
                 raise partly(error) from error
         return after(joined(waits), answer(applied))
 
-    async def _go_on_anywhere(self, has_gone: HasGone, work: Work, waits: list[Any], answer: Answer) -> Any:
+    async def _go_on_anywhere(self, has_gone: IsDisconnected, work: Work, waits: list[Any], answer: Answer) -> Any:
         """As ``_go_on``; what other servers own by now is written there."""
         left = deque(work)
         try:
@@ -227,7 +227,7 @@ class RowWrites:
             raise partly(error) from error
 
     async def _continue_writing(
-        self, has_gone: HasGone, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any], answer: Answer
+        self, has_gone: IsDisconnected, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any], answer: Answer
     ) -> Any:
         applied: Applied | None = None
         turns = self._access.reply_memory.loop_budget

@@ -18,7 +18,7 @@ from columnar.regions import change_record, log_retention
 from columnar.regions.region_copier import RegionCopier
 from columnar.regions.change_log import CURSOR
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.replacing import QUIESCE_TIMEOUT_S, Replacement
+from columnar.regions.region_replacement import QUIESCE_TIMEOUT_S, Replacement
 from columnar.storage.api import Store
 
 

@@ -32,7 +32,7 @@ from columnar.faults import FAULTS
 from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.regions.applied import Applied, Step, touches_synced, wants_sync
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_logging import ChangeLogging
@@ -64,8 +64,8 @@ def spaces_of(table: Table) -> frozenset[str]:
 class _Group:
     """The rows that one fsync will make durable."""
 
-    synced: PromptFuture  # the committer's
-    acknowledged: PromptFuture  # after the fsync and the look at the lease; shared: not to be cancelled
+    synced: ImmediateFuture  # the committer's
+    acknowledged: ImmediateFuture  # after the fsync and the look at the lease; shared: not to be cancelled
     rows: set[bytes]
     last_n: int
     whole: bool = False  # any row may be among them
@@ -297,7 +297,7 @@ class Region:
         synced = self._committer.durable(self.store)
         groups = self._groups
         if not groups or groups[-1].synced is not synced:
-            groups.append(_Group(synced, PromptFuture(synced.get_loop()), set(), self.log.last_n))
+            groups.append(_Group(synced, ImmediateFuture(synced.get_loop()), set(), self.log.last_n))
             synced.add_callback(self._group_ended)
         groups[-1].last_n = self.log.last_n
         self._async_dirty = False
@@ -311,12 +311,12 @@ class Region:
         if failure is None and not self._is_surely_ours():
             failure = OutcomeUnknown(f"the lease of region {self.info.encoded} was lost; read before you repeat")
         if failure is not None:
-            group.acknowledged.resolve(failure)
+            group.acknowledged.complete(failure)
             return
         self.log.durable_n = group.last_n
         if self.touched is not None:
             self.touched |= group.rows
-        group.acknowledged.resolve()
+        group.acknowledged.complete()
         self._feed()
 
     def _is_surely_ours(self) -> bool:

@@ -39,7 +39,7 @@ from columnar.regions.hosting_state import Event, HostingState, State
 
 
 class Stage(Enum):
-    BRINGING = auto()
+    RECOVERING = auto()
     SERVING = auto()
     LEAVING = auto()
     LEFT = auto()
@@ -217,7 +217,7 @@ class AssignedRegions:
         assert held.owner.epoch == epoch, "it was told once"
         if held.stage is Stage.LEAVING:
             return (Leave(region, epoch),)
-        assert held.stage is Stage.BRINGING, held.stage
+        assert held.stage is Stage.RECOVERING, held.stage
         held.stage = Stage.SERVING
         return (ReportOpened(region, epoch),)
 
@@ -227,7 +227,7 @@ class AssignedRegions:
         assert held.owner.epoch == epoch, "it was told once"
         if held.stage is Stage.LEAVING:
             return self._left(region, held)
-        assert held.stage is Stage.BRINGING, held.stage
+        assert held.stage is Stage.RECOVERING, held.stage
         held.stage = Stage.LEFT
         self._hosting.apply_event(region, Event.GIVEN_UP)
         return (ReportFailed(region, epoch, why, is_damaged),)
@@ -316,7 +316,7 @@ class AssignedRegions:
         if not owner.unreplayed_logs and self._doubted.pop(region, 0) != owner.epoch:
             self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, has_unreplayed_log=False)
             return (MayServe(region, owner), ReportOpened(region, owner.epoch))
-        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.BRINGING, self._names_local_server(owner))
+        self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.RECOVERING, self._names_local_server(owner))
         return (BringIn(region, owner),)
 
     def _names_local_server(self, owner: Owner) -> bool:
@@ -335,7 +335,7 @@ class AssignedRegions:
         return (Refuse(region, min(before.epoch, owner.epoch), Why.OLD_EPOCH),)
 
     def _leave(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
-        was_bringing, held.stage = held.stage is Stage.BRINGING, Stage.LEAVING
+        was_bringing, held.stage = held.stage is Stage.RECOVERING, Stage.LEAVING
         epoch = held.owner.epoch
         self._hosting.give_up(region)
         if was_bringing:
@@ -362,7 +362,7 @@ class AssignedRegions:
         for region, held in self._regions.items():
             state, is_owned = self._hosting.state(region), self._hosting.owns(region)
             assert held.first <= held.owner.epoch == self._hosting.epoch_of(region), "T1"
-            assert is_owned == (held.stage in (Stage.BRINGING, Stage.SERVING)), "T1"
+            assert is_owned == (held.stage in (Stage.RECOVERING, Stage.SERVING)), "T1"
             assert (state is State.CLOSED) == (held.stage is Stage.LEFT), "T2"
             assert held.stage is Stage.LEAVING or not (held.unanswered_closes or held.next), "T3"
             assert held.next is None or held.next.epoch > max((held.owner.epoch, *held.unanswered_closes)), "T1"

@@ -23,7 +23,7 @@ from columnar.model.region_messages import RegionChange, RegionLoad
 from columnar.regions.hosting_state import State
 from columnar.regions.merging import Merging
 from columnar.regions.middle_row import middle_row
-from columnar.regions.replacing import Replacement
+from columnar.regions.region_replacement import Replacement
 from columnar.regions.server import RegionServer
 from columnar.regions.splitting import Splitting, clean_up
 from columnar.regions.tables import ServedTable

@@ -19,7 +19,7 @@ import asyncio
 from collections import OrderedDict
 
 from columnar.errors import ClientGone
-from columnar.loop_budget import HasGone, LoopBudget, stays
+from columnar.loop_budget import IsDisconnected, LoopBudget, never_disconnected
 
 
 class ReplyMemoryBudget:
@@ -28,7 +28,7 @@ class ReplyMemoryBudget:
         self._step = step_bytes
         self._reserved: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
         self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
-        self._gone: dict[int, HasGone] = {}  # by ticket
+        self._gone: dict[int, IsDisconnected] = {}  # by ticket
         self._last_ticket = 0
         self.loop_budget = LoopBudget()  # the steps of all calls have one share of the loop
         self.total_bytes = 0
@@ -47,7 +47,7 @@ class ReplyMemoryBudget:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def begin(self, size_bytes: int = 0, has_gone: HasGone = stays) -> int:
+    def begin(self, size_bytes: int = 0, has_gone: IsDisconnected = never_disconnected) -> int:
         """A call that holds so much gathers on; ``end`` must follow.  Its ticket."""
         self._last_ticket += 1
         self._gone[self._last_ticket] = has_gone

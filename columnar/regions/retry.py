@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 from columnar.errors import ClientGone, RegionUnavailable
 from columnar.storage.api import StoreBusy
-from columnar.loop_budget import HasGone, stays
+from columnar.loop_budget import IsDisconnected, never_disconnected
 
 STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
 STALL_TIMEOUT_S: Final = 30.0
@@ -41,7 +41,7 @@ class _Line:
 _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody waits
 
 
-async def retry_until_ready(step: Callable[[], T], has_gone: HasGone = stays) -> T:
+async def retry_until_ready(step: Callable[[], T], has_gone: IsDisconnected = never_disconnected) -> T:
     """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionUnavailable.
 
     ClientGone, and the step was not done, where nobody is there any more who wants it.
@@ -69,7 +69,7 @@ async def retry_until_ready(step: Callable[[], T], has_gone: HasGone = stays) ->
             await wait_available(away)
 
 
-async def _retry_in_line(step: Callable[[], T], has_gone: HasGone, store: str, deadline_s: float) -> T:
+async def _retry_in_line(step: Callable[[], T], has_gone: IsDisconnected, store: str, deadline_s: float) -> T:
     """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionUnavailable, ClientGone.
 
     A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.

@@ -15,7 +15,7 @@ from columnar.regions.region_copier import RegionCopier
 from columnar.regions.change_log import EPOCH
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.region import Region
-from columnar.regions.replacing import Replacement
+from columnar.regions.region_replacement import Replacement
 from columnar.regions.row_range import outside_spans
 from columnar.storage.api import Store
 

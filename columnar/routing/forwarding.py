@@ -70,7 +70,7 @@ def raw_message(request: Request, service: int, protocol: detect.Protocol) -> Ra
     return RawMessage(request.message, service, _BINARY if protocol is detect.Protocol.BINARY else _COMPACT)
 
 
-class Passing(ForwardedReply):
+class ForwardedRequest(ForwardedReply):
     """A call of a single row on its way.  The link (``peer_link.Call``) and ``RawCalls`` report to it."""
 
     __slots__ = ("_attempt", "_ctx", "_forwarding", "_link", "_number", "_raw", "planned_ms", "row", "state", "table")
@@ -292,11 +292,11 @@ class Forwarding:
         self.now_ms = now_ms or _monotonic_ms
         self.master: PeerLink | None = None  # the control link, while there is one
         self.forwarded = 0  # calls so far
-        self.in_flight: dict[str, dict[Passing, None]] = {}
+        self.in_flight: dict[str, dict[ForwardedRequest, None]] = {}
         self._call_later = call_later
-        self._sleepers: list[tuple[int, int, Passing]] = []  # a heap by the time of waking; some have woken already
+        self._sleepers: list[tuple[int, int, ForwardedRequest]] = []  # a heap by the time of waking; some have woken already
         self._sleeper_count = 0
-        self._queued: dict[Passing, None] = {}  # with a link, and not written yet
+        self._queued: dict[ForwardedRequest, None] = {}  # with a link, and not written yet
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = _NEVER_MS
 
@@ -306,7 +306,7 @@ class Forwarding:
         """Answer a call of a single row by the owner of its region; it may be this server by then."""
         self.forwarded += 1
         now_ms = self.now_ms()
-        call = Passing(self, ctx, raw, table, row, ForwardedCall(self.local_server, is_write, now_ms))
+        call = ForwardedRequest(self, ctx, raw, table, row, ForwardedCall(self.local_server, is_write, now_ms))
         held = self.in_flight.get(table)
         if held is None:
             held = self.in_flight[table] = {}
@@ -360,7 +360,7 @@ class Forwarding:
 
     # --- what calls report -------------------------------------------------------------------------------
 
-    def sleep(self, call: Passing) -> None:
+    def sleep(self, call: ForwardedRequest) -> None:
         """Wake it at its time, unless it ends or goes on before."""
         self._queued.pop(call, None)
         wake_ms = call.state.wake_at_ms
@@ -371,15 +371,15 @@ class Forwarding:
         heappush(self._sleepers, (wake_ms, self._sleeper_count, call))
         self._plan(wake_ms)
 
-    def enters_queue(self, call: Passing) -> None:
+    def enters_queue(self, call: ForwardedRequest) -> None:
         self._queued[call] = None
         if call.state.deadline_ms < self._timer_ms:
             self._plan(call.state.deadline_ms)
 
-    def leaves_queue(self, call: Passing) -> None:
+    def leaves_queue(self, call: ForwardedRequest) -> None:
         self._queued.pop(call, None)
 
-    def forget(self, call: Passing) -> None:
+    def forget(self, call: ForwardedRequest) -> None:
         """The call has ended."""
         self._queued.pop(call, None)
         held = self.in_flight.get(call.table)

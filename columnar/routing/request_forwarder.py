@@ -8,7 +8,7 @@ such a call.
 ``forward_after_error`` looks at the error of a handler:
 
     RegionNotLocal, of a method of a single row     to the owner of the row's region, which was here before a wait
-    GoesToMaster                                     to the master
+    ForwardToMaster                                     to the master
     ScannerNotFound                                  to the server that gave the scanner its id
 
 Other errors are answered here.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from columnar.errors import GoesToMaster, RegionNotLocal, ScannerNotFound
+from columnar.errors import ForwardToMaster, RegionNotLocal, ScannerNotFound
 from columnar.model.owner import Incarnation
 from columnar.regions.server import RegionServer
 from columnar.routing.forwarding import Forwarding, raw_message
@@ -69,7 +69,7 @@ class RequestForwarder:
         """A call of this method may be handed on after it has waited."""
         return method in self._of_one_row
 
-    def ahead(self, ctx: CallContext, request: Request) -> ForwardedReply | None:
+    def forward_early(self, ctx: CallContext, request: Request) -> ForwardedReply | None:
         """None: the handler is to be asked, for the region is here, or the call does not name table and row."""
         method = request.method
         if method is None:
@@ -110,7 +110,7 @@ class RequestForwarder:
                 return None
             raw = raw_message(request, self._service, ctx.protocol)
             return self._forwarding.forward(ctx, raw, error.table, found.row_of(request.args) or b"", found.is_write)
-        if isinstance(error, GoesToMaster):
+        if isinstance(error, ForwardToMaster):
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
         if isinstance(error, ScannerNotFound) and self._ways[method] is MethodRoute.SCANNER:
             server = self._server_of_scanner(error.scanner_id)

@@ -27,7 +27,7 @@ from typing import Final
 
 from columnar.errors import ColumnarError, OutcomeUnknown, ProgramFault
 from columnar.faults import FAULTS, UNEXPECTED
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.commit_line import ITERATIONS_BETWEEN_SYNCS, Line
 from columnar.storage.server_log_files import ServerLog
@@ -62,7 +62,7 @@ class Committer:
         self.syncs = 0
         self.on_broken: Callable[[Store, ColumnarError], None] | None = None
 
-    def durable(self, store: Store) -> PromptFuture:
+    def durable(self, store: Store) -> ImmediateFuture:
         """Resolved when all that was written to ``store`` so far is on disk.  Shared: do not cancel."""
         line = self._lines.get(id(store))
         if line is None:
@@ -75,8 +75,8 @@ class Committer:
             self._begin_early(store, line)
         return asked
 
-    def _plan_next_sync(self, store: Store, line: Line) -> PromptFuture:
-        asked = line.next_sync = PromptFuture(self._loop)
+    def _plan_next_sync(self, store: Store, line: Line) -> ImmediateFuture:
+        asked = line.next_sync = ImmediateFuture(self._loop)
         if line.broken is not None:
             self._fail(asked, line.broken)
         elif line.syncing is None:
@@ -88,7 +88,7 @@ class Committer:
                 self._loop.call_soon(self._begin_after, 0, line.in_sync, line.until_s, store, line)
         return asked
 
-    def sync_by_itself(self, store: Store) -> PromptFuture:
+    def sync_by_itself(self, store: Store) -> ImmediateFuture:
         """As ``durable``, with an fsync of the store's own log."""
         asked = self.durable(store)
         self._lines[id(store)].by_itself = True
@@ -161,7 +161,7 @@ class Committer:
         assert line.syncing is not None, "a sync begins for those who were gathered"
         self._threads.submit(self._sync, store, line, line.syncing)
 
-    def _sync(self, store: Store, line: Line, done: PromptFuture) -> None:
+    def _sync(self, store: Store, line: Line, done: ImmediateFuture) -> None:
         """In a thread of the pool."""
         failure: ColumnarError | None = None
         try:
@@ -175,10 +175,10 @@ class Committer:
             line.over_s = perf_counter()  # last: from here on the next may begin
         self._loop.call_soon_threadsafe(self._synced, store, line, done, failure)
 
-    def _synced(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError | None) -> None:
+    def _synced(self, store: Store, line: Line, done: ImmediateFuture, failure: ColumnarError | None) -> None:
         # They come first: a thread that was interrupted may tell of its sync after that of a later one has.
         while line.overtaken and not done.done():
-            line.overtaken.popleft().resolve()
+            line.overtaken.popleft().complete()
         if done.done():
             return
         self._running -= 1
@@ -200,7 +200,7 @@ class Committer:
             line.over_s = 0.0
             if line.next_sync is not None:
                 self._begin(store, line)
-        done.resolve()  # last: who hears of it may write again at once
+        done.complete()  # last: who hears of it may write again at once
 
     def _next(self, store: Store, line: Line) -> None:
         """A sync went well: the next one begins now, or when those of the last one are back."""
@@ -213,7 +213,7 @@ class Committer:
         elif line.next_sync is not None:
             self._begin_after(ITERATIONS_BETWEEN_SYNCS, line.gathered + line.in_sync, line.until_s, store, line)
 
-    def _broke(self, store: Store, line: Line, done: PromptFuture, failure: ColumnarError) -> None:
+    def _broke(self, store: Store, line: Line, done: ImmediateFuture, failure: ColumnarError) -> None:
         line.broken, line.over_s = failure, 0.0
         try:
             if self.on_broken is not None:
@@ -235,16 +235,16 @@ class Committer:
             self.never_began(store, line, fault)
 
     @staticmethod
-    def _fail(future: PromptFuture, failure: ColumnarError) -> None:
+    def _fail(future: ImmediateFuture, failure: ColumnarError) -> None:
         if not future.done():
-            future.resolve(OutcomeUnknown(f"the disk refused to sync: {failure.text}; read before you repeat"))
+            future.complete(OutcomeUnknown(f"the disk refused to sync: {failure.text}; read before you repeat"))
 
     def is_idle(self, store: Store) -> bool:
         line = self._lines.get(id(store))
         # A broken line keeps its failed future: nothing runs there any more.
         return line is None or (line.syncing is None and (line.next_sync is None or line.broken is not None))
 
-    def pending_sync(self, store: Store) -> PromptFuture | None:
+    def pending_sync(self, store: Store) -> ImmediateFuture | None:
         """The last fsync of the store that is wanted or runs, whoever asked for it; None: it is idle."""
         line = self._lines.get(id(store))
         return line.next_sync or line.syncing if line is not None else None

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Final
 
 from columnar.errors import ColumnarError
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.storage.capture import Capture
 
 # Turns of the loop between the end of one fsync and the begin of the next.  In them the answers go out
@@ -42,9 +42,9 @@ class Line:
         self.began_s = 0.0  # when that began
         self.over_s = 0.0  # when it was over, as its thread says; 0: it is not, or the loop has heard of it
         self.until_s = 0.0  # how long those of the last one are waited for
-        self.next_sync: PromptFuture | None = None  # resolved by the sync that has not begun
-        self.syncing: PromptFuture | None = None  # resolved by the sync that runs
-        self.overtaken: deque[PromptFuture] = deque()  # of syncs that went well: the loop hears of them later
+        self.next_sync: ImmediateFuture | None = None  # resolved by the sync that has not begun
+        self.syncing: ImmediateFuture | None = None  # resolved by the sync that runs
+        self.overtaken: deque[ImmediateFuture] = deque()  # of syncs that went well: the loop hears of them later
         self.broken: ColumnarError | None = None
         self.capture: Capture | None = None  # of a store that has been in a round of the server's log
         self.by_itself = False  # the next sync is one of the store, whatever others do

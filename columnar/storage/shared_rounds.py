@@ -23,7 +23,7 @@ from typing import Final, Protocol
 
 from columnar.errors import ColumnarError, HostError, ProgramFault
 from columnar.faults import FAULTS, UNEXPECTED
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.storage.api import Store
 from columnar.storage.capture import Capture
 from columnar.storage.commit_line import ITERATIONS_BETWEEN_SYNCS, Line
@@ -42,7 +42,7 @@ class Syncs(Protocol):
 
     syncs: int
 
-    def sync_by_itself(self, store: Store) -> PromptFuture:
+    def sync_by_itself(self, store: Store) -> ImmediateFuture:
         """Resolved when the store's own log is on disk."""
 
     def begin_by_itself(self, store: Store, line: Line) -> None: ...

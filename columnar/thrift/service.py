@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from columnar.errors import GoesToMaster, NotSent, RegionUnavailable
+from columnar.errors import ForwardToMaster, NotSent, RegionUnavailable
 from columnar.operations.retries import retried
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
@@ -74,4 +74,4 @@ class ThriftService:
 
 
 def _goes_to_master(method: str, _ctx: CallContext, *_args: Any) -> Any:
-    raise GoesToMaster(method)
+    raise ForwardToMaster(method)

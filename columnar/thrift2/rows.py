@@ -19,7 +19,7 @@ from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import THRIFT2
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
-from columnar.loop_budget import HasGone
+from columnar.loop_budget import IsDisconnected
 from columnar.wire.codec_results import Result, Results
 
 _EQUAL: Final = 2
@@ -52,7 +52,7 @@ class RowMethods2:
             translate.cut_of(tget),
         )
 
-    async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: HasGone) -> Result:
+    async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: IsDisconnected) -> Result:
         text = translate.filter_of(tget)
         assert text is not None, "the get has a filter"
         cells = await self._scans.row(served, row, spec, text, has_gone)

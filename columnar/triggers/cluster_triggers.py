@@ -20,7 +20,7 @@ from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord, pack
 from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, choose_server
-from columnar.routing.side_by_side import STATUS_TIMEOUT_S, gather_status
+from columnar.routing.fan_out import STATUS_TIMEOUT_S, gather_status
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change

@@ -15,7 +15,7 @@ from columnar.client.errors import IOError as ClientError
 from columnar.client.errors import hbase_class
 from columnar.errors import (
     CallQueueTooBig,
-    GoesToMaster,
+    ForwardToMaster,
     NotServingRegion,
     RetryLater,
     TableNotEnabled,
@@ -25,7 +25,7 @@ from columnar.errors import (
 
 _PASSING: Final = frozenset(
     kind.hbase_class
-    for kind in (RetryLater, CallQueueTooBig, NotServingRegion, GoesToMaster, Throttled, TableNotEnabled)
+    for kind in (RetryLater, CallQueueTooBig, NotServingRegion, ForwardToMaster, Throttled, TableNotEnabled)
 )
 _READ_ONLY: Final = TableReadOnly.wording.partition("{}")[0]
 

@@ -18,7 +18,7 @@ from columnar.operations.writes import RowWrites
 from columnar.regions.found_rows import FoundRows
 from columnar.regions.server import RegionServer
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
-from columnar.loop_budget import HasGone, stays
+from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 
@@ -33,7 +33,7 @@ class _Itself:
 
     connection_id: int = 0
     protocol: Protocol = Protocol.BINARY
-    has_gone: HasGone = staticmethod(stays)
+    has_gone: IsDisconnected = staticmethod(never_disconnected)
 
 
 class SystemTables:
@@ -56,7 +56,7 @@ class SystemTables:
         try:
             await _answered(write)
         except RegionNotLocal as error:
-            await self.access.remote(error).writes(stays, [(served, mutation)], lambda _applied: None)
+            await self.access.remote(error).writes(never_disconnected, [(served, mutation)], lambda _applied: None)
 
     async def rows(
         self, table: str, start: bytes = b"", stop: bytes = b"", limit: int = 0, columns: Sequence[bytes] = ()
@@ -102,7 +102,7 @@ async def _answered(call: Callable[[], Any]) -> Any:
     try:
         result = call()
     except RegionUnavailable as away:
-        return await retried(call, away, stays)
+        return await retried(call, away, never_disconnected)
     if type(result) is Later:
         await asyncio.shield(result.future)
         return result.result

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterator
 
 from columnar.faults import FAULTS
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
-from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.cluster_status import PageStatus
 from columnar.webui.families import log_lines_dropped, loop_faults
 
 
-def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Family]:
+def of_cluster(status: PageStatus, silent: Collection[str]) -> Iterator[Family]:
     """``silent``: names of servers that did not tell their own families in time."""
     look = status.cluster
     yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
@@ -36,7 +36,7 @@ def of_cluster(status: ClusterStatus, silent: Collection[str]) -> Iterator[Famil
         yield Family("columnar_plan_seconds", HISTOGRAM, "Rounds of the planner.", (), (((), status.planning),))
 
 
-def _of_servers(status: ClusterStatus, silent: Collection[str]) -> Iterator[Family]:
+def _of_servers(status: PageStatus, silent: Collection[str]) -> Iterator[Family]:
     servers = status.cluster.servers
     for name, about, values in (
         ("up", "1 where the server serves.", [one.state == "up" for one in servers]),
@@ -58,7 +58,7 @@ def _is_reporting(state: str, is_silent: bool) -> bool:
     return state == "up" and not is_silent
 
 
-def _of_tables(status: ClusterStatus) -> Iterator[Family]:
+def _of_tables(status: PageStatus) -> Iterator[Family]:
     tables = status.tables
     regions = [(one.name, one.regions) for one in tables]
     yield by_label("columnar_table_regions", GAUGE, "Regions of the table.", "table", regions)

@@ -23,7 +23,7 @@ from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_families import of_cluster
-from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.cluster_status import PageStatus
 from columnar.webui.flow_page import FlowPage
 from columnar.webui.host import of_disk
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
@@ -70,7 +70,7 @@ class Servers(Protocol):
 class ClusterStatusPages:
     """The pages by their paths, for an application to take in.  Holds nothing that changes."""
 
-    def __init__(self, ask: LoopRunner, looks: ClusterStatusSource, status: Callable[[], ClusterStatus], templates: Environment) -> None:
+    def __init__(self, ask: LoopRunner, looks: ClusterStatusSource, status: Callable[[], PageStatus], templates: Environment) -> None:
         """``status``: on the loop."""
         self._run_on_loop = ask
         self._source = looks
@@ -85,7 +85,7 @@ class ClusterStatusPages:
             "/decisions": self._decisions,
         }
 
-    def page(self, template: str, status: ClusterStatus, *, renews: bool = True, **shown_there: Any) -> Response:
+    def page(self, template: str, status: PageStatus, *, renews: bool = True, **shown_there: Any) -> Response:
         html = self._templates.get_template(template).render(
             status=status,
             refresh_s=REFRESH_S if renews else 0,
@@ -175,7 +175,7 @@ class ClusterPages(Pages):
         self,
         ask: LoopRunner,
         looks: ClusterStatusSource,
-        status: Callable[[], ClusterStatus],
+        status: Callable[[], PageStatus],
         servers: Servers,
         templates: Environment,
         store: str,
@@ -231,7 +231,7 @@ class ClusterPages(Pages):
 def cluster_pages(
     ask: LoopRunner,
     looks: ClusterStatusSource,
-    status: Callable[[], ClusterStatus],
+    status: Callable[[], PageStatus],
     servers: Servers,
     store: str = "",
     visitors: Visitors | None = None,

@@ -8,12 +8,12 @@ from columnar.model.build_cluster_status import ClusterStatus, TableStatus
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStatus:
+class PageStatus:
     version: str
     address: str
     data_folder: str
     uptime_s: float
-    cluster: ClusterStatus
+    cluster: PageStatus
     kinds: tuple[tuple[str, int], ...] = ()  # transitions under way, by what they are
     fenced: int = 0  # servers that died or were killed, since the start
     tables: tuple[TableStatus, ...] = ()

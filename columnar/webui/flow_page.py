@@ -8,7 +8,7 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from columnar.model.flow_status import FlowStatus
-from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.cluster_status import PageStatus
 from columnar.webui.flow_drawing import FLOWS_DRAWN, drawing_of
 
 FlowStatuses = tuple[Sequence[FlowStatus], Sequence[str]]  # looks, and names of servers that did not answer
@@ -19,7 +19,7 @@ class FlowPage:
     """Holds nothing that changes."""
 
     def __init__(
-        self, looks: Callable[[], FlowStatuses], status: Callable[[], ClusterStatus], page: Callable[..., Response]
+        self, looks: Callable[[], FlowStatuses], status: Callable[[], PageStatus], page: Callable[..., Response]
     ) -> None:
         """Called in the web thread: ``looks`` and ``status`` ask the loop."""
         self._read_flows = looks

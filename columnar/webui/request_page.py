@@ -18,7 +18,7 @@ from werkzeug.wrappers import Request, Response
 from columnar.model.histogram import BOUNDS_S
 from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
-from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.cluster_status import PageStatus
 
 MAX_LISTED_SLOW: Final = 100
 RATED_AFTER_S: Final = 1.0
@@ -75,7 +75,7 @@ class RequestPage:
         self,
         measures: Callable[[], Measured],
         slow: Callable[[], Slow],
-        status: Callable[[], ClusterStatus],
+        status: Callable[[], PageStatus],
         page: Callable[..., Response],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:

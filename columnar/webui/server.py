@@ -28,7 +28,7 @@ from columnar.webui.status import LOOP_TIMEOUT_S, ClusterStatusSource, NotAnswer
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
-    from columnar.webui.cluster_status import ClusterStatus
+    from columnar.webui.cluster_status import PageStatus
     from columnar.webui.relay import TlsFront
     from columnar.wire.tls_protocol import Tls
 
@@ -114,12 +114,12 @@ class StoreSite:
     def _status(self) -> Status:
         return gather(self._sources)
 
-    def _as_cluster(self, looks: ClusterStatusSource) -> ClusterStatus:
-        from columnar.webui.cluster_status import ClusterStatus
+    def _as_cluster(self, looks: ClusterStatusSource) -> PageStatus:
+        from columnar.webui.cluster_status import PageStatus
 
         sources = self._sources
         uptime_s = time.time() - sources.started_s
-        return ClusterStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.cluster_status())
+        return PageStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.cluster_status())
 
 
 class WebServer:

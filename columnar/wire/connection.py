@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar.errors import ColumnarError, OutcomeUnknown, RegionUnavailable
 from columnar.limits import SMALL_REQUEST_BYTES
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.detect import Protocol
@@ -339,7 +339,7 @@ class Connection:
         return self._done(message, reply, None, started, result)
 
     def _pending(self, request: Request, waiting: Any, started: float, later: Later | None) -> float | None:
-        shared = isinstance(waiting, PromptFuture) or (later is not None and isinstance(waiting, asyncio.Future))
+        shared = isinstance(waiting, ImmediateFuture) or (later is not None and isinstance(waiting, asyncio.Future))
         future = waiting if shared else asyncio.ensure_future(waiting, loop=self._loop)
         if future.done():
             return self._settle(request, future, started, later)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from columnar.errors import ColumnarError, OutcomeUnknown, RegionUnavailable, RegionNotLocal
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.wire import detect
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.connection import LARGE_BYTES
@@ -139,7 +139,7 @@ class RawCalls:
     def _wait(self, pending: _Pending, waiting: Any, later: Later | None) -> None:
         pending.later = later
         server, request = self._server, pending.request
-        shared = isinstance(waiting, PromptFuture) or (later is not None and isinstance(waiting, asyncio.Future))
+        shared = isinstance(waiting, ImmediateFuture) or (later is not None and isinstance(waiting, asyncio.Future))
         future = waiting if shared else asyncio.ensure_future(waiting, loop=self._loop)
         if future.done():
             self.settle(pending, future)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from columnar import limits
 from columnar.errors import CallQueueTooBig
 from columnar.limits import SMALL_REQUEST_BYTES
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.loop_budget import LoopBudget
 from columnar.wire import idl
 from columnar.wire.browsers import Visitors
@@ -262,7 +262,7 @@ class WireServer:
         others = self._waiting.get(future)
         if others is None:
             others = self._waiting[future] = []
-            if isinstance(future, PromptFuture):
+            if isinstance(future, ImmediateFuture):
                 future.add_callback(self._resume_all)
             else:
                 future.add_done_callback(self._resume_all)
@@ -281,7 +281,7 @@ class WireServer:
         for one in waiting[begin:end]:
             try:
                 one.resume(future)
-            except Exception:  # as of PromptFuture: one that fails takes no other along
+            except Exception:  # as of ImmediateFuture: one that fails takes no other along
                 log.exception("an answer failed that waited for an fsync")
         if end < len(waiting):
             future.get_loop().call_soon(self._resume_some, future, waiting, end)

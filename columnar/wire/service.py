@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from columnar.loop_budget import HasGone, stays
+from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire import detect
 from columnar.wire.codec import Request
 
@@ -23,7 +23,7 @@ class CallContext:
     peer: str  # "host:port", for log lines
     protocol: detect.Protocol = detect.Protocol.BINARY  # of this call
     # Whether the connection has ended.  Called before each step of a call that waits: some 2 us.
-    has_gone: HasGone = stays
+    has_gone: IsDisconnected = never_disconnected
 
 
 Handler = Callable[..., Any]

@@ -14,7 +14,7 @@ from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_pages import cluster_pages
-from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.cluster_status import PageStatus
 from columnar.webui.flow_drawing import RIGHT
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
@@ -83,8 +83,8 @@ def site() -> Iterator[str]:
     def ask(question: Callable[[], T], /) -> T:
         return question()
 
-    def status() -> ClusterStatus:
-        return ClusterStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.cluster_status())
+    def status() -> PageStatus:
+        return PageStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.cluster_status())
 
     server = waitress.create_server(
         cluster_pages(ask, cluster.control, status, TwoServers()), host="127.0.0.1", port=0, threads=1

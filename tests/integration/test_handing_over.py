@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection
-from columnar.coordination.connection_channel import answered, ring
+from columnar.coordination.connection_channel import receive_connection, send_connection
 from columnar.doors import THRIFT1_SERVICE, THRIFT2_SERVICE
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
@@ -50,10 +50,10 @@ async def two_servers(master: Master) -> tuple[Child, Child]:
 
 def pass_on(giver: Child, taker: Child) -> bytes:
     """Hand the next connection that a server gave back to another one; its door."""
-    handed = answered(giver.doorbell)
+    handed = receive_connection(giver.doorbell)
     assert handed is not None
     with handed.connection:
-        assert ring(taker.doorbell, handed)
+        assert send_connection(taker.doorbell, handed)
     return handed.service
 
 

@@ -30,7 +30,7 @@ from random import Random
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from columnar import faults, planned_step, prompt_future
+from columnar import faults, planned_step, immediate_future
 from columnar.faults import FAULTS
 from tests.support.seeds import seed
 
@@ -39,7 +39,7 @@ SEED: Final = 2026
 _TESTS: Final = str(Path(__file__).parent.parent)
 _CALLBACK: Final = asyncio.Handle._run.__code__
 _OURS: Final = str(Path(__file__).parents[2])
-_MECHANISM: Final = frozenset({faults.__file__, planned_step.__file__, prompt_future.__file__})
+_MECHANISM: Final = frozenset({faults.__file__, planned_step.__file__, immediate_future.__file__})
 
 
 class InjectedFault(Exception):

@@ -92,7 +92,7 @@ class PeerHouse:
         self.forwarding = Forwarding(me, self.routes, self.peers, self.answering.serve_locally, **forwarding)
         self.service.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT1)
         self.service2.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT2)
-        self.wire.ahead, self.wire2.ahead = self.service.request_forwarder.ahead, self.service2.request_forwarder.ahead
+        self.wire.ahead, self.wire2.ahead = self.service.request_forwarder.forward_early, self.service2.request_forwarder.forward_early
         self.is_dead = False
 
     def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:

@@ -13,7 +13,7 @@ import sys
 import time
 
 from columnar.coordination.beat import Beat, packed
-from columnar.coordination.connection_channel import answered
+from columnar.coordination.connection_channel import receive_connection
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
             os.write(beats, packed(Beat(number, open=number + 1)))
         time.sleep(600)
     if what == "take":
-        handed = answered(socket.socket(fileno=doorbell_fd))
+        handed = receive_connection(socket.socket(fileno=doorbell_fd))
         assert handed is not None
         with handed.connection as connection:
             control.sendall(handed.service + handed.read + connection.recv(10))

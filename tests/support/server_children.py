@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from columnar.client import Connection
 from columnar.coordination.beat import BEAT_BYTES, last_of
-from columnar.coordination.connection_channel import DispatchedConnection, pair, ring
+from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
 from columnar.last_lines import lines_file
 from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
@@ -222,7 +222,7 @@ class Master:
             connection = Connection("127.0.0.1", listening.getsockname()[1], timeout=15_000)
             accepted, _ = listening.accept()
         with accepted:
-            assert ring(child.doorbell, DispatchedConnection(door, accepted))
+            assert send_connection(child.doorbell, DispatchedConnection(door, accepted))
         return connection
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from columnar.accepting import Port, Returns
+from columnar.listeners import Port, ReturnedConnections
 from columnar.coordination.beat import Beat
-from columnar.coordination.connection_channel import READ_BYTES, DispatchedConnection, answered, pair, ring
+from columnar.coordination.connection_channel import READ_BYTES, DispatchedConnection, receive_connection, pair, send_connection
 from columnar.handing_on import HandingOn
 from columnar.model.owner import Incarnation
 
@@ -35,14 +35,14 @@ class Server:
             end.setblocking(False)
 
     def ring(self, handed: DispatchedConnection) -> bool:
-        return ring(self.doorbell, handed)
+        return send_connection(self.doorbell, handed)
 
     def taken(self) -> list[bytes]:
         """What is handed to it now: of each connection what was read before, and what its client has sent since."""
         found = []
         while True:
             try:
-                handed = answered(self.its)
+                handed = receive_connection(self.its)
             except BlockingIOError:
                 return found
             assert handed is not None
@@ -88,11 +88,11 @@ async def test_a_connection_goes_to_the_server_with_the_fewest() -> None:
     house = House()
     house.handing_on.open.said(S1, Beat(1, open=2))
     for n in range(5):
-        assert house.handing_on.give(DispatchedConnection(b"1", house.client(b"%d" % n)))
+        assert house.handing_on.dispatch(DispatchedConnection(b"1", house.client(b"%d" % n)))
     assert house.servers[S2].taken() == [b"10", b"11", b"13"]
     assert house.servers[S1].taken() == [b"12", b"14"]
     house.up = [S1]
-    assert house.handing_on.give(DispatchedConnection(b"2", house.client(b"!"), b"x" * READ_BYTES))
+    assert house.handing_on.dispatch(DispatchedConnection(b"2", house.client(b"!"), b"x" * READ_BYTES))
     assert house.servers[S1].taken() == [b"2" + b"x" * READ_BYTES + b"!"]
     house.close()
 
@@ -104,11 +104,11 @@ async def test_a_server_that_leaves_has_all_its_connections_taken_though_the_oth
     ended: list[bool] = []
     counted: list[int] = []
     doorbell = house.servers[S1].doorbell.dup()
-    Returns(doorbell, house.handing_on, lambda: counted.append(1), lambda: ended.append(True)).open()
+    ReturnedConnections(doorbell, house.handing_on, lambda: counted.append(1), lambda: ended.append(True)).open()
     sent, taken = 0, list[bytes]()
     while sent < 60:
         handed = DispatchedConnection(b"1", house.client(b"and %d" % sent), b"%d " % sent)
-        if ring(house.servers[S1].its, handed):
+        if send_connection(house.servers[S1].its, handed):
             handed.connection.close()
             sent += 1
         else:
@@ -154,10 +154,10 @@ async def test_a_killed_server_with_connections_in_its_queue_does_not_stop_what_
     house = House()
     house.up = [S2]
     assert house.servers[S1].ring(DispatchedConnection(b"1", house.client(b"lost")))
-    assert ring(house.servers[S1].its, DispatchedConnection(b"1", house.client(b"there")))
+    assert send_connection(house.servers[S1].its, DispatchedConnection(b"1", house.client(b"there")))
     house.servers[S1].its.close()  # the system resets the doorbell, as something in it was not read
     ended: list[bool] = []
-    Returns(house.servers[S1].doorbell.dup(), house.handing_on, lambda: None, lambda: ended.append(True)).open()
+    ReturnedConnections(house.servers[S1].doorbell.dup(), house.handing_on, lambda: None, lambda: ended.append(True)).open()
     await until(lambda: ended)
     assert house.servers[S2].taken() == [b"1there"]
     house.close()

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 
 
 def test_all_who_asked_hear_at_once_in_their_order() -> None:
     async def scene() -> None:
-        future = PromptFuture(asyncio.get_running_loop())
+        future = ImmediateFuture(asyncio.get_running_loop())
         heard: list[Any] = []
 
         def note(number: int, done: asyncio.Future[None]) -> None:
@@ -21,7 +21,7 @@ def test_all_who_asked_hear_at_once_in_their_order() -> None:
 
         for number in range(3):
             future.add_callback(partial(note, number))
-        future.resolve()
+        future.complete()
         assert heard == [(0, None), (1, None), (2, None)]
         await future
 
@@ -30,9 +30,9 @@ def test_all_who_asked_hear_at_once_in_their_order() -> None:
 
 def test_who_comes_after_it_hears_in_the_next_turn() -> None:
     async def scene() -> None:
-        future = PromptFuture(asyncio.get_running_loop())
+        future = ImmediateFuture(asyncio.get_running_loop())
         heard: list[Any] = []
-        future.resolve()
+        future.complete()
         future.add_callback(heard.append)
         assert heard == []
         await asyncio.sleep(0)
@@ -46,7 +46,7 @@ def test_one_that_fails_is_told_to_the_loop_and_the_others_hear_all_the_same() -
         loop = asyncio.get_running_loop()
         reported: list[dict[str, Any]] = []
         loop.set_exception_handler(lambda _loop, context: reported.append(context))
-        future = PromptFuture(loop)
+        future = ImmediateFuture(loop)
         heard: list[Any] = []
 
         def fails(_done: object) -> None:
@@ -54,7 +54,7 @@ def test_one_that_fails_is_told_to_the_loop_and_the_others_hear_all_the_same() -
 
         future.add_callback(fails)
         future.add_callback(heard.append)
-        future.resolve()
+        future.complete()
         assert heard == [future]
         (context,) = reported
         assert isinstance(context["exception"], KeyError)
@@ -68,14 +68,14 @@ def test_a_failure_reaches_those_who_await_and_warns_nobody_where_none_does() ->
         loop = asyncio.get_running_loop()
         reported: list[dict[str, Any]] = []
         loop.set_exception_handler(lambda _loop, context: reported.append(context))
-        awaited, alone = PromptFuture(loop), PromptFuture(loop)
+        awaited, alone = ImmediateFuture(loop), ImmediateFuture(loop)
         heard: list[Any] = []
         awaited.add_callback(lambda done: heard.append(done.exception()))
         waiting = asyncio.ensure_future(asyncio.wait_for(asyncio.shield(awaited), 10))
         await asyncio.sleep(0)
         failure = OSError("the disk is gone")
-        awaited.resolve(failure)
-        alone.resolve(failure)
+        awaited.complete(failure)
+        alone.complete(failure)
         assert heard == [failure]
         with pytest.raises(OSError, match="the disk is gone"):
             await waiting

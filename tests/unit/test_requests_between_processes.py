@@ -17,7 +17,7 @@ import pytest
 
 import columnar
 from columnar.config import RegionServerConfig, StandaloneConfig
-from columnar.master_answers import MasterAnswers
+from columnar.master_rpc_handlers import MasterRpcHandlers
 from columnar.regionserver import ClusterServer
 from columnar.routing import message_codec
 
@@ -110,7 +110,7 @@ async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str]]:
 
 
 def master_table() -> set[str]:
-    answers = MasterAnswers()
+    answers = MasterRpcHandlers()
     answers.lead(cast(Any, None), {}, cast(Any, None), cast(Any, None))
     return names(answers.kinds)
 

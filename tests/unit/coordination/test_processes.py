@@ -61,7 +61,7 @@ async def test_a_child_has_settings_late_and_its_status_is_told(tmp_path: Path) 
         child.settings(b"leave 7")
         assert await child.ended == 7
         assert await child.fence() == 7, "a fence of the dead does nothing"
-        assert not child.ring(DispatchedConnection(b"1", child.control))
+        assert not child.send_connection(DispatchedConnection(b"1", child.control))
         child.control.close()
 
 
@@ -101,7 +101,7 @@ async def test_a_connection_travels_before_a_byte_is_read(tmp_path: Path) -> Non
     with lock_in(tmp_path) as lock:
         child = child_of(lock.fileno(), [])
         child.settings(b"take")
-        assert child.ring(DispatchedConnection(b"2", theirs, b"and before, "))
+        assert child.send_connection(DispatchedConnection(b"2", theirs, b"and before, "))
         theirs.close()
         assert await said(child, 18) == b"2and before, hello"
         await child.fence()

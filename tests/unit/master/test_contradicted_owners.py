@@ -147,5 +147,5 @@ def test_logs_that_the_disk_does_not_let_be_read_hold_no_start_up(
     def refuse(*_: object) -> SimpleNamespace:
         raise HostError("the disk fails")
 
-    monkeypatch.setattr(dead_servers, "pasts_in", refuse)
+    monkeypatch.setattr(dead_servers, "read_dead_server_logs", refuse)
     check_owners(Catalogue(rows.items(), nothing), str(tmp_path))

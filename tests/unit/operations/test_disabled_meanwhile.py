@@ -19,7 +19,7 @@ from columnar.operations.row_deletes import delete_rows
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import IncomingRows
-from columnar.loop_budget import stays
+from columnar.loop_budget import never_disconnected
 from tests.support.memory_house import House, housed
 from tests.support.openings import operations_of
 
@@ -37,17 +37,17 @@ async def an_ingestion(house: House) -> Any:
 async def a_read(house: House) -> Any:
     spec = ReadSpec(projection(house.table.schema, []))
     query = RowQuery([b"20"], [spec], keeps_absent=True)
-    return await operations_of(house.server).reads.rows(_Caller(stays), house.table, query, lambda found: found)
+    return await operations_of(house.server).reads.rows(_Caller(never_disconnected), house.table, query, lambda found: found)
 
 
 async def a_write(house: House) -> Any:
     writes, put = operations_of(house.server).writes, RowMutation(b"20", (Put(b"f", b"q", b"2"),))
-    return await writes.write_rows(_Caller(stays), house.table, {b"20": put}, lambda applied: applied)
+    return await writes.write_rows(_Caller(never_disconnected), house.table, {b"20": put}, lambda applied: applied)
 
 
 async def a_write_of_several_tables(house: House) -> Any:
     writes, put = operations_of(house.server).writes, RowMutation(b"20", (Put(b"f", b"q", b"2"),))
-    return await writes.write_each(_Caller(stays), [(house.table, put)], lambda applied: applied)
+    return await writes.write_each(_Caller(never_disconnected), [(house.table, put)], lambda applied: applied)
 
 
 async def a_retry_of_a_dead_letter(house: House) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from columnar.errors import OutcomeUnknown
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.storage import commit, commit_line
 from columnar.storage.commit import FEW, Committer
 from columnar.storage.memory import MemoryEngine
@@ -205,7 +205,7 @@ def test_who_hears_of_an_fsync_and_writes_at_once_waits_for_the_next(writers: in
         reported: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
         first, *_ = (committer.durable(store) for _ in range(writers))
-        again: list[PromptFuture] = []
+        again: list[ImmediateFuture] = []
         for _ in range(writers):
             first.add_callback(lambda _: again.append(committer.durable(store)))
         await first

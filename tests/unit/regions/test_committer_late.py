@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import OutcomeUnknown
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.storage import commit, commit_line
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.commit import Committer
@@ -31,7 +31,7 @@ class Late:
         self.broken: list[str] = []
         committer.on_broken = lambda _store, failure: self.broken.append(failure.text)
 
-    def again(self) -> PromptFuture:
+    def again(self) -> ImmediateFuture:
         """A write in the turn that goes on."""
         return self.committer.durable(self.store)
 
@@ -91,7 +91,7 @@ def run(monkeypatch: pytest.MonkeyPatch, check: Callable[..., Any], busy_s: floa
 
 
 def test_a_write_in_a_long_turn_begins_the_next_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, first: ImmediateFuture, second: ImmediateFuture) -> None:
         ended: list[str] = []
         first.add_callback(lambda _: ended.append("first"))
         second.add_callback(lambda _: ended.append("second"))
@@ -116,7 +116,7 @@ def test_a_write_in_a_long_turn_begins_the_next_fsync(monkeypatch: pytest.Monkey
 
 
 def test_several_fsyncs_may_end_before_the_loop_hears_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, first: ImmediateFuture, second: ImmediateFuture) -> None:
         ended: list[int] = []
 
         def note(number: int, _: object) -> None:
@@ -143,7 +143,7 @@ def test_several_fsyncs_may_end_before_the_loop_hears_of_the_first(monkeypatch: 
 def test_stores_that_are_synced_count_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     log = AskedLog()
 
-    async def check(house: Late, _first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, _first: ImmediateFuture, second: ImmediateFuture) -> None:
         for _ in range(5):
             house.over.clear()
             house.again()
@@ -159,7 +159,7 @@ def test_stores_that_are_synced_count_once_each(monkeypatch: pytest.MonkeyPatch)
 def test_an_fsync_that_others_share_is_not_begun_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit, "SHARED_FROM", 0)
 
-    async def check(house: Late, _first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, _first: ImmediateFuture, second: ImmediateFuture) -> None:
         assert house.again() is second
         assert house.committer.syncs == 1
         await second
@@ -169,7 +169,7 @@ def test_an_fsync_that_others_share_is_not_begun_early(monkeypatch: pytest.Monke
 
 
 def test_after_a_late_end_writers_of_one_turn_share_one_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, _first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, _first: ImmediateFuture, second: ImmediateFuture) -> None:
         house.over.clear()
         assert house.again() is second
         assert house.over.wait(10)
@@ -184,7 +184,7 @@ def test_after_a_late_end_writers_of_one_turn_share_one_fsync(monkeypatch: pytes
 
 
 def test_a_loop_that_hears_of_it_soon_lets_others_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, _first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, _first: ImmediateFuture, second: ImmediateFuture) -> None:
         assert house.again() is second
         assert house.committer.syncs == 1
         await second
@@ -194,7 +194,7 @@ def test_a_loop_that_hears_of_it_soon_lets_others_join(monkeypatch: pytest.Monke
 
 
 def test_what_the_loop_was_late_to_hear_waits_for_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, first: PromptFuture, _second: PromptFuture) -> None:
+    async def check(house: Late, first: ImmediateFuture, _second: ImmediateFuture) -> None:
         syncs: list[int] = []
         first.add_callback(lambda _: syncs.append(house.committer.syncs))
         await first
@@ -204,7 +204,7 @@ def test_what_the_loop_was_late_to_hear_waits_for_no_turns(monkeypatch: pytest.M
 
 
 def test_an_engine_that_is_behind_is_asked_again_when_the_loop_hears(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, _first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, _first: ImmediateFuture, second: ImmediateFuture) -> None:
         def busy() -> None:
             raise StoreBusy("behind")
 
@@ -219,7 +219,7 @@ def test_an_engine_that_is_behind_is_asked_again_when_the_loop_hears(monkeypatch
 
 
 def test_one_that_begins_at_once_and_is_over_begins_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, _first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, _first: ImmediateFuture, second: ImmediateFuture) -> None:
         await second
         submit = house.committer._threads.submit
 
@@ -238,7 +238,7 @@ def test_one_that_begins_at_once_and_is_over_begins_no_other(monkeypatch: pytest
 
 
 def test_a_failed_fsync_begins_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, first: ImmediateFuture, second: ImmediateFuture) -> None:
         assert house.again() is second
         for future in (first, second):
             with pytest.raises(OutcomeUnknown):
@@ -250,7 +250,7 @@ def test_a_failed_fsync_begins_no_other(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_one_that_fails_after_an_early_begin_breaks_the_store_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(house: Late, first: PromptFuture, second: PromptFuture) -> None:
+    async def check(house: Late, first: ImmediateFuture, second: ImmediateFuture) -> None:
         house.gate.hold()
         house.again()
         assert house.gate.entered.wait(10)

@@ -21,7 +21,7 @@ from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Commit, Loads, RegionChange
 from columnar.model.trigger_registration import Registration
-from columnar.regions import region_copier, replacing
+from columnar.regions import region_copier, region_replacement
 from columnar.regions.ingestion import obstacles_of
 from columnar.storage.api import StoreClosed
 from columnar.triggers import consumer
@@ -161,7 +161,7 @@ async def test_requests_wait_while_it_is_shut(house: House) -> None:
 async def test_a_pause_that_would_be_too_long_is_called_off(house: House) -> None:
     await house.put(b"10", b"90")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacing, "MADE_S", -1.0)
+        patch.setattr(region_replacement, "MADE_S", -1.0)
         with pytest.raises(RegionTooBusy, match="called off"):
             await house.regions.split(house.infos[0], b"50")
     assert len(house.infos) == 1
@@ -203,14 +203,14 @@ async def test_requests_are_let_in_between_two_tries(house: House) -> None:
     steps: list[str] = []
     served: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacing, "MADE_S", -1.0)
+        patch.setattr(region_replacement, "MADE_S", -1.0)
 
         def at(step: str) -> None:
             steps.append(step)
             if step == "shut" and len(served) < 2:
                 served.append(asyncio.ensure_future(house.put(b"%d" % (20 + len(served)), b"95")))
             if steps.count("shut") == 3:
-                patch.setattr(replacing, "MADE_S", 60.0)
+                patch.setattr(region_replacement, "MADE_S", 60.0)
 
         house.regions.at = at
         await house.regions.split(house.infos[0], b"50")
@@ -294,7 +294,7 @@ def test_a_disk_that_fails_while_requests_wait_opens_nothing_before_the_catalogu
 async def test_it_waits_for_what_triggers_have_under_way(house: House) -> None:
     house.workers[0].is_held = True
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacing, "HOLD_PATIENCE_S", 0.05)
+        patch.setattr(region_replacement, "HOLD_PATIENCE_S", 0.05)
         await house.put(b"10", b"90")
         await house.workers[0].until(lambda: house.told)
         with pytest.raises(RegionTooBusy, match="trigger-0 has been running for"):

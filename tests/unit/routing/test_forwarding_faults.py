@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import GoesToMaster, TableExists
+from columnar.errors import ForwardToMaster, TableExists
 from columnar.model.owner import Incarnation
 from columnar.model.route import Route
 from columnar.regions.hosting_state import State as Hosted
@@ -334,7 +334,7 @@ def masters_method(house: PeerHouse, answer: Callable[[CallContext], Any]) -> No
 
 
 def hand_on(_ctx: CallContext) -> Any:
-    raise GoesToMaster("disableTable")
+    raise ForwardToMaster("disableTable")
 
 
 @clustered()

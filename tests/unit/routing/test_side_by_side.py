@@ -11,7 +11,7 @@ from columnar.model.owner import Incarnation
 from columnar.routing.peer_requests import FlowStatuses
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.refusals import PeerFault
-from columnar.routing.side_by_side import gather_status
+from columnar.routing.fan_out import gather_status
 
 SERVERS = [Incarnation(f"s{n}", n) for n in range(1, 7)]
 

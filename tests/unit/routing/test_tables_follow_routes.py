@@ -12,7 +12,7 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Family, make_table
 from columnar.regions.tables import ServedTable, Tables
 from columnar.routing.routes import Routes
-from columnar.server_answers import ServerRpcHandlers
+from columnar.server_rpc_handlers import ServerRpcHandlers
 
 S1, S2 = Incarnation("s1", 1), Incarnation("s2", 1)
 LEFT, RIGHT = RegionInfo("t", 1, b"", b"m"), RegionInfo("t", 2, b"m", b"")

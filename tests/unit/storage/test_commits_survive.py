@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from columnar.errors import OutcomeUnknown
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.storage import commit, shared_rounds
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
@@ -17,7 +17,7 @@ from tests.support.logged_stores import LoggedStores
 STORES, ROUNDS = 3, 6
 
 
-async def _outcomes(wanted: list[PromptFuture]) -> list[bool]:
+async def _outcomes(wanted: list[ImmediateFuture]) -> list[bool]:
     """Whether each was acknowledged."""
     found = await asyncio.gather(*map(asyncio.shield, wanted), return_exceptions=True)
     assert all(one is None or isinstance(one, OutcomeUnknown) for one in found), found

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.wire import connection as connection_module
 from columnar.wire.connection import Connection
 from columnar.wire.server import WireLimits, WireServer
@@ -26,10 +26,10 @@ class Waits(ToyService):
 
     def __init__(self) -> None:
         super().__init__()
-        self.synced: list[PromptFuture] = []
+        self.synced: list[ImmediateFuture] = []
 
     def on_atomicIncrement(self, ctx: Any, table: bytes, row: bytes, column: bytes, amount: int) -> Any:
-        self.synced.append(PromptFuture(asyncio.get_running_loop()))
+        self.synced.append(ImmediateFuture(asyncio.get_running_loop()))
         return Later(self.synced[-1], 1)
 
 
@@ -108,7 +108,7 @@ class House:
 
     async def answers(self) -> None:
         for synced in self.service.synced:
-            synced.resolve()
+            synced.complete()
         await self.turns()
 
 

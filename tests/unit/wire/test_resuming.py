@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from columnar.bench import calls
-from columnar.prompt_future import PromptFuture
+from columnar.immediate_future import ImmediateFuture
 from columnar.wire import connection as connection_module
 from columnar.wire.codec import Request
 from columnar.wire.codec_replies import RowList
@@ -76,7 +76,7 @@ def test_every_request_goes_on_some_in_each_turn(prompt: bool) -> None:
     async def main() -> None:
         server = WireServer(cast(Any, NothingToServe()))
         loop = asyncio.get_running_loop()
-        synced: Any = PromptFuture(loop) if prompt else loop.create_future()
+        synced: Any = ImmediateFuture(loop) if prompt else loop.create_future()
         seen: list[int] = []
         connection = cast(Connection, Noting(seen))
         for number in range(count):
@@ -109,12 +109,12 @@ class Failing:
 def test_an_answer_that_fails_takes_no_other_along(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         server = WireServer(cast(Any, NothingToServe()))
-        synced = PromptFuture(asyncio.get_running_loop())
+        synced = ImmediateFuture(asyncio.get_running_loop())
         seen: list[int] = []
         for number, connection in enumerate((Noting(seen), Failing(), Noting(seen))):
             request = Request(None, b"mutateRow", 1, number, [], 1)
             server.resume_after(synced, Waiting(cast(Connection, connection), request, 0.0, None))
-        synced.resolve()
+        synced.complete()
         assert seen == [0, 2]
         await server.close(0.0)
 
@@ -144,7 +144,7 @@ class Writes:
 
     def __init__(self) -> None:
         self.handlers = {"mutateRow": self.write, "getRow": self.gather}
-        self.synced: list[PromptFuture] = []
+        self.synced: list[ImmediateFuture] = []
         self.begun = 0
 
     def connection_closed(self, _connection_id: int) -> None:
@@ -153,8 +153,8 @@ class Writes:
     def may_be_forwarded(self, _method: str) -> bool:
         return False
 
-    def write(self, *_arguments: object) -> PromptFuture:
-        self.synced.append(PromptFuture(asyncio.get_running_loop()))
+    def write(self, *_arguments: object) -> ImmediateFuture:
+        self.synced.append(ImmediateFuture(asyncio.get_running_loop()))
         return self.synced[-1]
 
     def gather(self, *_arguments: object) -> Awaitable[RowList]:
@@ -218,13 +218,13 @@ def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the
         server, connection = connected(service, wire)
         frame = calls.call("mutateRow", b"t", b"row", calls.puts([(b"a:x", b"1")]))
         connection.data_received(frame)
-        service.synced[0].resolve()
+        service.synced[0].complete()
         assert len(wire.sent) == 1, "in this very turn"
         server.loop_budget.soon(lambda: None)
         assert not server.loop_budget.has_room, "dear work waits: whoever is dear, or may be, would wait behind it"
         connection.data_received(frame)
         assert len(service.synced) == 2, "its turns were cheap, though no answer was ready within them"
-        service.synced[1].resolve()
+        service.synced[1].complete()
         assert len(wire.sent) == 2
         await gone(server, connection)
 

@@ -9,7 +9,7 @@ import pytest
 
 from columnar.doors import CLUSTER_METHODS
 from columnar.thrift.cluster_methods import ClusterMethods
-from columnar.thrift.late_part import LatePart
+from columnar.thrift.lazy_handlers import LazyHandlers
 
 
 class Part:
@@ -23,7 +23,7 @@ class Part:
 
 
 def test_a_part_is_made_once_by_the_first_call() -> None:
-    late = LatePart(["columnarOne"], Part)
+    late = LazyHandlers(["columnarOne"], Part)
     handler = late.columnarOne
     assert Part.made == 0
     assert handler("ctx", 1) == ("ctx", 1)
@@ -33,8 +33,8 @@ def test_a_part_is_made_once_by_the_first_call() -> None:
 
 def test_other_names_are_no_methods() -> None:
     with pytest.raises(AttributeError):
-        _ = LatePart(["columnarOne"], Part).get
-    assert getattr(LatePart(["columnarOne"], Part), "mutateRow", None) is None, "as a service asks"
+        _ = LazyHandlers(["columnarOne"], Part).get
+    assert getattr(LazyHandlers(["columnarOne"], Part), "mutateRow", None) is None, "as a service asks"
 
 
 def test_the_methods_about_servers_are_named_where_they_are_late() -> None:

@@ -21,7 +21,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_pages import cluster_pages
-from columnar.webui.cluster_status import ClusterStatus
+from columnar.webui.cluster_status import PageStatus
 from columnar.webui.pages import REGIONS_PER_PAGE
 from columnar.webui.region_map import COLOURS, legend_of, strip_of
 from tests.support.operated_cluster import OperatedCluster, table_infos
@@ -40,13 +40,13 @@ class Visit:
     def _ask(self, question: Callable[[], T], /) -> T:
         return question()
 
-    def _status(self) -> ClusterStatus:
+    def _status(self) -> PageStatus:
         look = self.cluster.control.cluster_status()
         pause = Histogram()
         pause.observe(0.03)
         pauses = (("drain", pause.numbers),)
         kinds, tables = (("move", 2),), tuple(self.cluster.control.tables())
-        return ClusterStatus(
+        return PageStatus(
             "9.9", "here:9090", "/srv/data", 75.0, look, kinds, 1, tables, frozenset(), (("drain", 4),), pauses
         )
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 
-class LatePart:
+class LazyHandlers:
     """The first call loads modules on the loop, some milliseconds.  Owned by the loop."""
 
     def __init__(self, names: Iterable[str], make: Callable[[], object]) -> None:

@@ -27,7 +27,7 @@ from columnar.wire.server import WireServer
 _log = logging.getLogger(__name__)
 
 
-class MasterAnswers:
+class MasterRpcHandlers:
     """An ``Answerer``."""
 
     def __init__(self) -> None:

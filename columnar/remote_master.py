@@ -1,6 +1,6 @@
 """The master's parts as the handlers of a server that is not the master know them: calls for them go to the master.
 
-    methods of the master      each raises ``GoesToMaster`` at once (``list_master_methods``)
+    methods of the master      each raises ``ForwardToMaster`` at once (``list_master_methods``)
     looks at the catalogue     as a standalone's; where they come to the catalogue they raise it, too
 
 The client's message then goes on as it came, and nothing was done here.
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from columnar.errors import GoesToMaster
+from columnar.errors import ForwardToMaster
 from columnar.master.staging import Staging
 
 
 class MasterParts(Protocol):
-    """``leading.Leading``, or ``AtMaster``.  Any: a part is the master's own, or stands for it."""
+    """``leading.Leading``, or ``RemoteMaster``.  Any: a part is the master's own, or stands for it."""
 
     @property
     def changes(self) -> Any:
@@ -52,10 +52,10 @@ class _Part:
         self.__dict__.update(here)
 
     def __getattr__(self, name: str) -> Any:
-        raise GoesToMaster(name)
+        raise ForwardToMaster(name)
 
 
-class AtMaster:
+class RemoteMaster:
     def __init__(self, staging: str) -> None:
         """``staging``: the folder, which all servers share: files that a command brings go to the owners of regions."""
         self.changes = _Part()
@@ -69,7 +69,7 @@ class AtMaster:
 
 def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
     """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
-    if not isinstance(master, AtMaster):
+    if not isinstance(master, RemoteMaster):
         return frozenset()
     from columnar.routing.method_ways import WAYS, MethodRoute  # a standalone needs not the table of all methods
 

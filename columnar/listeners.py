@@ -18,7 +18,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from columnar.coordination.connection_channel import DispatchedConnection, answered
+from columnar.coordination.connection_channel import DispatchedConnection, receive_connection
 from columnar.errors import HostError
 
 _log = logging.getLogger(__name__)
@@ -31,12 +31,12 @@ PAUSE_S: Final = 0.1  # where no descriptor is left
 class Servers(Protocol):
     """``handing_on.HandingOn``."""
 
-    def give(self, handed: DispatchedConnection) -> bool: ...
+    def dispatch(self, handed: DispatchedConnection) -> bool: ...
 
     def wait(self, again: Callable[[], None]) -> None: ...
 
 
-class Source:
+class Listener:
     """Connections that come over sockets; a subclass says how."""
 
     def __init__(self, sockets: list[socket.socket], servers: Servers) -> None:
@@ -90,7 +90,7 @@ class Source:
 
     def _given(self, handed: DispatchedConnection) -> bool:
         """False: it is kept, and nothing is taken before a server has it."""
-        if self._servers.give(handed):
+        if self._servers.dispatch(handed):
             self._kept = None
             return True
         self._kept = handed
@@ -110,7 +110,7 @@ class Source:
             one.close()
 
 
-class Port(Source):
+class Port(Listener):
     def __init__(self, door: bytes, sockets: list[socket.socket], servers: Servers) -> None:
         """``door``: of ``coordination.doorbell``."""
         super().__init__(sockets, servers)
@@ -159,7 +159,7 @@ def _taken(host: str, port: int, option: str, error: OSError) -> HostError:
     return HostError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with {option}")
 
 
-class Returns(Source):
+class ReturnedConnections(Listener):
     """The connections that a server gives back; closed when the server has ended and the last is handed on."""
 
     def __init__(
@@ -171,7 +171,7 @@ class Returns(Source):
         self._ended = ended
 
     def next(self, sock: socket.socket) -> DispatchedConnection | None:
-        handed = answered(sock)
+        handed = receive_connection(sock)
         if handed is not None:
             self._returned()
         return handed

@@ -15,7 +15,7 @@ from collections.abc import Callable
 Callback = Callable[[asyncio.Future[None]], object]
 
 
-class PromptFuture(asyncio.Future[None]):
+class ImmediateFuture(asyncio.Future[None]):
     """Awaited as any other, by many; only ``resolve`` ends it, and nobody cancels it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -29,7 +29,7 @@ class PromptFuture(asyncio.Future[None]):
         else:
             self._immediate_callbacks.append(callback)
 
-    def resolve(self, failure: BaseException | None = None) -> None:
+    def complete(self, failure: BaseException | None = None) -> None:
         """Whoever resolves it has put its own house in order: a callback may ask it for the next thing at once."""
         if failure is None:
             self.set_result(None)
