@@ -31,7 +31,7 @@ class BuildWithTwins(build_py):
         twins = Path(self.build_lib) / "columnar" / "_compiled"
         shutil.rmtree(twins, ignore_errors=True)  # of an earlier build
         if not self.editable_mode and self.distribution.has_ext_modules():
-            shutil.copytree(compiled.twins_folder(PACKAGE), twins / compiled.tag())
+            shutil.copytree(compiled.compiled_folder(PACKAGE), twins / compiled.tag())
 
 
 class WheelOfThisPlatform(bdist_wheel):

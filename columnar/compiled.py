@@ -173,7 +173,7 @@ def tag() -> str:
     return _SUFFIX.split(".")[1]
 
 
-def twins_folder(package: Path = _PACKAGE) -> Path:
+def compiled_folder(package: Path = _PACKAGE) -> Path:
     return package / "_compiled" / tag()
 
 
@@ -198,25 +198,25 @@ class _Finder:
 
     def __init__(self, twins: dict[str, Path]) -> None:
         """``twins``: by module."""
-        self._twins = twins
+        self._compiled_modules = twins
 
     def find_spec(
         self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        twin = self._twins.get(name)
+        twin = self._compiled_modules.get(name)
         if twin is None:
             return None
         return importlib.util.spec_from_file_location(name, twin, loader=ExtensionFileLoader(name, str(twin)))
 
 
-def _twins_in(folder: Path) -> dict[str, Path]:
+def _find_compiled_modules(folder: Path) -> dict[str, Path]:
     return {path.name.removesuffix(_SUFFIX): path for path in folder.glob("*" + _SUFFIX)}
 
 
 def made_of(package: Path = _PACKAGE) -> str | None:
     """The digest of the sources that the twins were made of; None: there are none."""
     try:
-        return (twins_folder(package) / DIGEST_FILE).read_text(encoding="ascii").strip()
+        return (compiled_folder(package) / DIGEST_FILE).read_text(encoding="ascii").strip()
     except FileNotFoundError:
         return None
 
@@ -244,5 +244,5 @@ def install() -> None:
     elif not are_fresh():
         state = "interpreted (their sources changed since they were compiled: make compile)"
     else:
-        sys.meta_path.insert(0, _Finder(_twins_in(twins_folder())))
+        sys.meta_path.insert(0, _Finder(_find_compiled_modules(compiled_folder())))
         state = "compiled"

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from columnar.compiled import DIGEST_FILE, HOT, SWITCH, are_fresh, digest, source_of, twins_folder
+from columnar.compiled import DIGEST_FILE, HOT, SWITCH, are_fresh, digest, source_of, compiled_folder
 
 TIME_LIMIT_S: Final = 3_600.0  # beside a busy store, at the lowest priority
 # With -O1 the C compiler needs half the time, and a get 14 % more of the loop, a loaded row 9 %, a scanned one 5 %.
@@ -87,13 +87,13 @@ class CompilationInProgress(Exception):
     """Another process is at it."""
 
 
-def compile_twins(package: Path, *, wait: bool = True) -> Path:
+def compile_modules(package: Path, *, wait: bool = True) -> Path:
     """Compile the hot modules of the ``columnar`` package at ``package`` into it; the folder of the twins.
 
     Blocks, for a minute or two.  CannotCompile: nothing was changed.  CompilationInProgress: only without ``wait``,
     which also means that one core is enough.
     """
-    folder = twins_folder(package)
+    folder = compiled_folder(package)
     with _lock(folder, wait=wait) as lock:
         scratch = folder.with_name(folder.name + ".scratch")
         replaced = folder.with_name(folder.name + ".old")
@@ -222,7 +222,7 @@ def main() -> int:
         _say(f"Compiling {len(HOT)} hot modules, once for this state of the sources; a minute or two")
     began = time.monotonic()
     try:
-        compile_twins(package, wait=not background)
+        compile_modules(package, wait=not background)
     except CompilationInProgress:
         _say("another process compiles them")
         return 1

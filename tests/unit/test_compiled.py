@@ -32,7 +32,7 @@ def state_of(root: Path, switch: str | None = None) -> str:
 def copied(tmp_path: Path) -> Path:
     """A copy of the package with twins that seem fresh."""
     shutil.copytree(ROOT / "columnar", tmp_path / "columnar", ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
-    folder = compiled.twins_folder(tmp_path / "columnar")
+    folder = compiled.compiled_folder(tmp_path / "columnar")
     folder.mkdir(parents=True)
     (folder / compiled.DIGEST_FILE).write_text(compiled.digest(tmp_path / "columnar") + "\n")
     return tmp_path
@@ -97,4 +97,4 @@ def test_what_is_half_compiled_does_not_appear(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 1
     assert "BROKEN" in done.stderr or "cell.py" in done.stderr
-    assert not compiled.twins_folder(tmp_path / "columnar").exists()
+    assert not compiled.compiled_folder(tmp_path / "columnar").exists()

@@ -88,7 +88,7 @@ def beside(package: Path, *options: str, build: str = LASTS) -> subprocess.Popen
 def compiles(package: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A process that compiles, in the background, and the pid of its compiler."""
     started = beside(package, "--background")
-    pid = compiled.twins_folder(package).parent / "pid"
+    pid = compiled.compiled_folder(package).parent / "pid"
     await_that(pid.exists)
     yield started, int(pid.read_text())
     started.kill()
@@ -99,15 +99,15 @@ def compiles(package: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def left(package: Path) -> set[str]:
-    return {path.name.removeprefix(compiled.tag()) for path in compiled.twins_folder(package).parent.iterdir()}
+    return {path.name.removeprefix(compiled.tag()) for path in compiled.compiled_folder(package).parent.iterdir()}
 
 
 def test_what_a_killed_one_left_is_removed_and_old_twins_replaced(package: Path) -> None:
-    folder = compiled.twins_folder(package)
+    folder = compiled.compiled_folder(package)
     for name in (folder.name, folder.name + ".scratch", folder.name + ".old"):
         (folder.parent / name).mkdir(parents=True)
         (folder.parent / name / "left").touch()
-    compiling.compile_twins(package)
+    compiling.compile_modules(package)
     assert left(package) == {"", ".lock"}
     assert {path.name for path in folder.iterdir()} == {"columnar.model.cell.so", compiled.DIGEST_FILE}
     assert compiled.are_fresh(package)
@@ -117,21 +117,21 @@ def test_a_store_that_serves_leaves_it_one_core(package: Path, monkeypatch: pyte
     """Who waits for the compiler gives it all of them, up to a bound."""
     monkeypatch.setattr(compiling, "_BUILD", COUNTS)
     monkeypatch.setattr(compiling.os, "sched_getaffinity", lambda _: set(range(64)))
-    told = compiled.twins_folder(package).parent / "at_once"
-    compiling.compile_twins(package)
+    told = compiled.compiled_folder(package).parent / "at_once"
+    compiling.compile_modules(package)
     assert int(told.read_text()) == compiling._AT_ONCE
-    (compiled.twins_folder(package) / compiled.DIGEST_FILE).unlink()
-    compiling.compile_twins(package, wait=False)
+    (compiled.compiled_folder(package) / compiled.DIGEST_FILE).unlink()
+    compiling.compile_modules(package, wait=False)
     assert told.read_text() == "1"
 
 
 def test_a_failure_is_one_line_and_leaves_the_twins_there_were(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = compiled.twins_folder(package)
+    folder = compiled.compiled_folder(package)
     folder.mkdir(parents=True)
     (folder / "kept").touch()
     monkeypatch.setattr(compiling, "_BUILD", FAILS)
     with pytest.raises(compiling.CannotCompile, match=r"^region\.c:7:1: error: expected ';'$"):
-        compiling.compile_twins(package)
+        compiling.compile_modules(package)
     assert left(package) == {"", ".lock"}
     assert (folder / "kept").exists()
 
@@ -143,7 +143,7 @@ def test_without_a_compiler_no_time_is_spent(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("there is no C compiler (/nonexistent/cc)")
-    assert not compiled.twins_folder(tmp_path / "columnar").exists()
+    assert not compiled.compiled_folder(tmp_path / "columnar").exists()
 
 
 def test_a_second_one_in_the_background_leaves(package: Path, compiles: tuple[subprocess.Popen[str], int]) -> None:
@@ -170,7 +170,7 @@ def test_a_second_one_that_somebody_waits_for_begins_when_the_first_is_over(
 
 def test_while_a_compiler_lives_nobody_else_begins(package: Path) -> None:
     """One that outlives a kill of its parent would write into the scratch folder of the next."""
-    first, place = beside(package, build=STAYS), compiled.twins_folder(package).parent
+    first, place = beside(package, build=STAYS), compiled.compiled_folder(package).parent
     try:
         await_that((place / "pid").exists)
         first.kill()
@@ -180,7 +180,7 @@ def test_while_a_compiler_lives_nobody_else_begins(package: Path) -> None:
         assert second.communicate()[1] == "another process compiles them\n"
     finally:
         (place / "go").touch()
-    compiling.compile_twins(package)  # waits for its end
+    compiling.compile_modules(package)  # waits for its end
     assert compiled.are_fresh(package)
 
 
@@ -195,7 +195,7 @@ def test_the_compiler_ends_with_who_started_it(
         started.communicate()  # it closes the pipe
     started.wait(PATIENCE_S)
     await_that(lambda: not is_running(compiler))
-    assert not compiled.twins_folder(package).exists()
+    assert not compiled.compiled_folder(package).exists()
 
 
 def test_the_real_compiler_heeds_the_same_pipe(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ COMPILES = """
 import pathlib, sys
 from columnar import compiled
 package = pathlib.Path(sys.argv[1])
-folder = compiled.twins_folder(package)
+folder = compiled.compiled_folder(package)
 folder.mkdir(parents=True)
 (folder / "one.so").touch()
 (folder / compiled.DIGEST_FILE).write_text(compiled.digest(package))

@@ -18,7 +18,7 @@ from wikka_port.accounts.records import Account, account_cells, account_of, flag
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.settings import DEFAULT, Settings, settings_cells
 from wikka_port.accounts.tables import EMAILS, USERS, email_row, user_row
-from wikka_port.confusable_names import twins
+from wikka_port.confusable_names import similar_names
 from wikka_port.names import page_key
 from wikka_port.rights.acl import members_of
 from wikka_port.schema import BODY, NAMES, PAGES, name_of_row, name_prefix
@@ -167,7 +167,7 @@ class Directory:
         """By an account of this name, or of one that looks like it; or by a group, whose rights it would have."""
         if self._is_group(name):
             return True
-        rows = [user_row(one) for one in (name, *twins(name))]
+        rows = [user_row(one) for one in (name, *similar_names(name))]
         found = (account_of(row, cells) for row, cells in self._rows.rows(USERS, rows).items())
         return any(account is None or not self._is_given_up(account) for account in found)
 

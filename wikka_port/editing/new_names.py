@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wikka_port.confusable_names import Confusable, find_confusable, twins
+from wikka_port.confusable_names import Confusable, find_confusable, similar_names
 from wikka_port.site import Site
 from wikka_port.texts import N_, _
 
@@ -22,7 +22,7 @@ def refusal(site: Site, name: str, *, leaving: str = "") -> str:
     if site.wiki.would_be_group(name):
         return _(GROUP)
     like = find_confusable(name)
-    others = [one for one in twins(name) if one != leaving] if like is None else []
+    others = [one for one in similar_names(name) if one != leaving] if like is None else []
     found = sorted(site.wiki.existing(others)) if others else []
     if like is None and found:
         shown = [other for other in found if other in site.wiki.readable(found)]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.user_names import Unsuitable, checked_name
-from wikka_port.confusable_names import find_confusable, find_signature_confusable, twins
+from wikka_port.confusable_names import find_confusable, find_signature_confusable, similar_names
 
 LOOK_ALIKES = {
     "Home\u200bPage": "HomePage",
@@ -57,7 +57,7 @@ def test_a_new_page_that_looks_like_another_is_refused_with_its_text() -> None:
 
 def test_a_twin_is_refused_only_where_the_other_is_a_page() -> None:
     web = WikiClient(edit_burst=100)
-    assert twins("сор") == ["cop"]
+    assert similar_names("сор") == ["cop"]
     assert web.save("/сор", "rubbish, in Russian").status_code == 303
     assert web.save("/Dr.", "text").status_code == 303
     web.save("/HomePage", "text")
