@@ -28,7 +28,7 @@ from columnar.remote_master import RemoteMaster
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.beat import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
-from columnar.doors import Doors, read_tls
+from columnar.ports import ServerPorts, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, ReturnConnections, HandoverResult, HandOver, Listening, Measures, SlowRequests
@@ -120,29 +120,29 @@ class ClusterServer:
             self.serving.server.hosting.on_ended = self.stores.opening_notes.ends
             self.routes = Routes()
             undo.push_async_callback(self.serving.close)
-            self.doors = Doors(config, self._folder, read_tls(config))
-            self.doors.make(self.serving, RemoteMaster(os.path.join(config.data, STAGING)))
-            undo.push_async_callback(self.doors.close)
+            self.ports = ServerPorts(config, self._folder, read_tls(config))
+            self.ports.make(self.serving, RemoteMaster(os.path.join(config.data, STAGING)))
+            undo.push_async_callback(self.ports.close)
             await self._join_the_others()
             undo.push_async_callback(self.peers.close)
             undo.push_async_callback(self._listening.close)
             self._listening.begin()
-            private = await self.doors.listen()
-            self._connection_channel = ServerConnectionChannel(doorbell, self.doors, self.serving.scanners, self._handle_channel_end)
+            private = await self.ports.listen()
+            self._connection_channel = ServerConnectionChannel(doorbell, self.ports, self.serving.scanners, self._handle_channel_end)
             self._answer_the_master(config)
-            self.serving.deliver(self.doors.port, private, self.doors.answered, self.doors.has_waiting)
+            self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
             self.link = await self._linked(control)
             self._obey()
             self._connection_channel.begin()
             self.serving.begin()
             undo.pop_all()
-        self._report(Listening(config.host, self.doors.port, self.doors.thrift2_port or -1))
+        self._report(Listening(config.host, self.ports.port, self.ports.thrift2_port or -1))
 
     # --- other servers -------------------------------------------------------------------------------
 
     async def _join_the_others(self) -> None:
         """Answer their calls, and send them those of this server's clients that are about their regions."""
-        doors = self.doors
+        doors = self.ports
         self.peer_server = PeerServer(doors.wires, self._refuse_not_local, doors.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
@@ -170,7 +170,7 @@ class ClusterServer:
         self.serving.trigger_manager.system.access.others = operations.access.others
         self._connect_peer_triggers()
         self.peer_server.register(OwnFigures, self._own_figures)
-        self.doors.extension.others, self.doors.extension.remarks = self._figures_of_others, self._remarks
+        self.ports.extension.others, self.ports.extension.remarks = self._figures_of_others, self._remarks
 
     def _connect_peer_triggers(self) -> None:
         keeper = self.serving.trigger_manager
@@ -178,25 +178,25 @@ class ClusterServer:
         for kind, answer in self.trigger_peer_handlers.answers.items():
             self.peer_server.register(kind, answer)
         apart = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
-        self.doors.trigger_methods.others = apart
+        self.ports.trigger_methods.others = apart
         self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: apart.wait(
             tables, key, "", timeout_s, saved=True
         )
         self.peer_server.register(ViewStatuses, self._list_view_statuses)
         for asked in view_check_requests.KINDS:
             self.peer_server.register(asked, self._checked)
-        self.doors.other_views, self.doors.owners = self._views_of_others, self.owners
+        self.ports.other_views, self.ports.owners = self._views_of_others, self.owners
         keeper.dead_letter_store.log_again_remotely = apart.log_again
 
     async def _own_figures(self, _asked: OwnFigures) -> Figures:
-        return self.doors.extension.figures()
+        return self.ports.extension.figures()
 
     async def _checked(self, asked: Message[R]) -> R:
         answer: R = await self.serving.checks().answers[type(asked)](asked)
         return answer
 
     async def _slow_requests(self, _asked: SlowRequests) -> tuple[SlowRequest, ...]:
-        return tuple(replace(one, server=self.local_server.name) for one in self.doors.slow_log.recent)
+        return tuple(replace(one, server=self.local_server.name) for one in self.ports.slow_log.recent)
 
     async def _list_view_statuses(self, _asked: ViewStatuses) -> tuple[ViewStatus, ...]:
         return self.serving.owner.views.view_statuses()
@@ -238,13 +238,13 @@ class ClusterServer:
             serving.owner, self.region_assigner, self.routes, serving.server.tables, rates, lambda: self._leader
         )
         self.rpc_handlers.on_routes = self._routes_changed
-        self.doors.address_of = self._address_of
-        self.answering = PeerServer({}, self._refuse_not_local, self.doors.connection_ids)  # a master has no clients
+        self.ports.address_of = self._address_of
+        self.answering = PeerServer({}, self._refuse_not_local, self.ports.connection_ids)  # a master has no clients
         for kind, answer in self.rpc_handlers.answers.items():
             self.answering.register(kind, answer)
         committer = self.stores.committer
         looks = self.trigger_peer_handlers.trigger_statuses
-        measures = ServerMeasures(self.doors, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
+        measures = ServerMeasures(self.ports, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
         self.answering.register(Measures, measures.measures)
         self.answering.register(SlowRequests, self._slow_requests)
         self.answering.register(TriggerStatuses, looks)
@@ -300,7 +300,7 @@ class ClusterServer:
 
     def _address_of(self, region: RegionInfo) -> tuple[str, int]:
         """The address of the region's owner; this server's, which is as good for a client, where none is known."""
-        return self.rpc_handlers.address_of(region) or (self.doors.config.host, self.doors.port)
+        return self.rpc_handlers.address_of(region) or (self.ports.config.host, self.ports.port)
 
     # --- connections of clients ----------------------------------------------------------------------
 
@@ -330,8 +330,8 @@ class ClusterServer:
         await self.serving.stop_triggers()
         if self._connection_channel is not None:
             self._connection_channel.close()
-        await self.doors.close_thrift2()
-        await self.doors.close()
+        await self.ports.close_thrift2()
+        await self.ports.close()
         await self.answering.close()
         await self.peer_server.close()
         await self._listening.close()

@@ -118,9 +118,9 @@ async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats:
     server = ClusterServer(config, _gone)
     Beats(beats, server.beat).start()
     await server.start(_socket(control), _socket(doorbell))
-    if server.doors.tls is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.doors.tls.certificate.renew)
-    _log.info("serves on port %d", server.doors.port)
+    if server.ports.tls is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.ports.tls.certificate.renew)
+    _log.info("serves on port %d", server.ports.port)
     calm_collector()
     giving_back = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.coordination.connection_channel import DispatchedConnection, receive_connection, send_connection
-from columnar.doors import Doors
+from columnar.ports import ServerPorts
 from columnar.model.owner_messages import HandoverResult
 from columnar.operations.scanner_table import ScannerTable
 
@@ -31,11 +31,11 @@ TAKEN_AT_ONCE: Final = 64  # connections in one iteration of the loop
 
 class ServerConnectionChannel:
     def __init__(
-        self, doorbell: socket.socket, doors: Doors, scanners: ScannerTable, on_ended: Callable[[str], None]
+        self, doorbell: socket.socket, doors: ServerPorts, scanners: ScannerTable, on_ended: Callable[[str], None]
     ) -> None:
         """``doorbell``: this object's from now on.  ``on_ended``: called when the supervisor has closed its end."""
         self._channel = doorbell
-        self._doors = doors
+        self._ports = doors
         self._scanners = scanners
         self._on_ended = on_ended
         self._taking: set[asyncio.Task[None]] = set()
@@ -49,7 +49,7 @@ class ServerConnectionChannel:
     @property
     def open(self) -> int:
         """Connections that the server has: of its own ports, too."""
-        return self._doors.connections + len(self._taking) + len(self._going)
+        return self._ports.connections + len(self._taking) + len(self._going)
 
     def begin(self) -> None:
         asyncio.get_running_loop().add_reader(self._channel, self._rung)
@@ -76,7 +76,7 @@ class ServerConnectionChannel:
         if self._is_leaving:
             self._return_connection(handed)
         else:
-            task = asyncio.ensure_future(self._doors.take(handed))
+            task = asyncio.ensure_future(self._ports.take(handed))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
         return True
@@ -88,17 +88,17 @@ class ServerConnectionChannel:
         self._is_leaving = True
         while self._take_next():  # the supervisor has rung for these before it asked
             pass
-        given_before, closed_before = self.given, self._doors.closed_between
+        given_before, closed_before = self.given, self._ports.closed_between
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 if self._taking:
                     await asyncio.wait(self._taking)
-                await self._doors.leave(self._return_connection)
+                await self._ports.leave(self._return_connection)
                 while self._going:
                     self._all_gone.clear()
                     await self._all_gone.wait()
                 await self._scanners.all_closed()
-        given, closed = self.given - given_before, self._doors.closed_between - closed_before
+        given, closed = self.given - given_before, self._ports.closed_between - closed_before
         return HandoverResult(given, closed, self.open, len(self._scanners))
 
     async def part_with(self, most: int, within_s: float) -> int:
@@ -108,7 +108,7 @@ class ServerConnectionChannel:
         """
         if self._is_leaving:
             return 0
-        return await self._doors.part_with(most, self._return_connection, self._scanners.has_open, within_s)
+        return await self._ports.part_with(most, self._return_connection, self._scanners.has_open, within_s)
 
     def _return_connection(self, handed: DispatchedConnection) -> None:
         self._going.append(handed)

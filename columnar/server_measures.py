@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from columnar.doors import Doors
+from columnar.ports import ServerPorts
 from columnar.flows.follower_name import TRIGGER
 from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
 from columnar.model.owner_messages import Measures
@@ -30,7 +30,7 @@ from columnar.webui.status import Sources, gather, line_of
 class ServerMeasures:
     def __init__(
         self,
-        doors: Doors,
+        doors: ServerPorts,
         serving: Serving,
         commits: Callable[[], int],
         peer_server: PeerServer,

@@ -12,7 +12,7 @@ import os
 from contextlib import AsyncExitStack
 
 from columnar.config import StandaloneConfig
-from columnar.doors import Doors, read_tls
+from columnar.ports import ServerPorts, read_tls
 from columnar.leading import Leading
 from columnar.serving import Serving
 from columnar.storage.data_folder import DataFolder
@@ -26,17 +26,17 @@ from columnar.webui.status import Sources
 class Standalone:
     """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
 
-    def __init__(self, config: StandaloneConfig, folder: DataFolder, doors: Doors) -> None:
+    def __init__(self, config: StandaloneConfig, folder: DataFolder, doors: ServerPorts) -> None:
         self.config = config
         self.folder = folder
-        self.doors = doors
+        self.ports = doors
 
     @classmethod
     def locked(cls, config: StandaloneConfig) -> Standalone:
         """Lock the data folder and read the certificate.  HostError: the folder is not locked."""
         folder = DataFolder.locked(config.data)
         try:
-            return cls(config, folder, Doors(config, folder, read_tls(config)))
+            return cls(config, folder, ServerPorts(config, folder, read_tls(config)))
         except BaseException:
             folder.close()
             raise
@@ -57,8 +57,8 @@ class Standalone:
             await self.leading.prepare()
             await self.leading.start(SYSTEM_TABLES)
             await self.serving.load()
-            private = await self.doors.open(self.serving, self.leading)
-            self.serving.deliver(self.doors.port, private, self.doors.answered, self.doors.has_waiting)
+            private = await self.ports.open(self.serving, self.leading)
+            self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
             await self.leading.begin()
             self.serving.begin()
             undo.pop_all()
@@ -69,9 +69,9 @@ class Standalone:
 
     async def stop(self) -> None:
         await self.serving.stop_triggers()
-        await self.doors.close_thrift2()
+        await self.ports.close_thrift2()
         self.leading.stop_copies()
-        await self.doors.close()
+        await self.ports.close()
         await self.leading.stop_changes()
         await self._close_regions()
         self.stores.close()
@@ -80,11 +80,11 @@ class Standalone:
 
     @property
     def port(self) -> int:
-        return self.doors.port
+        return self.ports.port
 
     def sources(self) -> Sources:
         """Sources of the status page and the metrics; after ``start``."""
-        serving, doors = self.serving, self.doors
+        serving, doors = self.serving, self.ports
         return Sources(
             version=VERSION,
             address=f"{self.config.host}:{doors.port}",

@@ -67,9 +67,9 @@ async def _serve(config: StandaloneConfig) -> int:
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     sources = replace(store.sources(), hot_modules=compiling.state)
-    web = served_at(bound, sources, store.doors.tls, store.doors.visitors) if bound is not None else None
-    if store.doors.tls is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.doors.tls.certificate.renew)
+    web = served_at(bound, sources, store.ports.tls, store.ports.visitors) if bound is not None else None
+    if store.ports.tls is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.ports.tls.certificate.renew)
     _log.info("hot modules: %s", compiling.state())
     say(_ready_line(config, store, web))
     if web is not None:
@@ -126,9 +126,9 @@ def stop_on_signals() -> asyncio.Event:
 
 def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | None) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
-    page = f"http{'s' if store.doors.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
+    page = f"http{'s' if store.ports.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
     data = os.path.abspath(config.data)
-    thrift2 = f" thrift2={host}:{store.doors.thrift2_port}" if store.doors.thrift2_port is not None else ""
+    thrift2 = f" thrift2={host}:{store.ports.thrift2_port}" if store.ports.thrift2_port is not None else ""
     return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()} data={data}"
 
 

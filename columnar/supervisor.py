@@ -31,7 +31,7 @@ from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child
 from columnar.coordination.socket_folder import SocketFolder
 from columnar.decision_journal import DecisionJournal
-from columnar.doors import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
+from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
 from columnar.errors import HostError
 from columnar.evening_out import EveningOut
 from columnar.faults import surviving
@@ -83,7 +83,7 @@ class Supervisor:
         self._count = count
         self._log_level = log_level
         self.handing_on = HandingOn(self._taking)
-        self._doors: list[Port] = []
+        self._ports: list[Port] = []
         self._is_open = False  # the ports are: the start is over
         self._returns: dict[Incarnation, ReturnedConnections] = {}
         self._addresses: dict[Incarnation, Address] = {}
@@ -281,18 +281,18 @@ class Supervisor:
     def _bind_ports(self) -> None:
         """Before a server takes a port of its own, which may be any that is free."""
         host, port2 = self.config.host, self.config.thrift2_port
-        self._doors.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.handing_on))
+        self._ports.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.handing_on))
         if port2 >= 0:
-            self._doors.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.handing_on))
+            self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.handing_on))
 
     def _close_ports(self) -> None:
-        for door in self._doors:
+        for door in self._ports:
             door.close()
 
     def _open_ports(self) -> None:
-        for door, option in zip(self._doors, ("--port", "--thrift2-port"), strict=False):
+        for door, option in zip(self._ports, ("--port", "--thrift2-port"), strict=False):
             door.listen(self.config.host, option)
-        for door in self._doors:
+        for door in self._ports:
             door.open()
         self._is_open = True
 
@@ -303,11 +303,11 @@ class Supervisor:
 
     @property
     def port(self) -> int:
-        return self._doors[0].port
+        return self._ports[0].port
 
     @property
     def thrift2_port(self) -> int | None:
-        return self._doors[1].port if len(self._doors) > 1 else None
+        return self._ports[1].port if len(self._ports) > 1 else None
 
     # --- pages -----------------------------------------------------------------------------------------
 
@@ -360,7 +360,7 @@ class Supervisor:
         await self._control_socket.close()
         self._journal_task.cancel()
         await asyncio.to_thread(self._journal.append, self.control.take_decisions())
-        for source in [*self._doors, *self._returns.values()]:
+        for source in [*self._ports, *self._returns.values()]:
             source.close()
         self.evening_out.close()
         self.handing_on.close()

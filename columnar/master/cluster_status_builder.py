@@ -318,7 +318,7 @@ def _explain_blocked(place: Place) -> str:
 
 def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms: int) -> Iterable[str]:
     """Why requests for the region may wait: what keeps them out first, then what slows them down."""
-    yield from _closed_doors(state, place, now_ms)
+    yield from _explain_not_served(state, place, now_ms)
     if place.phase is not Phase.WRITING:
         yield from _unwritable(state, now_ms)
     if server is not None and server.state is ServerState.FENCING:
@@ -339,7 +339,7 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
         yield f"{text}: it is split next" if is_splitting else f"{text}, and auto-split is off"
 
 
-def _closed_doors(state: ClusterState, place: Place, now_ms: int) -> Iterable[str]:
+def _explain_not_served(state: ClusterState, place: Place, now_ms: int) -> Iterable[str]:
     encoded, since = place.info.encoded, _seconds(now_ms - place.since_ms)
     owner = place.owner
     if place.phase is Phase.OFFLINE:

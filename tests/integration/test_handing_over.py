@@ -12,7 +12,7 @@ import pytest
 
 from columnar.client import Connection
 from columnar.coordination.connection_channel import receive_connection, send_connection
-from columnar.doors import THRIFT1_SERVICE, THRIFT2_SERVICE
+from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
 from columnar.model.owner_messages import Address, Addresses, ReturnConnections, HandoverResult, HandOver

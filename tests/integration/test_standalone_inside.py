@@ -13,7 +13,7 @@ from columnar import meta_region, standalone
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.client.regions import RegionAdmin
-from columnar.doors import Doors
+from columnar.ports import ServerPorts
 from columnar.errors import DamagedData
 from columnar.leading import Leading
 from columnar.master.catalogue import Catalogue
@@ -189,7 +189,7 @@ def test_a_store_stops_while_its_catalogue_cannot_be_mended(tmp_path: Path, monk
         (Catalogue, "raise_epoch"),
         (Leading, "start"),
         (TriggerManager, "load"),
-        (Doors, "open"),
+        (ServerPorts, "open"),
     ],
 )
 def test_a_start_that_fails_leaves_no_store_open(

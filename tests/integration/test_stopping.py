@@ -12,7 +12,7 @@ import pytest
 from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
-from columnar import doors
+from columnar import ports
 from columnar.client.errors import IOError
 from columnar.master import snapshots
 from columnar.storage.data_folder import DataFolder
@@ -74,7 +74,7 @@ def stopping(store: Serving) -> Future[None]:
 
 @pytest.mark.parametrize("grace_s", [0.05, 20.0], ids=["its client is cut off", "its client is answered"])
 def test_the_lock_goes_last(tmp_path: Path, disk: SlowDisk, monkeypatch: pytest.MonkeyPatch, grace_s: float) -> None:
-    monkeypatch.setattr(doors, "STOP_GRACE_S", grace_s)
+    monkeypatch.setattr(ports, "STOP_GRACE_S", grace_s)
     store = Serving(tmp_path / "data").start()
     store.connect().create_table(b"t", {"f": {}}, splits=[b"m"])
     answers: list[object] = []

@@ -247,7 +247,7 @@ def test_mistakes_are_declared_and_change_nothing(client: Any, method: str, args
 @pytest.mark.parametrize("way", ["buffered", "framed", "http"])
 def test_every_transport_and_protocol(serving: Serving, client: Any, way: str, compact: bool) -> None:
     protocol = TCompactProtocolFactory() if compact else TBinaryProtocolFactory()
-    port = serving.store.doors.thrift2_port
+    port = serving.store.ports.thrift2_port
     if way == "http":
         thrift = make_http_client(H.THBaseService, "127.0.0.1", port, proto_factory=protocol, timeout=20_000)
     else:
@@ -273,7 +273,7 @@ def test_both_services_see_the_same_rows(serving: Serving, client: Any) -> None:
 
 
 def test_a_client_of_the_other_service_is_told_where_it_is(serving: Serving, client: Any) -> None:
-    port1, port2 = serving.store.port, serving.store.doors.thrift2_port
+    port1, port2 = serving.store.port, serving.store.ports.thrift2_port
     one_at_two = make_client(H1.Hbase, "127.0.0.1", port2, timeout=20_000)
     with pytest.raises(TApplicationException, match=f"'getTableNames'; it belongs to the Thrift 1 .* at port {port1}"):
         one_at_two.getTableNames()
@@ -291,7 +291,7 @@ def test_a_client_of_the_other_service_is_told_where_it_is(serving: Serving, cli
 
 
 def test_our_own_programs_at_the_other_port_say_so_in_a_line(serving: Serving, client: Any) -> None:
-    port1, port2 = serving.store.port, serving.store.doors.thrift2_port
+    port1, port2 = serving.store.port, serving.store.ports.thrift2_port
     said = f"'getTableNames'; it belongs to the Thrift 1 service, which is at port {port1}"
     with Connection("127.0.0.1", port2) as connection, pytest.raises(TApplicationException) as caught:
         connection.tables()

@@ -184,7 +184,7 @@ def test_the_server(client: Any, serving: Serving) -> None:
 
 def test_metrics(client: Any, serving: Serving) -> None:
     def counted() -> tuple[int, int]:
-        found = serving.store.doors.counters.by_method.get("thrift2.getRegionLocation")
+        found = serving.store.ports.counters.by_method.get("thrift2.getRegionLocation")
         return (found.calls, found.failed) if found is not None else (0, 0)
 
     before = counted()

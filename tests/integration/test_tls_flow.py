@@ -39,7 +39,7 @@ def test_a_client_that_never_reads_is_held_in_bounds(serving: tuple[Serving, Cli
     connection = running.connect(tls=tls)
     connection.create_table("t", {"a": {}})
     connection.table("t").put(b"large", {b"a:x": b"v" * ROW_BYTES})
-    wire = running.store.doors.wire
+    wire = running.store.ports.wire
     with socket.create_connection(("127.0.0.1", running.store.port), timeout=20) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         with tls.context().wrap_socket(raw, server_hostname="127.0.0.1") as sock:
@@ -53,4 +53,4 @@ def test_a_client_that_never_reads_is_held_in_bounds(serving: tuple[Serving, Cli
                 got += len(sock.recv(MIB))
     assert connection.table("t").row(b"none") == {}
     assert running.do(lambda: wire.output_bytes) == 0
-    assert running.do(lambda: len(running.store.doors.tls.handshakes)) == 0
+    assert running.do(lambda: len(running.store.ports.tls.handshakes)) == 0

@@ -108,7 +108,7 @@ def test_a_long_fan_out_goes_on_behind_its_checkpoint(tmp_path: Path) -> None:
 
 
 def test_calls_of_a_worker_are_no_foreground_requests(serving: Serving) -> None:
-    connection, doors = serving.connect(), serving.store.doors
+    connection, doors = serving.connect(), serving.store.ports
     connection.create_table(b"audit", {"a": {}})
     connection.triggers.add("noted", b"plain", f"{MODULE}:note", [b"f"])
     before = serving.do(doors.answered)

@@ -150,7 +150,7 @@ def _settle(store: StoreThread, report: Report) -> None:
     """Wait until only the witness is there."""
     inside = store.inside
     for _ in range(int(SETTLE_S / LOOK_S)):
-        report.left = inside.serving.server.reply_memory.calls + inside.doors.wire.connections - 1
+        report.left = inside.serving.server.reply_memory.calls + inside.ports.wire.connections - 1
         if report.left == 0:
             return
         threading.Event().wait(LOOK_S)

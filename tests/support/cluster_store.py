@@ -27,7 +27,7 @@ class ClusterStore:
         self.serving.do(lambda: self._make(servers))
 
     def _make(self, servers: int) -> None:
-        self.doors = self.serving.store.doors
+        self.doors = self.serving.store.ports
         descriptions = self.serving.store.serving.operations.descriptions
         infos = [info for served in descriptions.of_users() for info in served.regions]
         self.cluster = OperatedCluster(infos, servers)

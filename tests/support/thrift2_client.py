@@ -26,7 +26,7 @@ def served(folder: Path) -> Iterator[Serving]:
 
 
 def connect(serving: Serving) -> Any:
-    return make_client(H.THBaseService, "127.0.0.1", serving.store.doors.thrift2_port, timeout=30_000)
+    return make_client(H.THBaseService, "127.0.0.1", serving.store.ports.thrift2_port, timeout=30_000)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ LAYERS: dict[str, float] = {
     "columnar.cluster_status_gatherer": 7,
     "columnar.regionserver": 7,
     "columnar.regionserver_process": 7,
-    "columnar.doors": 7,
+    "columnar.ports": 7,
     "columnar.mode_switch": 7,
     "columnar.decision_journal": 7,
     "columnar.server_deaths": 7,

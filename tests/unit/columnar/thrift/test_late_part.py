@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from columnar.doors import CLUSTER_METHODS
+from columnar.ports import CLUSTER_METHODS
 from columnar.thrift.cluster_methods import ClusterMethods
 from columnar.thrift.lazy_handlers import LazyHandlers
 

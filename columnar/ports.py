@@ -75,7 +75,7 @@ class Folder(Protocol):
     def cluster_id(self) -> str: ...
 
 
-class Doors:
+class ServerPorts:
     def __init__(self, config: StandaloneConfig, folder: Folder, tls: Tls | None) -> None:
         """``tls``: None where the ports speak plain TCP."""
         self.config = config
