@@ -33,7 +33,7 @@ from columnar.coordination.socket_folder import SocketFolder
 from columnar.decision_journal import DecisionJournal
 from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
 from columnar.errors import HostError
-from columnar.evening_out import EveningOut
+from columnar.connection_rebalancer import ConnectionRebalancer
 from columnar.faults import surviving
 from columnar.handing_on import HandingOn
 from columnar.leading import Leading
@@ -174,7 +174,7 @@ class Supervisor:
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
-        self.evening_out = EveningOut(self.handing_on.open, self._taking, self.processes.request_server)
+        self.connection_rebalancer = ConnectionRebalancer(self.handing_on.open, self._taking, self.processes.request_server)
         self.leading.follow_catalogue(
             lambda failure: host.event(state.unsound(failure, host.now_ms())),
             lambda: host.event(state.sound(host.now_ms())),
@@ -362,7 +362,7 @@ class Supervisor:
         await asyncio.to_thread(self._journal.append, self.control.take_decisions())
         for source in [*self._ports, *self._returns.values()]:
             source.close()
-        self.evening_out.close()
+        self.connection_rebalancer.close()
         self.handing_on.close()
         self.leading.stop_copies()
         await self.leading.stop_changes()
@@ -400,7 +400,7 @@ class _Watched:
     def heard(self, server: Incarnation, beat: Beat) -> None:
         self._supervisor.handing_on.open.said(server, beat)
         if not self._supervisor.config.tls_cert:  # those connections cannot travel
-            self._supervisor.evening_out.tick()
+            self._supervisor.connection_rebalancer.tick()
         self._host.heard(server, beat.iterations)
 
     async def linked(self, server: Incarnation) -> None:

@@ -29,7 +29,7 @@ KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
 TO_SERVER: Final = (
     "cluster_host",
     "cluster_owners",
-    "evening_out",
+    "connection_rebalancer",
     "master",
     "server_processes",
     "servers_asked",

@@ -31,7 +31,7 @@ WITHIN_S: Final = 2.0  # in which a connection that works is between two request
 RequestServer = Callable[[Incarnation, ReturnConnections], Awaitable[int]]
 
 
-class EveningOut:
+class ConnectionRebalancer:
     def __init__(
         self, connections: OpenConnections[Incarnation], taking: Callable[[], Iterable[Incarnation]], ask: RequestServer
     ) -> None:
