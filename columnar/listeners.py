@@ -29,7 +29,7 @@ PAUSE_S: Final = 0.1  # where no descriptor is left
 
 
 class Servers(Protocol):
-    """``handing_on.HandingOn``."""
+    """``handing_on.ConnectionDispatcher``."""
 
     def dispatch(self, handed: DispatchedConnection) -> bool: ...
 

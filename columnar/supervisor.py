@@ -35,7 +35,7 @@ from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
 from columnar.errors import HostError
 from columnar.connection_rebalancer import ConnectionRebalancer
 from columnar.faults import surviving
-from columnar.handing_on import HandingOn
+from columnar.connection_dispatcher import ConnectionDispatcher
 from columnar.leading import Leading
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
@@ -82,7 +82,7 @@ class Supervisor:
         self.folder = folder
         self._count = count
         self._log_level = log_level
-        self.handing_on = HandingOn(self._taking)
+        self.connection_dispatcher = ConnectionDispatcher(self._taking)
         self._ports: list[Port] = []
         self._is_open = False  # the ports are: the start is over
         self._returns: dict[Incarnation, ReturnedConnections] = {}
@@ -174,12 +174,12 @@ class Supervisor:
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
-        self.connection_rebalancer = ConnectionRebalancer(self.handing_on.open, self._taking, self.processes.request_server)
+        self.connection_rebalancer = ConnectionRebalancer(self.connection_dispatcher.open, self._taking, self.processes.request_server)
         self.leading.follow_catalogue(
             lambda failure: host.event(state.unsound(failure, host.now_ms())),
             lambda: host.event(state.sound(host.now_ms())),
         )
-        servers = SupervisedServers(host, self.processes, self._addresses, self.handing_on.open.of)
+        servers = SupervisedServers(host, self.processes, self._addresses, self.connection_dispatcher.open.of)
         self.leading.cluster = self.control = ClusterControl(servers, servers, lambda: round(time.time() * 1_000))
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
@@ -225,10 +225,10 @@ class Supervisor:
     # --- servers ---------------------------------------------------------------------------------------
 
     def joined(self, server: Incarnation) -> None:
-        self.handing_on.open.joined(server)
+        self.connection_dispatcher.open.joined(server)
         doorbell = self.processes.living[server].child.connection_channel.dup()
-        count_returned = partial(self.handing_on.open.count_returned, server)
-        self._returns[server] = ReturnedConnections(doorbell, self.handing_on, count_returned, lambda: self._returned(server))
+        count_returned = partial(self.connection_dispatcher.open.count_returned, server)
+        self._returns[server] = ReturnedConnections(doorbell, self.connection_dispatcher, count_returned, lambda: self._returned(server))
         self._returns[server].open()
 
     def _returned(self, server: Incarnation) -> None:
@@ -239,13 +239,13 @@ class Supervisor:
         log = _log.warning if told.lost or told.scanners else _log.info
         text = "server %s hands over: %d connections go on at others, %d are closed; lost: %d, and %d open scanners"
         log(text, server, told.given, told.closed, told.lost, told.scanners)
-        self.handing_on.open.ended(server)
+        self.connection_dispatcher.open.ended(server)
 
     def ended(self, server: Incarnation, why: str) -> None:
-        lost = self.handing_on.open.of(server)
+        lost = self.connection_dispatcher.open.of(server)
         if lost and not self.processes.is_stopping:
             _log.warning("%d connections have ended with server %s", lost, server)
-        self.handing_on.open.ended(server)
+        self.connection_dispatcher.open.ended(server)
         if self._addresses.pop(server, None) is not None:
             self._send_addresses()
         if not self._is_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
@@ -281,9 +281,9 @@ class Supervisor:
     def _bind_ports(self) -> None:
         """Before a server takes a port of its own, which may be any that is free."""
         host, port2 = self.config.host, self.config.thrift2_port
-        self._ports.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.handing_on))
+        self._ports.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.connection_dispatcher))
         if port2 >= 0:
-            self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.handing_on))
+            self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.connection_dispatcher))
 
     def _close_ports(self) -> None:
         for door in self._ports:
@@ -363,7 +363,7 @@ class Supervisor:
         for source in [*self._ports, *self._returns.values()]:
             source.close()
         self.connection_rebalancer.close()
-        self.handing_on.close()
+        self.connection_dispatcher.close()
         self.leading.stop_copies()
         await self.leading.stop_changes()
         self.host.stop()
@@ -398,7 +398,7 @@ class _Watched:
         self._host.joined(server)
 
     def heard(self, server: Incarnation, beat: Beat) -> None:
-        self._supervisor.handing_on.open.said(server, beat)
+        self._supervisor.connection_dispatcher.open.said(server, beat)
         if not self._supervisor.config.tls_cert:  # those connections cannot travel
             self._supervisor.connection_rebalancer.tick()
         self._host.heard(server, beat.iterations)

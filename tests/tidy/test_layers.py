@@ -53,7 +53,7 @@ LAYERS: dict[str, float] = {
     "columnar.server_processes": 7,
     "columnar.server_watch": 7,
     "columnar.listeners": 7,
-    "columnar.handing_on": 7,
+    "columnar.connection_dispatcher": 7,
     "columnar.connection_rebalancer": 7,
     "columnar.server_connection_channel": 7,
     "columnar.cluster_host": 7,

@@ -12,7 +12,7 @@ import pytest
 from columnar.listeners import Port, ReturnedConnections
 from columnar.coordination.beat import Beat
 from columnar.coordination.connection_channel import READ_BYTES, DispatchedConnection, receive_connection, pair, send_connection
-from columnar.handing_on import HandingOn
+from columnar.connection_dispatcher import ConnectionDispatcher
 from columnar.model.owner import Incarnation
 
 S1, S2 = Incarnation("s1", 1), Incarnation("s2", 2)
@@ -58,7 +58,7 @@ class House:
     def __init__(self) -> None:
         self.servers = {S1: Server(), S2: Server()}
         self.up = [S1, S2]
-        self.handing_on = HandingOn(lambda: {one: self.servers[one] for one in self.up})  # type: ignore[misc]
+        self.handing_on = ConnectionDispatcher(lambda: {one: self.servers[one] for one in self.up})  # type: ignore[misc]
         for server in self.servers:
             self.handing_on.open.joined(server)
         self.clients: list[socket.socket] = []

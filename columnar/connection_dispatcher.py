@@ -23,7 +23,7 @@ from columnar.model.owner import Incarnation
 PAUSE_S: Final = 0.1  # between two looks whether a server is up
 
 
-class HandingOn:
+class ConnectionDispatcher:
     def __init__(self, taking: Callable[[], Mapping[Incarnation, Child]]) -> None:
         """``taking``: the servers that take connections now."""
         self._taking = taking
