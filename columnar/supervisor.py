@@ -166,7 +166,7 @@ class Supervisor:
         owners = catalogue.owners | invented
         regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
         self._planner = TimedPlanner()
-        state = ClusterState(regions, catalogue.firm_seals(), catalogue.wishes, random.Random(), planner=self._planner)
+        state = ClusterState(regions, catalogue.firm_seals(), catalogue.operator_settings, random.Random(), planner=self._planner)
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
         pasts = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)

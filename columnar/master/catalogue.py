@@ -44,7 +44,7 @@ from columnar.master.catalogue_rows import (
     u64,
 )
 from columnar.master.replacements import replaced
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model import owner, region_info, schema
 from columnar.model.mutation import Delete, RowMutation
 from columnar.model.owner import Incarnation, Owner
@@ -87,7 +87,7 @@ class Catalogue:
         self.sealed: dict[Incarnation, Segments] = {}
         self._sealed_by_older: set[Incarnation] = set()  # programs, at lengths of files
         self.unread: dict[bytes, str] = {}  # rows whose owner or seal does not decode: a repair can do without
-        self.wishes = Wishes()
+        self.operator_settings = OperatorSettings()
         self.triggers = Triggers()
         self.views = ViewSet()
         self._view_rows: dict[bytes, dict[bytes, bytes]] = {}  # as on disk
@@ -141,8 +141,8 @@ class Catalogue:
             self._view_rows[row] = cells
         elif row.startswith(owner_rows.SEALED):
             self._take_seal(owner_rows.sealed_server(row), cells)
-        elif row == owner_rows.WISHES_ROW:
-            self.wishes = owner_rows.wishes_from_json(cells[b"info:wishes"])
+        elif row == owner_rows.OPERATOR_SETTINGS_ROW:
+            self.operator_settings = owner_rows.operator_settings_from_json(cells[b"info:wishes"])
         elif row == b"e":
             self.epoch = int.from_bytes(cells[b"info:epoch"], "big")
         elif row == b"n":
@@ -204,8 +204,8 @@ class Catalogue:
         sealed = {server: owner_rows.sealed_to_json(segments) for server, segments in write.sealed}
         mutations += [put(owner_rows.sealed_row(server), sealed=value, whole=b"1") for server, value in sealed.items()]
         mutations += [erase(owner_rows.sealed_row(server)) for server in write.forgotten]
-        if write.wishes is not None:
-            mutations.append(put(owner_rows.WISHES_ROW, wishes=owner_rows.wishes_to_json(write.wishes)))
+        if write.operator_settings is not None:
+            mutations.append(put(owner_rows.OPERATOR_SETTINGS_ROW, wishes=owner_rows.operator_settings_to_json(write.operator_settings)))
         if mutations:
             await self._write(mutations)
         self.owners |= {info.region_id: row for info, row in owners}
@@ -213,7 +213,7 @@ class Catalogue:
         self._sealed_by_older -= dict(write.sealed).keys()
         for server in write.forgotten:
             self.sealed.pop(server, None)
-        self.wishes = write.wishes or self.wishes
+        self.operator_settings = write.operator_settings or self.operator_settings
 
     def seal_of(self, server: Incarnation) -> Seal | None:
         """The seal of the incarnation's log; None: it has none as yet, or it was damaged."""
@@ -437,8 +437,8 @@ class Catalogue:
             cells = rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
             if server not in self._sealed_by_older:
                 cells[b"info:whole"] = b"1"
-        if self.wishes != Wishes():
-            rows[owner_rows.WISHES_ROW] = {b"info:wishes": owner_rows.wishes_to_json(self.wishes)}
+        if self.operator_settings != OperatorSettings():
+            rows[owner_rows.OPERATOR_SETTINGS_ROW] = {b"info:wishes": owner_rows.operator_settings_to_json(self.operator_settings)}
         return rows | trigger_rows.rows_of(self.triggers) | self._view_rows
 
     def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:

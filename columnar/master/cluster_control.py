@@ -252,7 +252,7 @@ class ClusterControl:
 
     async def balance(self, dry_run: bool) -> Change:
         """A round of balance now, whenever the last one was."""
-        if not self._state.desired.wishes.balancer:
+        if not self._state.desired.operator_settings.balancer:
             raise NotAllowed("the balancer is off; 'columnar balancer on' switches it on")
         made = self._balancing()
         if not made.has_balanced:
@@ -302,7 +302,7 @@ class ClusterControl:
         if request is None:
             raise CallerError(f"there is no switch '{what}'; there are {' and '.join(switches)}")
         self._check(request)
-        wishes = self._state.desired.wishes
+        wishes = self._state.desired.operator_settings
         was = wishes.balancer if what == "balancer" else wishes.auto_split
         text = f"{what} is {_on(on)}" if was != on else f"{what} was {_on(on)} already"
         if dry_run:
@@ -342,7 +342,7 @@ class ClusterControl:
         return Change(f"{back}, in the place of {old}{came}" if is_up else f"{back}{came}")
 
     def _home(self, server: Server, brought: int) -> Iterable[str]:
-        if server.name in self._state.desired.wishes.drained:
+        if server.name in self._state.desired.operator_settings.drained:
             yield "it is drained, and gets no region"
             return
         if brought:
@@ -365,7 +365,7 @@ class ClusterControl:
         await self._processes.start_server(name)
         if not await self._within(UP_S, has_restarted):
             raise CallerError(f"{name} is not up after {UP_S:.0f} s; its log says why")
-        if name not in self._state.desired.wishes.drained:
+        if name not in self._state.desired.operator_settings.drained:
             await self._within(HOME_S, lambda: not self._is_coming(name))
         return len(server.regions)
 

@@ -54,7 +54,7 @@ from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
 from columnar.master.requests import Requests, regions_changed
 from columnar.master.transitions import Transitions
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates, Segments
 from columnar.model.region_info import RegionInfo
@@ -72,7 +72,7 @@ class ClusterState:
         self,
         regions: Iterable[tuple[RegionInfo, Owner | None]],
         sealed: Mapping[Incarnation, Segments],
-        wishes: Wishes,
+        wishes: OperatorSettings,
         rng: Chance,
         throttles: Throttles | None = None,
         planner: Planner = plan,
@@ -273,9 +273,9 @@ class ClusterState:
         """The rows of the write are not on disk, or were taken back."""
         outcome = self.ledger.not_written(number)
         self.current.catalogue.unwritable_until_ms = now_ms + UNWRITABLE_MS
-        wanted = self.desired.wishes.unassigned
+        wanted = self.desired.operator_settings.unassigned
         self._requests.not_written(number)
-        for region in wanted ^ self.desired.wishes.unassigned:  # wishes that were taken back
+        for region in wanted ^ self.desired.operator_settings.unassigned:  # wishes that were taken back
             place = self.current.places.get(region)
             if place is not None and place.phase in (Phase.HOMELESS, Phase.OFFLINE, Phase.FAILED_OPEN):
                 self._transitions.orphan(place, now_ms)
@@ -391,7 +391,7 @@ class ClusterState:
     def _give_up_home(self, name: str, now_ms: int) -> None:
         """The regions of a server that was away too long are at home where they are."""
         server = self.current.server(name)
-        if name in self.desired.wishes.drained:
+        if name in self.desired.operator_settings.drained:
             since_ms = self._requests.drained_ms.setdefault(name, now_ms)
         elif server.state is ServerState.UP:
             return
@@ -422,7 +422,7 @@ class ClusterState:
             if not any(isinstance(one, Prefer) for one in made.instructions):
                 break
         self._requests.answer_ended_requests(now_ms)
-        is_due = self._is_write_due or self._transitions.is_urgent or self._requests.wishes_to_write is not None
+        is_due = self._is_write_due or self._transitions.is_urgent or self._requests.operator_settings_to_write is not None
         if is_due and self._has_begun and now_ms >= self.current.catalogue.unwritable_until_ms:
             self._send_write()
         if self._wake_at_ms is None or not now_ms < self._wake_at_ms <= wake_at_ms:
@@ -433,7 +433,7 @@ class ClusterState:
         return outputs
 
     def _send_write(self) -> None:
-        write = self.ledger.take_write(self._infos, self._requests.wishes_to_write)
+        write = self.ledger.take_write(self._infos, self._requests.operator_settings_to_write)
         self._requests.sent(write.number)
         self._is_write_due = False
         self._transitions.is_urgent = False

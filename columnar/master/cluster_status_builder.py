@@ -75,7 +75,7 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 
 
 def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterStatus:
-    current, wishes = state.current, state.desired.wishes
+    current, wishes = state.current, state.desired.operator_settings
     servers = [build_server_status(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
     unwritable = (current.places[region] for region in current.unwritable)
     faults = (*_unread(state), *_failed(len(current.failed)), *_write_faults(unwritable))
@@ -135,7 +135,7 @@ def build_server_status(state: ClusterState, server: Server, facts: FactsOf, now
         name=server.name,
         state=server.state.name.lower(),
         incarnation=server.incarnation.number if server.incarnation is not None else 0,
-        is_drained=server.name in state.desired.wishes.drained,
+        is_drained=server.name in state.desired.operator_settings.drained,
         state_ms=_age(server.since_ms, now_ms),
         regions=len(server.regions),
         load=server.load,
@@ -152,7 +152,7 @@ def build_server_status(state: ClusterState, server: Server, facts: FactsOf, now
 
 
 def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
-    if server.name in state.desired.wishes.drained:
+    if server.name in state.desired.operator_settings.drained:
         left = left_on(state, server)
         yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
     if server.name in state.desired.leaving:
@@ -299,7 +299,7 @@ def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf
 def list_blocked_regions(state: ClusterState) -> dict[int, str]:
     """The regions that stay closed until a person assigns them, each with what its clients hear."""
     current = state.current
-    found = [*current.failed, *(one for one in state.desired.wishes.unassigned if one in current.places)]
+    found = [*current.failed, *(one for one in state.desired.operator_settings.unassigned if one in current.places)]
     places = [current.places[region] for region in found]
     return {place.info.region_id: _explain_blocked(place) for place in places if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN)}
 
@@ -325,7 +325,7 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
         yield f"{server.name} does not answer and is being fenced: another server takes the region next"
     if server is not None and place.phase is Phase.OPEN:
         yield from _crowd(state, place, server)
-        if server.name in state.desired.wishes.drained:
+        if server.name in state.desired.operator_settings.drained:
             yield f"{server.name} is drained: the region leaves it"
         elif server.name in state.desired.leaving:
             yield f"{server.name} is to stop: the region leaves it"
@@ -335,7 +335,7 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
         yield "the table is being copied: none of its regions moves, splits or merges meanwhile"
     if place.limit_bytes and place.size_bytes > place.limit_bytes:
         text = f"it has {place.size_bytes // MIB} MiB, over its table's limit of {place.limit_bytes // MIB}"
-        is_splitting = state.desired.wishes.auto_split
+        is_splitting = state.desired.operator_settings.auto_split
         yield f"{text}: it is split next" if is_splitting else f"{text}, and auto-split is off"
 
 
@@ -381,7 +381,7 @@ def _crowd(state: ClusterState, place: Place, server: Server) -> Iterable[str]:
         yield f"{busy}, and this region alone makes {share:.0%} of it; 'columnar split {place.info.encoded}' divides it"
     elif len(server.regions) == 1:
         yield f"{busy}, all of it by this region; 'columnar split {place.info.encoded}' divides it"
-    elif state.desired.wishes.balancer:
+    elif state.desired.operator_settings.balancer:
         yield f"{busy}; the balancer looks at it every 10 s"
     else:
         yield f"{busy}, and the balancer is off; 'columnar balancer on' or 'columnar move' helps"

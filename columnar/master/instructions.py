@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
@@ -150,7 +150,7 @@ class Write:
     owners: tuple[tuple[RegionInfo, Owner], ...]
     sealed: tuple[tuple[Incarnation, Segments], ...]
     forgotten: tuple[Incarnation, ...]  # their ``s/`` rows are erased
-    wishes: Wishes | None
+    operator_settings: OperatorSettings | None
 
 
 @dataclass(frozen=True, slots=True)

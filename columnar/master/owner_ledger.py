@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from columnar.master.instructions import Write
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import (
     Incarnation,
     Owner,
@@ -197,7 +197,7 @@ class OwnerLedger:
     def has_unsent(self) -> bool:
         return bool(self._unsent or self._seals_unsent or self._unnamed)
 
-    def take_write(self, infos: Mapping[int, RegionInfo], wishes: Wishes | None) -> Write:
+    def take_write(self, infos: Mapping[int, RegionInfo], wishes: OperatorSettings | None) -> Write:
         self._number += 1
         owners = [(region, self.rows[region]) for region in self._unsent]
         gone = tuple(server for server in self._unnamed if server not in self._named)

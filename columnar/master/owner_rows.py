@@ -13,14 +13,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, incarnation_of
 
 if TYPE_CHECKING:
     from columnar.model.owner_messages import Segments
 
 SEALED: Final = b"s/"
-WISHES_ROW: Final = b"w/wishes"
+OPERATOR_SETTINGS_ROW: Final = b"w/wishes"
 
 
 def sealed_row(server: Incarnation) -> bytes:
@@ -44,7 +44,7 @@ def sealed_from_json(data: bytes) -> Segments:
     return held
 
 
-def wishes_to_json(wishes: Wishes) -> bytes:
+def operator_settings_to_json(wishes: OperatorSettings) -> bytes:
     held = {
         "drained": sorted(wishes.drained),
         "unassigned": sorted(wishes.unassigned),
@@ -54,6 +54,6 @@ def wishes_to_json(wishes: Wishes) -> bytes:
     return json.dumps(held, sort_keys=True).encode()
 
 
-def wishes_from_json(data: bytes) -> Wishes:
+def operator_settings_from_json(data: bytes) -> OperatorSettings:
     held: dict[str, Any] = json.loads(data)
-    return Wishes(frozenset(held["drained"]), frozenset(held["unassigned"]), held["balancer"], held["auto_split"])
+    return OperatorSettings(frozenset(held["drained"]), frozenset(held["unassigned"]), held["balancer"], held["auto_split"])

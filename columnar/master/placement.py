@@ -37,7 +37,7 @@ from typing import Final
 from columnar.master.catalogue_health import CatalogueHealth
 from columnar.master.instructions import Reason, Request, Throttles
 from columnar.master.load_scores import IDLE, averaged, summed
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 
@@ -178,7 +178,7 @@ class Server:
 
 @dataclass(slots=True)
 class Desired:
-    wishes: Wishes = field(default_factory=Wishes)
+    operator_settings: OperatorSettings = field(default_factory=OperatorSettings)
     throttles: Throttles = field(default_factory=Throttles)
     requests: dict[int, Request] = field(default_factory=dict)  # by number of the request; oldest first
     leaving: set[str] = field(default_factory=set)  # servers that are emptied as they are to stop; kept nowhere
@@ -186,7 +186,7 @@ class Desired:
     @property
     def drained(self) -> frozenset[str]:
         """Names of servers that get no region and lose those they have."""
-        return self.wishes.drained | self.leaving
+        return self.operator_settings.drained | self.leaving
 
 
 class Current:

@@ -64,9 +64,9 @@ def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
         _empty_drained(draft)
     if current.astray:
         _send_home(draft)
-    if desired.wishes.auto_split and current.large:
+    if desired.operator_settings.auto_split and current.large:
         split_large(draft)
-    if desired.wishes.balancer and not current.homeless:
+    if desired.operator_settings.balancer and not current.homeless:
         balance(draft)
     return draft.plan()
 

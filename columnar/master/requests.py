@@ -35,7 +35,7 @@ from columnar.master.instructions import (
 )
 from columnar.master.placement import NEVER_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.replacements import check_merge, check_split
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 
 GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
 REFUSED: Final = "the catalogue refused the write"
@@ -99,7 +99,7 @@ def _misdirected(request: MoveRegion, desired: Desired, current: Current, now_ms
         return _nowhere(current.places[request.region], desired, current, now_ms)
     if not current.is_up(request.server):
         return f"server {request.server} is not up"
-    if request.server in desired.wishes.drained:
+    if request.server in desired.operator_settings.drained:
         return f"server {request.server} is drained; undrain it first"
     if request.server in desired.leaving:
         return f"server {request.server} is being stopped or restarted; wait for it"
@@ -126,7 +126,7 @@ def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
     """Why the planner gives the server nothing; empty: it may."""
     if server.state is not ServerState.UP:
         return f"is {server.state.name.lower()}"
-    if server.name in desired.wishes.drained:
+    if server.name in desired.operator_settings.drained:
         return f"is drained ('columnar undrain {server.name}' ends that)"
     if server.name in desired.leaving:
         return "is being stopped or restarted"
@@ -138,7 +138,7 @@ def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
     return ""
 
 
-def wishes_after(request: Request, wishes: Wishes) -> Wishes:
+def update_operator_settings(request: Request, wishes: OperatorSettings) -> OperatorSettings:
     drained, unassigned = wishes.drained, wishes.unassigned
     balancer, auto_split = wishes.balancer, wishes.auto_split
     if isinstance(request, DrainServer):
@@ -153,12 +153,12 @@ def wishes_after(request: Request, wishes: Wishes) -> Wishes:
         balancer = request.on
     elif isinstance(request, SwitchSplits):
         auto_split = request.on
-    return Wishes(drained, unassigned, balancer, auto_split)
+    return OperatorSettings(drained, unassigned, balancer, auto_split)
 
 
-def _is_in(wishes: Wishes, request: Request) -> bool:
+def _is_in(wishes: OperatorSettings, request: Request) -> bool:
     """Whether the wishes are as the request wants them; true for a request that is no wish."""
-    return wishes_after(request, wishes) == wishes
+    return update_operator_settings(request, wishes) == wishes
 
 
 def is_superseded(earlier: Request, newer: Request, current: Current) -> bool:
@@ -212,14 +212,14 @@ class Requests:
     """Requests that were not answered yet.  ``outputs``: where answers go."""
 
     def __init__(self, desired: Desired, current: Current, outputs: list[Output]) -> None:
-        self.wishes_to_write: Wishes | None = None
+        self.operator_settings_to_write: OperatorSettings | None = None
         self.drained_ms: dict[str, int] = {}  # since when a server is drained
         self._desired = desired
         self._current = current
         self._outputs = outputs
-        self._on_disk = desired.wishes
+        self._on_disk = desired.operator_settings
         self._to_answer: list[int] = []  # by the next write
-        self._sent: dict[int, tuple[Wishes | None, list[int]]] = {}  # by number of the write
+        self._sent: dict[int, tuple[OperatorSettings | None, list[int]]] = {}  # by number of the write
         self._begun: dict[frozenset[int], int] = {}  # requests for changes that are under way, by the change's regions
 
     def add_request(self, number: int, request: Request, now_ms: int) -> None:
@@ -237,15 +237,15 @@ class Requests:
             if regions_of(request):
                 self._add_region_request(number, request, now_ms)
             else:
-                self.wishes_to_write = self._desired.wishes
+                self.operator_settings_to_write = self._desired.operator_settings
                 self._to_answer.append(number)
 
     def _wish(self, request: Request, now_ms: int) -> None:
-        before, wishes = self._desired.wishes, wishes_after(request, self._desired.wishes)
+        before, wishes = self._desired.operator_settings, update_operator_settings(request, self._desired.operator_settings)
         if wishes != before:
             for name in wishes.drained - before.drained:
                 self.drained_ms[name] = now_ms
-            self._desired.wishes = self.wishes_to_write = wishes
+            self._desired.operator_settings = self.operator_settings_to_write = wishes
 
     def _add_region_request(self, number: int, request: Request, now_ms: int) -> None:
         for earlier, other in list(self._desired.requests.items()):
@@ -276,9 +276,9 @@ class Requests:
 
     def sent(self, number: int) -> None:
         """A write takes the wishes along."""
-        if self.wishes_to_write is not None:
-            self._sent[number] = (self.wishes_to_write, self._to_answer)
-            self.wishes_to_write, self._to_answer = None, []
+        if self.operator_settings_to_write is not None:
+            self._sent[number] = (self.operator_settings_to_write, self._to_answer)
+            self.operator_settings_to_write, self._to_answer = None, []
 
     def written(self, number: int) -> None:
         wishes, answered = self._sent.pop(number, (None, []))
@@ -288,11 +288,11 @@ class Requests:
     def not_written(self, number: int) -> None:
         wishes, answered = self._sent.pop(number, (None, []))
         if wishes is not None and not self._sent:
-            self._desired.wishes, self.wishes_to_write = self._on_disk, None
+            self._desired.operator_settings, self.operator_settings_to_write = self._on_disk, None
             answered, self._to_answer = [*answered, *self._to_answer], []
         self._outputs += [Answer(request, REFUSED) for request in answered]
         for asked, request in list(self._desired.requests.items()):
-            if not _is_in(self._desired.wishes, request):
+            if not _is_in(self._desired.operator_settings, request):
                 self._answer(asked, REFUSED)
 
     def unsound(self, remark: str) -> None:

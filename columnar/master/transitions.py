@@ -269,7 +269,7 @@ class Transitions:
         self._current.end_move(region)
         self._current.set_server(place, None)
         phase = Phase.HOMELESS
-        if region in self._desired.wishes.unassigned:
+        if region in self._desired.operator_settings.unassigned:
             phase = Phase.OFFLINE
         elif place.is_damaged or place.is_deadly:
             phase = Phase.FAILED_OPEN

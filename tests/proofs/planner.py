@@ -175,7 +175,7 @@ class Trial:
                     throttled[name] = throttled.get(name, 0) + 1
         if count > 8:
             self._wrong(f"{count} moves at once")
-        drained = self.cluster.state.desired.wishes.drained
+        drained = self.cluster.state.desired.operator_settings.drained
         for name, moves in throttled.items():
             if moves > (4 if name in drained or name in self._undrained else 2):
                 self._wrong(f"{moves} moves at once at {name}")

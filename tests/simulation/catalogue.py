@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from columnar.master import owner_rows
 from columnar.master.instructions import Write
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model import owner as owners
 from columnar.model import region_info
 from columnar.model.owner import Incarnation, Owner
@@ -86,9 +86,9 @@ class Catalogue:
                 _set(self.durable, int(key[len(OWNER) :]), value, owners.from_json)
         self._world.laws.on_disk(self.durable)
 
-    def wishes(self) -> Wishes:
+    def wishes(self) -> OperatorSettings:
         found = self.data.get(WISHES)
-        return owner_rows.wishes_from_json(found) if found is not None else Wishes()
+        return owner_rows.operator_settings_from_json(found) if found is not None else OperatorSettings()
 
     def sealed(self) -> dict[Incarnation, Segments]:
         return {
@@ -120,8 +120,8 @@ class Catalogue:
         ]
         pairs += [(owner_rows.sealed_row(one), owner_rows.sealed_to_json(segments)) for one, segments in write.sealed]
         pairs += [(owner_rows.sealed_row(one), None) for one in write.forgotten]
-        if write.wishes is not None:
-            pairs.append((WISHES, owner_rows.wishes_to_json(write.wishes)))
+        if write.operator_settings is not None:
+            pairs.append((WISHES, owner_rows.operator_settings_to_json(write.operator_settings)))
         return pairs
 
     def announced(self, fresh: Sequence[RegionInfo]) -> list[Pair]:

@@ -31,7 +31,7 @@ from columnar.master.instructions import (
     Wake,
     Write,
 )
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 
@@ -108,7 +108,7 @@ class PlannedCluster:
         self.data = Data() if with_data else None
         self.catalogue: dict[int, Owner] = {}
         self.infos = {info.region_id: info for info in infos}
-        self.wishes = Wishes()
+        self.wishes = OperatorSettings()
         self.sealed: dict[Incarnation, tuple[tuple[str, int], ...]] = {}
         self.servers: dict[Incarnation, SimulatedServer] = {}
         self.holders: dict[int, SimulatedServer] = {}  # by region: who served it last
@@ -194,7 +194,7 @@ class PlannedCluster:
                 for owner in self.catalogue.values():
                     named = (owner.source, *owner.unreplayed_logs)
                     assert all(one is None or one.server != server for one in named), "C6"
-            self.wishes = write.wishes or self.wishes
+            self.wishes = write.operator_settings or self.wishes
             self.event("written", write.number)
 
         self.later(self._write_ends_ms - self.now_ms, end)

@@ -85,7 +85,7 @@ class House:
         self.catalogue._write = self._write
         owners, entries = self.catalogue.owners, self.catalogue.tables.values()
         rows = [(info, owners.get(info.region_id, owner)) for entry in entries for info in entry.regions]
-        state = ClusterState(rows, self.catalogue.sealed, self.catalogue.wishes, Random(1))
+        state = ClusterState(rows, self.catalogue.sealed, self.catalogue.operator_settings, Random(1))
         self.host = ClusterHost(state, self.catalogue, self.is_sound.wait, self, self)
         self.owners = ClusterOwners(self.host, self.catalogue, self)
         self.deaths: dict[Incarnation, asyncio.Event] = {}

@@ -49,7 +49,7 @@ def requests(cluster: OperatedCluster, dry_run: bool) -> list[Coroutine[Any, Any
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_requests_are_refused_at_once_and_change_nothing(dry_run: bool) -> None:
     cluster = operated()
-    before = cluster.state.desired.wishes
+    before = cluster.state.desired.operator_settings
     cluster.cluster.event("unsound", FULL)
     now_ms = cluster.now_ms()
     for request in requests(cluster, dry_run):
@@ -57,7 +57,7 @@ def test_requests_are_refused_at_once_and_change_nothing(dry_run: bool) -> None:
             asyncio.run(request)
         assert refused.value.text == f"nothing was done: {remark(0)}"
     assert cluster.now_ms() == now_ms, "nobody waited"
-    assert (cluster.state.desired.wishes, cluster.ended) == (before, [])
+    assert (cluster.state.desired.operator_settings, cluster.ended) == (before, [])
     cluster.cluster.event("sound")
     for request in requests(cluster, True):
         asyncio.run(request)
@@ -78,7 +78,7 @@ def test_a_wish_under_way_is_answered_when_the_catalogue_fails(is_written: bool)
     planned.event("sound")
     planned.run(cluster.now_ms() + 600)
     kept = frozenset({"s2"} if is_written else ())
-    assert cluster.state.desired.wishes.drained == planned.wishes.drained == kept
+    assert cluster.state.desired.operator_settings.drained == planned.wishes.drained == kept
 
 
 def test_regions_whose_owner_row_is_not_written_say_so() -> None:

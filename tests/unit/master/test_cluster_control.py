@@ -34,7 +34,7 @@ def server_of(cluster: OperatedCluster, row: bytes) -> str:
 
 def everything(cluster: OperatedCluster) -> object:
     """What a dry run must leave as it is."""
-    wishes = cluster.state.desired.wishes
+    wishes = cluster.state.desired.operator_settings
     owners = {region: place.owner for region, place in cluster.state.current.places.items()}
     return wishes, owners, len(cluster.state.decisions), list(cluster.ended), cluster.state.current.balanced_ms
 
@@ -169,7 +169,7 @@ def test_a_restart_empties_the_server_and_brings_its_regions_home() -> None:
     assert cluster.ended == ["stop s2.1", "start s2"]
     assert change.text == "s2 is up again as s2.2, in the place of s2.1; 4 regions at home again"
     assert [one.info for one in cluster.control.server_regions("s2")] == at_home
-    assert cluster.state.desired.wishes.drained == frozenset()
+    assert cluster.state.desired.operator_settings.drained == frozenset()
     assert cluster.state.current.servers["s2"].deaths_ms == ()
 
 
@@ -273,7 +273,7 @@ def test_a_server_that_does_not_get_empty_is_not_stopped() -> None:
     with pytest.raises(NotAllowed, match="s1 is not stopped: 2 regions left on it"):
         done(cluster.control.restart("s1", False))
     assert cluster.ended == []
-    assert cluster.state.desired.wishes.drained == frozenset()
+    assert cluster.state.desired.operator_settings.drained == frozenset()
 
 
 def test_a_fence_is_a_death() -> None:

@@ -23,7 +23,7 @@ from columnar.master.instructions import (
 )
 from columnar.master.placement import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.planner import OPENING_WAITS_MS
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 
@@ -34,7 +34,7 @@ INFO = RegionInfo("t", 2)
 
 def begun(*servers: Incarnation) -> ClusterState:
     """One region, which a dead incarnation owned at epoch 8, with writes in its log; its next row is being written."""
-    state = ClusterState([(INFO, Owner(DEAD, 8))], {}, Wishes(), Random(1))
+    state = ClusterState([(INFO, Owner(DEAD, 8))], {}, OperatorSettings(), Random(1))
     state.fenced(DEAD, (("1", 64),), {(2, 8)}, 0)
     for server in servers:
         state.joined(server, 0)
@@ -97,9 +97,9 @@ def test_a_seal_that_was_not_written_is_written_again() -> None:
 def test_a_wish_that_was_not_written_is_taken_back() -> None:
     state = opened(begun(S1, S2))
     (write,) = of(Write, state.add_request(1, DrainServer("s2"), 2_000))
-    assert write.wishes == Wishes(frozenset({"s2"}))
+    assert write.wishes == OperatorSettings(frozenset({"s2"}))
     assert of(Answer, state.not_written(write.number, 2_010)) == [Answer(1, REFUSED)]
-    assert state.desired.wishes == Wishes()
+    assert state.desired.operator_settings == OperatorSettings()
 
 
 def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits() -> None:
@@ -319,7 +319,7 @@ def test_an_assign_whose_write_fails_is_answered_and_the_region_stays_closed() -
     assert write.owners, "the wish and the next owner in one"
     assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
     assert (state.current.places[2].phase, state.desired.requests) == (Phase.OFFLINE, {})
-    assert state.desired.wishes.unassigned == {2}
+    assert state.desired.operator_settings.unassigned == {2}
     state.check()
     (write,) = of(Write, state.add_request(2, AssignRegion(2), 4_000))
     (tell,) = of(NotifyServer, state.written(write.number, 4_010))
@@ -387,14 +387,14 @@ def test_a_wish_that_waits_behind_one_that_is_not_written_is_refused_with_it() -
     state.not_written(first.number, 2_010)
     assert not of(Write, state.add_request(3, DrainServer("s2"), 2_015)), "nothing is written for a second"
     assert of(Answer, state.not_written(second.number, 2_020)) == [Answer(2, REFUSED), Answer(3, REFUSED)]
-    assert state.desired.wishes == Wishes()
+    assert state.desired.operator_settings == OperatorSettings()
 
 
 LEFT, RIGHT = RegionInfo("t", 2, b"", b"m"), RegionInfo("t", 3, b"m")
 INSTEAD = "another request for the region came meanwhile"
 
 
-def waiting(wishes: Wishes) -> ClusterState:
+def waiting(wishes: OperatorSettings) -> ClusterState:
     """Two regions and two servers; nothing is planned yet."""
     state = ClusterState([(LEFT, None), (RIGHT, None)], {}, wishes, Random(1))
     for server in (S1, S2):
@@ -405,7 +405,7 @@ def waiting(wishes: Wishes) -> ClusterState:
 
 def test_of_a_merge_and_a_move_of_its_right_region_the_newer_one_counts() -> None:
     """The merge brings that region to its neighbour's server: both would move it to and fro for ever."""
-    state = waiting(Wishes())
+    state = waiting(OperatorSettings())
     assert of(Answer, state.add_request(1, MergeRegions(2, 3), 10)) == []
     assert of(Answer, state.add_request(2, MoveRegion(3, "s2"), 20)) == [Answer(1, INSTEAD)]
     assert of(Answer, state.add_request(3, MergeRegions(2, 3), 30)) == [Answer(2, INSTEAD)]
@@ -415,7 +415,7 @@ def test_of_a_merge_and_a_move_of_its_right_region_the_newer_one_counts() -> Non
 
 
 def test_a_region_that_is_closed_for_people_is_neither_split_nor_merged() -> None:
-    state = waiting(Wishes(unassigned=frozenset({3})))
+    state = waiting(OperatorSettings(unassigned=frozenset({3})))
     closed = f"region {RIGHT.encoded} is not open; 'columnar assign {RIGHT.encoded}' opens it"
     assert of(Answer, state.add_request(1, MergeRegions(2, 3), 10)) == [Answer(1, closed)]
     assert of(Answer, state.add_request(2, SplitRegion(3, b"x"), 20)) == [Answer(2, closed)]

@@ -9,7 +9,7 @@ import pytest
 from columnar.limits import MIB
 from columnar.master.instructions import MoveRegion, Throttles
 from columnar.master.placement import ServerState
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from tests.support.planned_cluster import PlannedCluster
@@ -26,7 +26,7 @@ def test_a_server_that_takes_no_region_back_keeps_no_other_from_its_own(at: int,
     homes = [(f"s{n + 1}", stage.region("s5", ideal=f"s{n + 1}").info.region_id) for n in range(4)]
     odd, region = homes.pop(at)
     if why == "drained":
-        stage.desired.wishes = Wishes(frozenset({odd}))
+        stage.desired.operator_settings = OperatorSettings(frozenset({odd}))
     elif why == "down":
         stage.current.servers[odd].state = ServerState.DOWN
     else:
@@ -52,7 +52,7 @@ def test_a_drained_server_that_gives_nothing_keeps_no_other_from_being_emptied(a
     stage = Stage(6)
     stage.desired.throttles = Throttles(moves=16, moves_per_server=8, moves_per_drained=1)
     drained = ["s1", "s2", "s3", "s4"]
-    stage.desired.wishes = Wishes(frozenset(drained))
+    stage.desired.operator_settings = OperatorSettings(frozenset(drained))
     odd = drained[at]
     regions = {one: stage.region(one).info.region_id for one in drained if one != odd or why != "empty"}
     if why == "down":
@@ -69,7 +69,7 @@ def test_a_drained_server_that_gives_nothing_keeps_no_other_from_being_emptied(a
 def test_a_region_of_a_table_that_is_copied_keeps_no_other_from_leaving_a_drained_server(at: int) -> None:
     stage = Stage(2)
     stage.desired.throttles = Throttles(moves=16, moves_per_server=8, moves_per_drained=8)
-    stage.desired.wishes = Wishes(frozenset({"s1"}))
+    stage.desired.operator_settings = OperatorSettings(frozenset({"s1"}))
     regions = [stage.region("s1", table="copied" if n == at else "t").info.region_id for n in range(4)]
     stage.current.paused_tables.add("copied")
     regions.pop(at)

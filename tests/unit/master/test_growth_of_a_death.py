@@ -10,7 +10,7 @@ import pytest
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Close, Output, NotifyServer, Write
 from columnar.master.placement import Current, Phase
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 
@@ -23,7 +23,7 @@ class Cluster:
 
     def __init__(self, regions: int) -> None:
         infos = [RegionInfo("t", number, b"%06d" % number) for number in range(2, regions + 2)]
-        self.state = ClusterState([(info, None) for info in infos], {}, Wishes(), Random(1))
+        self.state = ClusterState([(info, None) for info in infos], {}, OperatorSettings(), Random(1))
         self.now_ms = 0
         self.told = 0
         for server in SERVERS:

@@ -7,8 +7,8 @@ from collections.abc import Awaitable
 
 from columnar.master.catalogue import Catalogue
 from columnar.master.instructions import Write
-from columnar.master.owner_rows import sealed_from_json, sealed_server, sealed_to_json, wishes_to_json
-from columnar.master.wishes import Wishes
+from columnar.master.owner_rows import sealed_from_json, sealed_server, sealed_to_json, operator_settings_to_json
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -16,7 +16,7 @@ from tests.support.changing_house import CatalogueRows
 
 S1, S2 = Incarnation("s1", 4), Incarnation("s2", 17)
 TABLE = make_table("t", [Family("f")])
-WISHES = Wishes(frozenset({"s2"}), frozenset({7}), balancer=False)
+WISHES = OperatorSettings(frozenset({"s2"}), frozenset({7}), balancer=False)
 
 
 def finish(what: Awaitable[object]) -> None:
@@ -47,7 +47,7 @@ def test_owners_sealed_logs_and_wishes_are_read_back() -> None:
     again = Catalogue(rows.read(), rows.write)
     assert again.owners == catalogue.owners == {left.region_id: first_owner(S1), right.region_id: moved}
     assert again.sealed == catalogue.sealed == dict(sealed)
-    assert again.wishes == catalogue.wishes == WISHES
+    assert again.operator_settings == catalogue.operator_settings == WISHES
     assert again.tables["t"].regions == [left, right]
 
 
@@ -89,13 +89,13 @@ def test_after_a_write_of_unknown_outcome_owners_and_logs_are_as_before() -> Non
     rows, catalogue, (left, right) = filled()
     finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)),), ((S1, (("1", 2),)),), (), WISHES)))
     other = Catalogue(rows.read(), rows.write)
-    new = Write(2, ((left, Owner(S2, 2)), (right, first_owner(S2))), ((S2, ()),), (S1,), Wishes())
+    new = Write(2, ((left, Owner(S2, 2)), (right, first_owner(S2))), ((S2, ()),), (S1,), OperatorSettings())
     finish(other.write_owners(new))
     finish(rows.write(catalogue.repairs(rows.read())))
     again = Catalogue(rows.read(), rows.write)
     assert again.owners == {left.region_id: first_owner(S1)}
     assert again.sealed == {S1: (("1", 2),)}
-    assert again.wishes == WISHES
+    assert again.operator_settings == WISHES
 
 
 def test_regions_that_are_exchanged_stay_ascending() -> None:
@@ -109,4 +109,4 @@ def test_values_are_written_as_they_are_documented() -> None:
     assert sealed_to_json((("00000001.segment", 12),)) == b'[["00000001.segment", 12]]'
     assert sealed_from_json(b'[["a", 1], ["b", 2]]') == (("a", 1), ("b", 2))
     assert sealed_server(b"s/s2.17") == S2
-    assert wishes_to_json(WISHES) == b'{"auto_split": true, "balancer": false, "drained": ["s2"], "unassigned": [7]}'
+    assert operator_settings_to_json(WISHES) == b'{"auto_split": true, "balancer": false, "drained": ["s2"], "unassigned": [7]}'

@@ -24,7 +24,7 @@ from columnar.master.instructions import (
 from columnar.master.load_scores import score
 from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.planner import SHARE_MS, plan
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
@@ -197,7 +197,7 @@ def test_a_drained_server_is_emptied_four_at_a_time_and_gets_nothing() -> None:
     stage = Stage(4)
     for _ in range(10):
         stage.region("s1")
-    stage.desired.wishes = Wishes(frozenset({"s1"}))
+    stage.desired.operator_settings = OperatorSettings(frozenset({"s1"}))
     lost = stage.region(None)
     made = given(stage.made())
     assert made.pop(lost.info.region_id) != "s1"
@@ -272,7 +272,7 @@ def test_the_region_most_over_its_limit_is_split_first_one_at_a_time_for_each_se
         place.size_bytes, place.limit_bytes = size * MIB, 100 * MIB
         stage.current.large[place.info.region_id] = None
     assert [one.region for one in stage.made() if isinstance(one, Split)] == [3]
-    stage.desired.wishes = Wishes(auto_split=False, balancer=False)
+    stage.desired.operator_settings = OperatorSettings(auto_split=False, balancer=False)
     assert stage.made() == ()
 
 
@@ -310,7 +310,7 @@ def test_balance_waits_after_a_server_came_or_went_and_between_rounds() -> None:
     stage.current.balanced_ms = NOW_MS
     assert stage.made(NOW_MS + 9_999) == ()
     assert preferred(stage.made(NOW_MS + 10_000))
-    stage.desired.wishes = Wishes(balancer=False)
+    stage.desired.operator_settings = OperatorSettings(balancer=False)
     assert stage.made(NOW_MS + 10_000) == ()
 
 

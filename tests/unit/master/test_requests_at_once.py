@@ -10,7 +10,7 @@ import pytest
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Answer, Merge, MergeRegions, Output, Split, SplitRegion, NotifyServer, Write
 from columnar.master.requests import GONE, regions_changed, regions_of
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 
@@ -32,7 +32,7 @@ def of(kind: type, outputs: list[Output]) -> list:
 def opened() -> ClusterState:
     """Three regions that S1 serves, and an earlier start of it had."""
     dead = Incarnation("s1", 1)
-    state = ClusterState([(info, Owner(dead, 8)) for info in INFOS], {}, Wishes(), Random(1))
+    state = ClusterState([(info, Owner(dead, 8)) for info in INFOS], {}, OperatorSettings(), Random(1))
     state.fenced(dead, (("1", 64),), set(), 0)
     state.joined(S1, 0)
     state.hello(S1, {}, {}, 0)

@@ -21,7 +21,7 @@ from columnar.master.instructions import (
 )
 from columnar.master.placement import OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.transitions import CLOSING_MS, TRIED_KEPT
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 
@@ -34,7 +34,7 @@ class Cluster:
 
     def __init__(self, regions: int) -> None:
         infos = [RegionInfo("t", n + 2, bytes([n + 1]), bytes([n + 2])) for n in range(regions)]
-        self.state = ClusterState([(info, None) for info in infos], {}, Wishes(), Random(1))
+        self.state = ClusterState([(info, None) for info in infos], {}, OperatorSettings(), Random(1))
         self.now_ms = 0
         self.failing: dict[int, tuple[str, bool]] = {}  # why a region cannot be opened, and whether it is damaged
         self.hanging: set[int] = set()  # regions that are not closed

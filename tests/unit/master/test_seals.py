@@ -10,7 +10,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.catalogue_rows import put
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Output, RemoveLog, Write
-from columnar.master.wishes import Wishes
+from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.storage.server_folders import Seal
@@ -68,7 +68,7 @@ def writes(outputs: list[Output]) -> list[Write]:
 def test_a_damaged_log_is_behind_its_regions_and_has_no_seal() -> None:
     """A seal of what was found would hide for ever what was not."""
     info = RegionInfo("t", 2)
-    state = ClusterState([(info, Owner(DEAD, 8))], {}, Wishes(), Random(1))
+    state = ClusterState([(info, Owner(DEAD, 8))], {}, OperatorSettings(), Random(1))
     state.joined(S1, 0)
     state.fenced(DEAD, None, {(2, 8)}, 0)
     outputs = state.hello(S1, {}, {}, 0) + state.begin(0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class OperatorSettings:
     drained: frozenset[str] = frozenset()  # names of servers
     unassigned: frozenset[int] = frozenset()  # regions
     balancer: bool = True
