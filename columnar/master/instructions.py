@@ -254,8 +254,8 @@ class EvacuateServer:
 
 
 RegionRequest: TypeAlias = MoveRegion | AssignRegion | UnassignRegion | SplitRegion | MergeRegions
-WishRequest: TypeAlias = DrainServer | UndrainServer | SwitchBalancer | SwitchSplits
-Request: TypeAlias = RegionRequest | WishRequest | BalanceNow | EvacuateServer
+OperatorSettingRequest: TypeAlias = DrainServer | UndrainServer | SwitchBalancer | SwitchSplits
+Request: TypeAlias = RegionRequest | OperatorSettingRequest | BalanceNow | EvacuateServer
 
 
 # --- what a plan is made from, and what it is ----------------------------------------------------------

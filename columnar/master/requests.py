@@ -233,14 +233,14 @@ class Requests:
             (self._desired.leaving.add if request.on else self._desired.leaving.discard)(request.server)
             self._outputs.append(Answer(number, None))
         else:
-            self._wish(request, now_ms)
+            self._set_operator_settings(request, now_ms)
             if regions_of(request):
                 self._add_region_request(number, request, now_ms)
             else:
                 self.operator_settings_to_write = self._desired.operator_settings
                 self._to_answer.append(number)
 
-    def _wish(self, request: Request, now_ms: int) -> None:
+    def _set_operator_settings(self, request: Request, now_ms: int) -> None:
         before, wishes = self._desired.operator_settings, update_operator_settings(request, self._desired.operator_settings)
         if wishes != before:
             for name in wishes.drained - before.drained:
