@@ -90,7 +90,7 @@ HOT: Final = (
     "columnar.regions.wide_row",
     "columnar.routing.forwarding",
     "columnar.routing.forwarding_state",
-    "columnar.routing.method_ways",
+    "columnar.routing.method_routing",
     "columnar.routing.peer_frames",
     "columnar.routing.peer_link",
     "columnar.routing.peer_server",

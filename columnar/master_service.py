@@ -21,7 +21,7 @@ from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
-from columnar.routing.method_ways import WAYS, MethodRoute
+from columnar.routing.method_routing import METHOD_ROUTES, MethodRoute
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.region_folders import RegionFolders
@@ -154,7 +154,7 @@ class MasterService:
 
 def _only(service: ThriftService, number: int) -> ThriftService:
     """The service without what a master cannot answer."""
-    ways = WAYS[number]
+    ways = METHOD_ROUTES[number]
     handlers = service.handlers.items()
     service.handlers = {name: handler for name, handler in handlers if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS}
     return service

@@ -146,10 +146,10 @@ class ClusterServer:
         self.peer_server = PeerServer(doors.wires, self._refuse_not_local, doors.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
-        self.ways_out: dict[int, RequestForwarder] = {}
+        self.request_forwarders: dict[int, RequestForwarder] = {}
         for service, made in doors.services.items():
             request_forwarder = RequestForwarder(self.forwarding, self.serving.server, service, self._server_of_scanner)
-            made.request_forwarder = self.ways_out[service] = request_forwarder
+            made.request_forwarder = self.request_forwarders[service] = request_forwarder
             doors.wires[service].ahead = request_forwarder.forward_early
         self._connect_peer_operations()
         path = self._path_of(self.local_server)
@@ -244,7 +244,7 @@ class ClusterServer:
             self.answering.register(kind, answer)
         committer = self.stores.committer
         looks = self.trigger_peer_handlers.trigger_statuses
-        measures = ServerMeasures(self.ports, serving, lambda: committer.syncs, self.peer_server, self.ways_out, looks)
+        measures = ServerMeasures(self.ports, serving, lambda: committer.syncs, self.peer_server, self.request_forwarders, looks)
         self.answering.register(Measures, measures.measures)
         self.answering.register(SlowRequests, self._slow_requests)
         self.answering.register(TriggerStatuses, looks)

@@ -39,7 +39,7 @@ class ServerMeasures:
     ) -> None:
         """``ways_out``: by service."""
         self._peer_server = peer_server
-        self._ways_out = ways_out
+        self._request_forwarders = ways_out
         self._triggers = triggers
         self._flows = serving.trigger_manager.hub.flow_statuses
         self._sources = Sources(
@@ -79,7 +79,7 @@ class ServerMeasures:
     def _of_peers(self) -> Iterator[Family]:
         forwarded = [
             ("thrift2." * (service == THRIFT2) + method, calls)
-            for service, request_forwarder in self._ways_out.items()
+            for service, request_forwarder in self._request_forwarders.items()
             for method, calls in request_forwarder.forwarded_calls.items()
         ]
         about = "Calls of its clients that other servers answered, or the master."

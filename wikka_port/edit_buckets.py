@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from typing import Final
 
 _SLOT: Final = struct.Struct("<16sdd")
-WAYS: Final = 8
+SLOTS_PER_SET: Final = 8
 assert _SLOT.size == 32, "sets are aligned"
 
 
@@ -33,7 +33,7 @@ class EditBuckets:
 
     def __init__(self, file: int, table: mmap.mmap) -> None:
         """``file``: a descriptor, closed when this object goes; ``table``: the file mapped, whole sets."""
-        self._sets = len(table) // (WAYS * _SLOT.size)
+        self._sets = len(table) // (SLOTS_PER_SET * _SLOT.size)
         self._file = file
         weakref.finalize(self, os.close, file)
         self._table = table
@@ -42,7 +42,7 @@ class EditBuckets:
     @classmethod
     def opened(cls, addresses: int) -> EditBuckets:
         """A new table, in a file without a name.  OSError."""
-        size_bytes = max(1, -(-addresses // WAYS)) * WAYS * _SLOT.size
+        size_bytes = max(1, -(-addresses // SLOTS_PER_SET)) * SLOTS_PER_SET * _SLOT.size
         file, path = tempfile.mkstemp(prefix="wikka-edits-")
         try:
             os.unlink(path)
@@ -68,9 +68,9 @@ class EditBuckets:
     def place(self, address: str) -> tuple[int, tuple[float, float] | None]:
         """Where ``address`` belongs, and its tokens and when they were counted, if it is known.  Under ``locked``."""
         key = _key(address)
-        first = int.from_bytes(key[:8], "little") % self._sets * WAYS * _SLOT.size
+        first = int.from_bytes(key[:8], "little") % self._sets * SLOTS_PER_SET * _SLOT.size
         idle, idle_since = first, float("inf")
-        for offset in range(first, first + WAYS * _SLOT.size, _SLOT.size):
+        for offset in range(first, first + SLOTS_PER_SET * _SLOT.size, _SLOT.size):
             found, tokens, when = _SLOT.unpack_from(self._table, offset)
             if when and found == key:
                 return offset, (tokens, when)

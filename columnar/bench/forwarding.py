@@ -44,12 +44,12 @@ def measure_forwarding(
     store.settle()
     lines: list[Line] = []
     for workload in plan.workloads:
-        ways = ways_to(store, TABLES[workload])
+        ways = endpoints_by_route(store, TABLES[workload])
         measure(ways, replace(plan, workloads=(workload,)), pool, began, lines, [store.pids] * len(ways))
     return lines
 
 
-def ways_to(store: OwnStore, table: bytes) -> list[Endpoint]:
+def endpoints_by_route(store: OwnStore, table: bytes) -> list[Endpoint]:
     """The ports of a server that does not own the table, and of the one that does.  EndpointFailed."""
     regions = store.locations(table)
     if len(regions) != 1:

@@ -27,7 +27,7 @@ from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, Regi
 from columnar.faults import surviving
 from columnar.limits import PEER_FRAME_BYTES, PEER_SERVING_BYTES
 from columnar.model.region_messages import Message
-from columnar.routing.method_ways import ROWS_OF
+from columnar.routing.method_routing import ROWS_OF
 from columnar.routing.peer_frames import Frame, FrameTooLong
 from columnar.routing.peer_link import PeerLink, State
 from columnar.routing.refusals import Moved, PeerFault, Unknown

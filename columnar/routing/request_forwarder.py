@@ -22,7 +22,7 @@ from columnar.errors import ForwardToMaster, RegionNotLocal, ScannerNotFound
 from columnar.model.owner import Incarnation
 from columnar.regions.server import RegionServer
 from columnar.routing.forwarding import Forwarding, raw_message
-from columnar.routing.method_ways import ROWS_OF, WAYS, RowOf, MethodRoute
+from columnar.routing.method_routing import ROWS_OF, METHOD_ROUTES, RowOf, MethodRoute
 from columnar.wire.codec import Request
 from columnar.wire.service import CallContext, ForwardedReply
 
@@ -59,9 +59,9 @@ class RequestForwarder:
         self._tables = server.tables
         self._server_of_scanner = server_of_scanner
         self._service = service
-        self._ways = WAYS[service]
+        self._method_routes = METHOD_ROUTES[service]
         self._of_one_row = {
-            method: OneRow(row_of, self._ways[method] is MethodRoute.WRITE) for method, row_of in ROWS_OF[service].items()
+            method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE) for method, row_of in ROWS_OF[service].items()
         }
         self.forwarded_calls: dict[str, int] = {}  # calls that went on, by method: as many as the service has
 
@@ -112,7 +112,7 @@ class RequestForwarder:
             return self._forwarding.forward(ctx, raw, error.table, found.row_of(request.args) or b"", found.is_write)
         if isinstance(error, ForwardToMaster):
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
-        if isinstance(error, ScannerNotFound) and self._ways[method] is MethodRoute.SCANNER:
+        if isinstance(error, ScannerNotFound) and self._method_routes[method] is MethodRoute.SCANNER:
             server = self._server_of_scanner(error.scanner_id)
             if server is not None and server != self._forwarding.local_server:
                 return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))

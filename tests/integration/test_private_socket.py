@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from columnar.master_service import CATALOGUE_READ_METHODS
-from columnar.routing.method_ways import WAYS, MethodRoute
+from columnar.routing.method_routing import METHOD_ROUTES, MethodRoute
 from columnar.routing.row_forms import THRIFT1
 from columnar.shell import connecting, private_connection, wrong_port
 from columnar.storage import run_file
@@ -49,7 +49,7 @@ def supervised(tmp_path: Path) -> Iterator[Supervised]:
     def made() -> WireServer:
         store.answer_as(may_end_servers=True)
         service = copy.copy(store.doors.services[THRIFT1])
-        ways, handlers = WAYS[THRIFT1], service.handlers.items()
+        ways, handlers = METHOD_ROUTES[THRIFT1], service.handlers.items()
         service.handlers = {name: one for name, one in handlers if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS}
         return WireServer(service)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from columnar.routing.method_ways import ROWS_OF
+from columnar.routing.method_routing import ROWS_OF
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.wire.detect import Speech
 from columnar.wire.idl import SERVICE, columnar

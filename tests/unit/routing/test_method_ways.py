@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from columnar.routing.method_ways import ONE_ROW, ROWS_OF, WAYS
+from columnar.routing.method_routing import ONE_ROW, ROWS_OF, METHOD_ROUTES
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.wire.idl import SERVICE
 from columnar.wire.idl2 import SERVICE2
@@ -16,7 +16,7 @@ DEFINITIONS = pytest.mark.parametrize(("service", "definition"), [(THRIFT1, SERV
 
 @DEFINITIONS
 def test_every_method_has_a_way(service: int, definition: Any) -> None:
-    assert set(WAYS[service]) == set(definition.signatures)
+    assert set(METHOD_ROUTES[service]) == set(definition.signatures)
 
 
 @DEFINITIONS
@@ -40,6 +40,6 @@ def test_the_row_is_found_by_its_name(service: int, definition: Any) -> None:
 
 
 def test_both_tables_have_methods_of_a_single_row_and_of_several() -> None:
-    for service, ways in WAYS.items():
+    for service, ways in METHOD_ROUTES.items():
         assert set(ROWS_OF[service]) == {name for name, way in ways.items() if way in ONE_ROW}
         assert set(ROWS_OF[service]) < set(ways)

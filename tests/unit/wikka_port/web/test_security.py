@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from wikka_port.edit_buckets import WAYS, EditBuckets
+from wikka_port.edit_buckets import SLOTS_PER_SET, EditBuckets
 from wikka_port.security import FormTokens, RateLimiter, is_address, is_visitor, network_of, new_visitor
 
 
@@ -77,7 +77,7 @@ def test_the_table_of_buckets_is_bounded() -> None:
     limiter = RateLimiter(60, 1, buckets, Clock())
     for n in range(1_000):
         limiter.wait_s(f"10.0.{n // 256}.{n % 256}")
-    assert 80 <= len(buckets) <= 100 + WAYS
+    assert 80 <= len(buckets) <= 100 + SLOTS_PER_SET
     assert limiter.wait_s("10.0.3.231") > 0, "the newest is known"
 
 

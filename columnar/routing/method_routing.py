@@ -107,7 +107,7 @@ _THRIFT2: Final = {
     ),
     **_listed(MethodRoute.OWNERS, "getSlowLogResponses clearSlowLogResponses"),
 }
-WAYS: Final[Mapping[int, Mapping[str, MethodRoute]]] = {THRIFT1: _THRIFT1, THRIFT2: _THRIFT2}
+METHOD_ROUTES: Final[Mapping[int, Mapping[str, MethodRoute]]] = {THRIFT1: _THRIFT1, THRIFT2: _THRIFT2}
 
 
 def _second(args: Sequence[Any]) -> Any:
@@ -141,5 +141,5 @@ def _row_of(service: int, method: str) -> RowOf:
 # service -> method of a single row -> its row in the arguments
 ROWS_OF: Final[Mapping[int, Mapping[str, RowOf]]] = {
     service: {method: _row_of(service, method) for method, way in ways.items() if way in ONE_ROW}
-    for service, ways in WAYS.items()
+    for service, ways in METHOD_ROUTES.items()
 }
