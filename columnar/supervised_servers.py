@@ -85,13 +85,13 @@ class SupervisedServers:
 
     async def fence(self, server: Incarnation, why: str) -> None:
         self._host.event(self.state.silent(server, why, self.now_ms()))
-        await self._until_buried(server)
+        await self._wait_until_fenced(server)
 
     async def stop_server(self, server: Incarnation) -> None:
         await self._processes.stop_one(server)
-        await self._until_buried(server)
+        await self._wait_until_fenced(server)
 
-    async def _until_buried(self, server: Incarnation) -> None:
+    async def _wait_until_fenced(self, server: Incarnation) -> None:
         await self._host.until(lambda: self.state.ledger.is_fenced(server))
 
     async def start_server(self, name: str) -> None:
