@@ -30,8 +30,8 @@ from columnar.errors import ColumnarError, DamagedData
 from columnar.faults import FAULTS, surviving
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
-from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.cluster_state import ClusterState
+from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
@@ -98,7 +98,9 @@ class ClusterHost:
         self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
         self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: they hear of each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
-        self.initial_message_for: Callable[[Incarnation], Message[None] | None] = lambda _server: None  # to one that was greeted
+        self.initial_message_for: Callable[[Incarnation], Message[None] | None] = lambda _server: (
+            None
+        )  # to one that was greeted
         self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
         self.is_over = False
         self._writes = OwnerWrites(catalogue, sound, self._is_written, self._is_not_written)
@@ -406,7 +408,9 @@ class ClusterHost:
                     is_over = self.state.ledger.is_fenced(one)
                     sealed += ((one, await self._pasts.extents(one, is_over=is_over)),)
                 if isinstance(ask, do.Open):
-                    await self._servers.request_server(server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted))
+                    await self._servers.request_server(
+                        server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted)
+                    )
                 else:
                     await self._servers.request_server(server, told.RenumberRegion(place.info, ask.owner, sealed))
         except (NotSent, LinkBroke):
@@ -416,7 +420,9 @@ class ClusterHost:
             return
         if isinstance(ask, do.Close):
             self.event(
-                self.state.closed(server, ask.region, given_up.epoch, self.now_ms(), is_behind=given_up.has_unreplayed_log)
+                self.state.closed(
+                    server, ask.region, given_up.epoch, self.now_ms(), is_behind=given_up.has_unreplayed_log
+                )
             )
         else:
             self.event(self.state.opened(server, ask.region, epoch, self.now_ms()))

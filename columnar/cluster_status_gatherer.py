@@ -22,8 +22,8 @@ from columnar.model.measures import Family
 from columnar.model.owner_messages import Measures, SlowRequests
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus, merged
-from columnar.routing.peer_requests import FlowStatuses, TriggerStatuses
 from columnar.routing.fan_out import STATUS_TIMEOUT_S, gather_status
+from columnar.routing.peer_requests import FlowStatuses, TriggerStatuses
 from columnar.webui.server import LoopRunner
 from columnar.webui.status import NotAnswering
 

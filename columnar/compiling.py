@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from columnar.compiled import DIGEST_FILE, HOT, SWITCH, are_fresh, digest, source_of, compiled_folder
+from columnar.compiled import DIGEST_FILE, HOT, SWITCH, are_fresh, compiled_folder, digest, source_of
 
 TIME_LIMIT_S: Final = 3_600.0  # beside a busy store, at the lowest priority
 # With -O1 the C compiler needs half the time, and a get 14 % more of the loop, a loaded row 9 %, a scanned one 5 %.

@@ -19,7 +19,7 @@ from typing import Final
 
 from columnar.limits import KIB
 from columnar.master.instructions import DECISIONS_KEPT
-from columnar.model.build_cluster_status import DecisionStatus
+from columnar.model.cluster_status_records import DecisionStatus
 
 _log = logging.getLogger(__name__)
 

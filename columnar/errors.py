@@ -191,8 +191,8 @@ class NotAMember(CallerError):
 
     def __init__(self, table: str, row: bytes, column: bytes, why: str) -> None:
         super().__init__(
-            f"the cell {abbreviate(column)} of row {abbreviate(row)} of {table} was not written by a contribution ({why}); "
-            "nothing was stored: delete the cell, or keep members in another family"
+            f"the cell {abbreviate(column)} of row {abbreviate(row)} of {table} was not written by a contribution "
+            f"({why}); nothing was stored: delete the cell, or keep members in another family"
         )
         self.row = row
         self.column = column
@@ -225,8 +225,8 @@ class ImageTooBig(CallerError):
     def __init__(self, table: str, row: bytes, family: bytes, asker: str) -> None:
         super().__init__(
             f"row {abbreviate(row)} of table {table} has over {IMAGE_CELLS} cells or {IMAGE_BYTES} bytes in family "
-            f"{abbreviate(family)}, all of which {asker} reads with each change; nothing was stored: spread the cells over "
-            f"more rows, or remove {asker} or have it name columns"
+            f"{abbreviate(family)}, all of which {asker} reads with each change; nothing was stored: spread the cells "
+            f"over more rows, or remove {asker} or have it name columns"
         )
         self.row = row
         self.family = family

@@ -31,7 +31,7 @@ UNEXPECTED: Final = (Exception, CancelledError)
 class Fault:
     """The exceptions of one loop."""
 
-    __slots__ = ("count", "in_a_row", "last_s", "loop", "since_s", "text", "logged_s", "untold")
+    __slots__ = ("count", "in_a_row", "last_s", "logged_s", "loop", "since_s", "text", "untold")
 
     def __init__(self, loop: str) -> None:
         self.loop = loop

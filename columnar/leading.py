@@ -28,13 +28,13 @@ from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
-from columnar.model.region_messages import Message, Peer, Backfilled
+from columnar.model.region_messages import Backfilled, Message, Peer
 from columnar.model.schema import Family, Table
 from columnar.operations.region_rows import rows_of
 from columnar.regions.opening import opened, opened_again
 from columnar.regions.region import Region
 from columnar.regions.region_copy import forget_log_at
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, RESTORE_ADVICE, META, OF_ONE_PROCESS, REGIONS, VIEWS_SINCE
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS, REGIONS, RESTORE_ADVICE, VIEWS_SINCE
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.server_folders import has_incarnations
 

@@ -16,7 +16,9 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-IsDisconnected = Callable[[], bool]  # whether the client has: what waits asks before each step, and does it for nobody else
+IsDisconnected = Callable[
+    [], bool
+]  # whether the client has: what waits asks before each step, and does it for nobody else
 SHARE_S: Final = 0.001  # of one round; one piece of work is at most as long as its own step
 
 

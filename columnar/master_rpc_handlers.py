@@ -17,7 +17,7 @@ from typing import Any
 from columnar.errors import ColumnarError
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen, Listening
-from columnar.model.region_messages import Commit, Message, Peer, Backfilled
+from columnar.model.region_messages import Backfilled, Commit, Message, Peer
 from columnar.routing.peer_frames import Frame
 from columnar.routing.peer_link import PeerLink
 from columnar.routing.peer_server import PeerServer

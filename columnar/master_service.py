@@ -156,5 +156,9 @@ def _only(service: ThriftService, number: int) -> ThriftService:
     """The service without what a master cannot answer."""
     ways = METHOD_ROUTES[number]
     handlers = service.handlers.items()
-    service.handlers = {name: handler for name, handler in handlers if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS}
+    service.handlers = {
+        name: handler
+        for name, handler in handlers
+        if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS
+    }
     return service

@@ -22,9 +22,9 @@ from columnar.faults import FAULTS, surviving
 from columnar.master.catalogue import Rows
 from columnar.model.mutation import RowMutation
 from columnar.operations.region_rows import rows_of
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_copy import copy_open_region
+from columnar.regions.retry import retry_until_ready
 
 _log = logging.getLogger(__name__)
 

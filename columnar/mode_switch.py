@@ -22,7 +22,14 @@ from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.master.catalogue import Catalogue
-from columnar.master.dead_servers import Owned, DeadServerLog, named_in, owned_by, read_dead_server_log, read_dead_server_logs
+from columnar.master.dead_servers import (
+    DeadServerLog,
+    Owned,
+    named_in,
+    owned_by,
+    read_dead_server_log,
+    read_dead_server_logs,
+)
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unreplayed_logs, first_owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
@@ -67,7 +74,9 @@ class FolderDeadServerLogs:
                 self._unread.pop(server, None)
                 return past
 
-    def _read_dead_server_log(self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int) -> DeadServerLog:
+    def _read_dead_server_log(
+        self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int
+    ) -> DeadServerLog:
         """Its extent is on disk, as it will be written down."""
         past = read_dead_server_log(self._data, server, seal, owned)
         if past.log is not None and (seal is None or seal.is_of_files):
@@ -142,7 +151,9 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     _log.info("the folder was served by servers (%s); one process serves it now", ", ".join(map(str, sorted(servers))))
 
 
-def _bring_home(stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapping[Incarnation, DeadServerLog]) -> None:
+def _bring_home(
+    stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapping[Incarnation, DeadServerLog]
+) -> None:
     def is_in_log(tenure: OwnershipPeriod) -> bool:
         past = pasts.get(tenure.server)
         return past is not None and (info.encoded, tenure.epoch) in past.named

@@ -13,23 +13,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from columnar.remote_master import MasterParts, list_master_methods
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
+from columnar.remote_master import MasterParts, list_master_methods
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.serving import Serving
 from columnar.thrift.admin_methods import AdminMethods
 from columnar.thrift.checks import CheckMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.lazy_handlers import LazyHandlers
-from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
+from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import socket
 
     from columnar.coordination.connection_channel import DispatchedConnection  # a standalone has none
-    from columnar.model.build_cluster_status import ServerStatus
+    from columnar.model.cluster_status_records import ServerStatus
     from columnar.operations.descriptions import Descriptions
     from columnar.routing.owners import Owners
     from columnar.thrift.cluster_methods import ClusterMethods
@@ -151,7 +151,9 @@ class ServerPorts:
         from columnar.thrift.view_methods import ViewMethods
 
         wait = self.trigger_methods.columnarViewWait
-        checks = ViewChecks(serving.owner.views, serving.checks, serving.trigger_manager.applier, wait, lambda: self.owners)
+        checks = ViewChecks(
+            serving.owner.views, serving.checks, serving.trigger_manager.applier, wait, lambda: self.owners
+        )
         return ViewMethods(master.views, serving.owner.views, lambda: self.other_views, checks)
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
@@ -161,7 +163,7 @@ class ServerPorts:
         return SingleServer(descriptions, self._as_server)
 
     def _as_server(self) -> ServerStatus:
-        from columnar.model.build_cluster_status import ServerStatus
+        from columnar.model.cluster_status_records import ServerStatus
 
         return ServerStatus(
             name=ALONE,
@@ -222,7 +224,11 @@ class ServerPorts:
         """As ``WireServer.leave``, of both ports."""
         if self.tls is not None:
             self.tls.handshakes.close()
-        wires = [(THRIFT1_SERVICE, self.wire)] if self.wire2 is None else [(THRIFT1_SERVICE, self.wire), (THRIFT2_SERVICE, self.wire2)]
+        wires = (
+            [(THRIFT1_SERVICE, self.wire)]
+            if self.wire2 is None
+            else [(THRIFT1_SERVICE, self.wire), (THRIFT2_SERVICE, self.wire2)]
+        )
         await asyncio.gather(
             *(wire.leave(partial(_give_as, give, door)) for door, wire in wires),
         )

@@ -24,40 +24,48 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar, cast
 
-from columnar.remote_master import RemoteMaster
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.beat import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
-from columnar.ports import ServerPorts, read_tls
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import CannotOpen, ReturnConnections, HandoverResult, HandOver, Listening, Measures, SlowRequests
+from columnar.model.owner_messages import (
+    CannotOpen,
+    HandOver,
+    HandoverResult,
+    Listening,
+    Measures,
+    ReturnConnections,
+    SlowRequests,
+)
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.slow_request import SlowRequest
 from columnar.model.view_status import ViewStatus
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
+from columnar.ports import ServerPorts, read_tls
 from columnar.regions.region_assigner import RegionAssigner
 from columnar.regions.region_rates import RateMeter
+from columnar.remote_master import RemoteMaster
 from columnar.routing import view_check_requests
-from columnar.routing.peer_requests import FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
+from columnar.routing.fan_out import gather_status
 from columnar.routing.forwarding import Forwarding
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
 from columnar.routing.owners import RoutedOwners
 from columnar.routing.peer_link import PeerLink
+from columnar.routing.peer_requests import FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, refuse_not_local
+from columnar.routing.request_forwarder import RequestForwarder
 from columnar.routing.routes import Routes
 from columnar.routing.row_forms import Figures
 from columnar.routing.scanner_ids import slot_of, slot_of_server
-from columnar.routing.fan_out import gather_status
-from columnar.routing.request_forwarder import RequestForwarder
-from columnar.server_rpc_handlers import ServerRpcHandlers
 from columnar.server_connection_channel import ServerConnectionChannel
 from columnar.server_measures import ServerMeasures
+from columnar.server_rpc_handlers import ServerRpcHandlers
 from columnar.serving import Serving
 from columnar.storage.data_folder import STAGING
 from columnar.storage.rocks import RocksEngine
@@ -128,7 +136,9 @@ class ClusterServer:
             undo.push_async_callback(self._listening.close)
             self._listening.begin()
             private = await self.ports.listen()
-            self._connection_channel = ServerConnectionChannel(doorbell, self.ports, self.serving.scanners, self._handle_channel_end)
+            self._connection_channel = ServerConnectionChannel(
+                doorbell, self.ports, self.serving.scanners, self._handle_channel_end
+            )
             self._answer_the_master(config)
             self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
             self.link = await self._linked(control)
@@ -174,7 +184,9 @@ class ClusterServer:
 
     def _connect_peer_triggers(self) -> None:
         keeper = self.serving.trigger_manager
-        self.trigger_peer_handlers = TriggerPeerHandlers(keeper, self.serving.server, self.owners.change, self.serving.wait)
+        self.trigger_peer_handlers = TriggerPeerHandlers(
+            keeper, self.serving.server, self.owners.change, self.serving.wait
+        )
         for kind, answer in self.trigger_peer_handlers.answers.items():
             self.peer_server.register(kind, answer)
         apart = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
@@ -207,7 +219,12 @@ class ClusterServer:
         return [look for looks in found.values() for look in looks], [str(server) for server in silent]
 
     def _remarks(self) -> list[str]:
-        found = (route.blocked_reason for table in self.routes.tables for route in self.routes.of_table(table) if route.blocked_reason)
+        found = (
+            route.blocked_reason
+            for table in self.routes.tables
+            for route in self.routes.of_table(table)
+            if route.blocked_reason
+        )
         return list(islice(found, REMARKS))
 
     async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
@@ -244,7 +261,9 @@ class ClusterServer:
             self.answering.register(kind, answer)
         committer = self.stores.committer
         looks = self.trigger_peer_handlers.trigger_statuses
-        measures = ServerMeasures(self.ports, serving, lambda: committer.syncs, self.peer_server, self.request_forwarders, looks)
+        measures = ServerMeasures(
+            self.ports, serving, lambda: committer.syncs, self.peer_server, self.request_forwarders, looks
+        )
         self.answering.register(Measures, measures.measures)
         self.answering.register(SlowRequests, self._slow_requests)
         self.answering.register(TriggerStatuses, looks)
@@ -268,7 +287,9 @@ class ClusterServer:
     def _obstacle(self, hello: Hello) -> str | None:
         if not hello.leader_epoch:
             return f"{hello.server} is no master"
-        return obstacle(hello, self._config.cluster_id, max(self._config.leader_epoch, self.region_assigner.assigned_regions.leader))
+        return obstacle(
+            hello, self._config.cluster_id, max(self._config.leader_epoch, self.region_assigner.assigned_regions.leader)
+        )
 
     def _link_ended(self, link: PeerLink) -> None:
         self._on_orphaned(link.why)

@@ -41,7 +41,7 @@ from columnar.errors import ColumnarError
 from columnar.faults import met_by_the_loop
 from columnar.last_lines import LastLines
 from columnar.log_lines import flush, keep_last_lines, log_to_stderr
-from columnar.process_tuning import calm_collector, trim_memory_periodically, loop_factory, switch_quickly
+from columnar.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
 from columnar.regionserver import ClusterServer
 from columnar.storage.descriptors import raise_limit
 

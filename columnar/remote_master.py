@@ -71,6 +71,9 @@ def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
     """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
     if not isinstance(master, RemoteMaster):
         return frozenset()
-    from columnar.routing.method_routing import METHOD_ROUTES, MethodRoute  # a standalone needs not the table of all methods
+    from columnar.routing.method_routing import (
+        METHOD_ROUTES,
+        MethodRoute,
+    )  # a standalone needs not the table of all methods
 
     return frozenset(name for name, way in METHOD_ROUTES[service].items() if way is MethodRoute.MASTER)

@@ -20,9 +20,9 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.coordination.connection_channel import DispatchedConnection, receive_connection, send_connection
-from columnar.ports import ServerPorts
 from columnar.model.owner_messages import HandoverResult
 from columnar.operations.scanner_table import ScannerTable
+from columnar.ports import ServerPorts
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,9 @@ class ServerConnectionChannel:
         self._on_ended = on_ended
         self._taking: set[asyncio.Task[None]] = set()
         self._is_leaving = False
-        self._going: deque[DispatchedConnection] = deque()  # back; at most all connections: ``limits.CONNECTIONS`` a port
+        self._going: deque[DispatchedConnection] = (
+            deque()
+        )  # back; at most all connections: ``limits.CONNECTIONS`` a port
         self._all_gone = asyncio.Event()
         self._is_full = False  # the supervisor has not taken what went before
         self.taken = 0

@@ -11,15 +11,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from columnar.ports import ServerPorts
 from columnar.flows.follower_name import TRIGGER
 from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
 from columnar.model.owner_messages import Measures
 from columnar.model.trigger_status import TriggerStatus
+from columnar.ports import ServerPorts
 from columnar.routing.peer_requests import TriggerStatuses
 from columnar.routing.peer_server import PeerServer
-from columnar.routing.row_forms import THRIFT2
 from columnar.routing.request_forwarder import RequestForwarder
+from columnar.routing.row_forms import THRIFT2
 from columnar.serving import Serving
 from columnar.version import VERSION
 from columnar.webui import families

@@ -33,7 +33,7 @@ from columnar.errors import ColumnarError
 from columnar.faults import FAULTS
 from columnar.limits import LEAVING_S, OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import HandoverResult, HandOver
+from columnar.model.owner_messages import HandOver, HandoverResult
 from columnar.model.region_messages import Message
 from columnar.routing.hello import Hello, obstacle
 from columnar.routing.link_errors import LinkBroke, NotSent
@@ -95,7 +95,9 @@ class ServerProcesses:
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
         self._stopped: set[str] = set()  # by a person: they are not started by themselves
-        self._locks_by_name: dict[str, asyncio.Lock] = {}  # by name: a server starts, or is stopped; never two of one name
+        self._locks_by_name: dict[
+            str, asyncio.Lock
+        ] = {}  # by name: a server starts, or is stopped; never two of one name
         self.deaths = ServerDeaths()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}

@@ -12,8 +12,8 @@ import os
 from contextlib import AsyncExitStack
 
 from columnar.config import StandaloneConfig
-from columnar.ports import ServerPorts, read_tls
 from columnar.leading import Leading
+from columnar.ports import ServerPorts, read_tls
 from columnar.serving import Serving
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.process_stores import ProcessStores

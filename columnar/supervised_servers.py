@@ -17,8 +17,8 @@ from typing import Final
 from columnar.cluster_host import ClusterHost
 from columnar.coordination.socket_folder import ListeningPath, SocketFolder
 from columnar.errors import HostError
-from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.cluster_state import ClusterState
+from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.instructions import Request
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address

@@ -23,33 +23,33 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar import log_lines
-from columnar.listeners import Port, ReturnedConnections
 from columnar.cluster_host import ClusterHost
 from columnar.cluster_owners import ClusterOwners
+from columnar.cluster_status_gatherer import ClusterStatusGatherer, TimedPlanner
 from columnar.config import StandaloneConfig
+from columnar.connection_dispatcher import ConnectionDispatcher
+from columnar.connection_rebalancer import ConnectionRebalancer
 from columnar.coordination.beat import Beat
 from columnar.coordination.processes import Child
 from columnar.coordination.socket_folder import SocketFolder
 from columnar.decision_journal import DecisionJournal
-from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
 from columnar.errors import HostError
-from columnar.connection_rebalancer import ConnectionRebalancer
 from columnar.faults import surviving
-from columnar.connection_dispatcher import ConnectionDispatcher
 from columnar.leading import Leading
+from columnar.listeners import Port, ReturnedConnections
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import named_in
 from columnar.master.placement import ServerState
 from columnar.master_rpc_handlers import MasterRpcHandlers
 from columnar.master_service import MasterService
+from columnar.mode_switch import FolderDeadServerLogs, to_servers
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address, Addresses, HandoverResult, Listening
+from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
 from columnar.regions.region import Region
 from columnar.routing.hello import Hello
 from columnar.server_processes import ServerProcesses
-from columnar.cluster_status_gatherer import ClusterStatusGatherer, TimedPlanner
-from columnar.mode_switch import FolderDeadServerLogs, to_servers
 from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
@@ -166,7 +166,9 @@ class Supervisor:
         owners = catalogue.owners | invented
         regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
         self._planner = TimedPlanner()
-        state = ClusterState(regions, catalogue.firm_seals(), catalogue.operator_settings, random.Random(), planner=self._planner)
+        state = ClusterState(
+            regions, catalogue.firm_seals(), catalogue.operator_settings, random.Random(), planner=self._planner
+        )
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
         pasts = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)
@@ -174,7 +176,9 @@ class Supervisor:
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
-        self.connection_rebalancer = ConnectionRebalancer(self.connection_dispatcher.open, self._taking, self.processes.request_server)
+        self.connection_rebalancer = ConnectionRebalancer(
+            self.connection_dispatcher.open, self._taking, self.processes.request_server
+        )
         self.leading.follow_catalogue(
             lambda failure: host.event(state.unsound(failure, host.now_ms())),
             lambda: host.event(state.sound(host.now_ms())),
@@ -228,7 +232,9 @@ class Supervisor:
         self.connection_dispatcher.open.joined(server)
         doorbell = self.processes.living[server].child.connection_channel.dup()
         count_returned = partial(self.connection_dispatcher.open.count_returned, server)
-        self._returns[server] = ReturnedConnections(doorbell, self.connection_dispatcher, count_returned, lambda: self._returned(server))
+        self._returns[server] = ReturnedConnections(
+            doorbell, self.connection_dispatcher, count_returned, lambda: self._returned(server)
+        )
         self._returns[server].open()
 
     def _returned(self, server: Incarnation) -> None:

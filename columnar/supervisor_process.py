@@ -24,7 +24,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.faults import met_by_the_loop
 from columnar.log_lines import complain, log_to_stderr, say
-from columnar.process_tuning import calm_collector, trim_memory_periodically, loop_factory, switch_quickly
+from columnar.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
 from columnar.standalone_process import CANNOT_START, stop_on_signals, warn_of_the_open
 from columnar.storage.descriptors import raise_limit
 from columnar.supervisor import Supervisor

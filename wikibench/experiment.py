@@ -15,7 +15,6 @@ from typing import Any, cast
 import click
 
 from .errors import ForeignPagesError, PlanError
-from .first_look import pages_of_others, require_answer
 from .limits import LINK_NAMES
 from .live import LiveLine
 from .pacing import Pace, TraceShape, plan, planned_seconds, shape_of
@@ -23,9 +22,10 @@ from .paths import Layout, page_name, parse_rewrite
 from .report import environment
 from .requirements import Requirement
 from .run import replay
-from .secrets import redacted, redact_words
+from .secrets import redact_words, redacted
 from .summary import Json, Replay, judge_all, summarize
 from .target import Target, parse_target, require_loopback
+from .target_check import pages_of_others, require_answer
 from .trace_file import TraceFile
 from .validity import why_not_valid
 from .visits import Load

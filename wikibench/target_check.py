@@ -20,7 +20,7 @@ from . import __version__
 from .bodies import is_of_a_replay
 from .errors import TargetError, UnresolvedError
 from .forms import find_edit_form
-from .limits import EDIT_CHECK_TIMEOUT_S, MAX_EDIT_CHECKS, FORM_BYTES, TIMEOUT_S
+from .limits import EDIT_CHECK_TIMEOUT_S, FORM_BYTES, MAX_EDIT_CHECKS, TIMEOUT_S
 from .paths import Layout, page_name
 from .target import Target
 from .trace import Request
@@ -43,7 +43,9 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays)
 
 
-def fetch_page(url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S) -> Page:
+def fetch_page(
+    url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S
+) -> Page:
     """GET ``url`` and read up to ``most`` bytes; TargetError where no HTTP comes back."""
     given = {"User-Agent": f"wikibench/{__version__}", **dict(headers)}
     request = urllib.request.Request(url, headers=given)  # noqa: S310  http(s) only: see parse_target

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from .errors import TargetError, TraceFileError
-from .first_look import fetch_page
 from .limits import TITLES_BYTES
 from .target import Target
+from .target_check import fetch_page
 
 ROUTE = "/api/titles"
 

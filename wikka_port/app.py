@@ -21,7 +21,6 @@ from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.hosts import Hosts
-from wikka_port.slow_lane import RETRY_S, TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
 from wikka_port.pages import StoreUnavailable, Wiki
@@ -30,6 +29,7 @@ from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import HEADERS
 from wikka_port.site import Site, make_site
+from wikka_port.slow_lane import RETRY_S, TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.texts import N_, _, speak
 from wikka_port.texts.scripts import language_of
 from wikka_port.urls import Route, route
@@ -49,7 +49,9 @@ Disallow: /*/diff
 Disallow: /*/history
 """
 _TITLES_STEP: Final = 1_000
-_EXPENSIVE_HANDLERS: Final = frozenset({"diff", "history", "orphanedpages", "revert"})  # by their nature; others by what they show
+_EXPENSIVE_HANDLERS: Final = frozenset(
+    {"diff", "history", "orphanedpages", "revert"}
+)  # by their nature; others by what they show
 _HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})  # passwords, where they are posted
 _EXPENSIVE_FORM_BYTES: Final = 3 * QUICK_CHARS
 _EXPENSIVE_DRAFT_BYTES: Final = 10 * _EXPENSIVE_FORM_BYTES  # it is read and put, nothing else

@@ -198,7 +198,9 @@ class _CheckPass:
     def _as_newest(
         self, connection: Connection, key: bytes, newest: Head, page: Cells, found: list[Difference]
     ) -> Cells:
-        row = connection.table(schema.REVISIONS).row(schema.revision_row(key, newest), columns=list(schema.CONTENT_FAMILIES))
+        row = connection.table(schema.REVISIONS).row(
+            schema.revision_row(key, newest), columns=list(schema.CONTENT_FAMILIES)
+        )
         if not row:
             return page  # told by the chain
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}

@@ -36,7 +36,9 @@ class Difference:
 
     def text(self) -> str:
         """One line for a person."""
-        where = f"{_format_bytes(self.table)} {_format_bytes(self.row)}" + (f" {_format_bytes(self.column)}" if self.column else "")
+        where = f"{_format_bytes(self.table)} {_format_bytes(self.row)}" + (
+            f" {_format_bytes(self.column)}" if self.column else ""
+        )
         if self.kind is Kind.MISSING:
             return f"{where}: missing, should be {_format_bytes(self.expected)}"
         if self.kind is Kind.DIFFERENT:

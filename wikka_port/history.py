@@ -104,7 +104,9 @@ def _rows(
 def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
     """The page's cells of its newest revision, where the row still has those of another."""
     head = head_of(row)
-    found = connection.table(schema.REVISIONS).row(schema.revision_row(key, head), columns=list(schema.CONTENT_FAMILIES))
+    found = connection.table(schema.REVISIONS).row(
+        schema.revision_row(key, head), columns=list(schema.CONTENT_FAMILIES)
+    )
     if not found:
         return row
     name = row.get(schema.NAME, found.get(schema.NAME, b""))  # a renamed page has another name than its revisions

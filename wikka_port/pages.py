@@ -77,7 +77,17 @@ from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import Head
 from wikka_port.store import Store, StoreUnavailable, check_and_put, rows_in_steps
 
-__all__ = ["Conflict", "Page", "PageTooBig", "RecentChange", "Revision", "Saved", "StoreUnavailable", "Wiki", "fresh_cells"]
+__all__ = [
+    "Conflict",
+    "Page",
+    "PageTooBig",
+    "RecentChange",
+    "Revision",
+    "Saved",
+    "StoreUnavailable",
+    "Wiki",
+    "fresh_cells",
+]
 
 Indexes = Literal["triggers", "application"]
 _EXISTENCE: Final = (schema.VERSIONCOUNT, schema.HIDDEN)

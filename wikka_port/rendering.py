@@ -11,7 +11,6 @@ from werkzeug.wrappers import Request
 
 from wikka_port.actions import ACTIONS, ActionCall
 from wikka_port.actions.unsupported_actions import instead_of
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.limits import ACTIONS_S, INCLUDED_CHARS_MAX, INCLUDES_MAX, QUICK_STEPS
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.document import Document, no_note, parse, render
@@ -20,6 +19,7 @@ from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.refusals import unavailable
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
+from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _, figure
 from wikka_port.urls import page_url
 

@@ -112,7 +112,9 @@ def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
 
 def _check_folder(config: WikiConfig) -> None:
     """Before anything is served or written.  A store that is away is served over, and looked at by ``resume``."""
-    store = Store(config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls)
+    store = Store(
+        config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls
+    )
     try:
         advice = store.run(lambda connection: read_folder(connection, TABLES), pauses_s=()).advice()
     except StoreUnavailable as away:

@@ -9,8 +9,8 @@ A dear request holds a thread of the quick lane only until that is known: an add
 In the dear lane they wait in order, up to DEAR_WAITING_MAX; the next ones are asked to come again.  One thread is
 enough: it computes, and two would only take the interpreter from each other and from the quick ones.
 
-``run_in_slow_lane`` is for the application, before it has begun its answer and read the body of the request; without lanes
-(a test client, another server) it does nothing.  The rest is for ``wsgi_worker``.
+``run_in_slow_lane`` is for the application, before it has begun its answer and read the body of the request; without
+lanes (a test client, another server) it does nothing.  The rest is for ``wsgi_worker``.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ from typing import Final
 from columnar.backup.cell_blocks import ExportedCell
 from columnar.errors import CallerError, abbreviate
 from columnar.model.schema import Table
+from columnar.regions.clock_high_water_mark import CLOCK_MARK
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.drafting import FUTURE
 from columnar.regions.family_view import FamilyView, views_of
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.clock_high_water_mark import CLOCK_MARK
 from columnar.regions.region import spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, SortedFile
@@ -63,7 +63,9 @@ class SortedFiles:
             self._begin_column(column)
         elif timestamp >= self._last_at:
             if timestamp > self._last_at:
-                raise CallerError(f"row {abbreviate(row)}: versions of {abbreviate(family + b':' + qualifier)} out of order")
+                raise CallerError(
+                    f"row {abbreviate(row)}: versions of {abbreviate(family + b':' + qualifier)} out of order"
+                )
             return
         elif self._kept >= view.max_versions:
             return
@@ -101,7 +103,9 @@ class SortedFiles:
             held[0].put(key, raw)
         except ValueError:
             row, family, qualifier = self._column or (b"", b"", b"")
-            raise CallerError(f"row {abbreviate(row)}: {abbreviate(family + b':' + qualifier)} stands out of order") from None
+            raise CallerError(
+                f"row {abbreviate(row)}: {abbreviate(family + b':' + qualifier)} stands out of order"
+            ) from None
         self._open[space, view.number] = (held[0], held[1] + len(key) + len(raw))
 
     def finish(self) -> None:

@@ -16,13 +16,13 @@ from columnar.bench import forwarding as ways
 from columnar.bench import options
 from columnar.bench import scale as sizes
 from columnar.bench.address import Endpoint, EndpointFailed
+from columnar.bench.bench_output import console_of_output, give_up, machine, now, progress_bar, write_json
 from columnar.bench.dataset import DataSet
-from columnar.bench.measuring import Generators, Plan, generators, count_runs
+from columnar.bench.measuring import Generators, Plan, count_runs, generators
 from columnar.bench.own_stores import own_store
 from columnar.bench.protocols import BINARY
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.scale_report import as_json, remarks_of_scale, scaled, table_of_scale
-from columnar.bench.bench_output import console_of_output, give_up, machine, now, progress_bar, write_json
 
 _TABLES_READ = 2
 

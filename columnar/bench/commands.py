@@ -16,17 +16,6 @@ from rich.progress import Progress
 
 from columnar.bench import options
 from columnar.bench.address import Endpoint, EndpointFailed, spoken_to
-from columnar.bench.cluster_commands import forwarding, scale
-from columnar.bench.dataset import DataSet
-from columnar.bench.endpoint import drop_tables, prepare, prepare_ycsb
-from columnar.bench.flows_command import flows
-from columnar.bench.growth_plan import PARTS, GrowthPlan
-from columnar.bench.measuring import Line, Plan, generators, measure, count_runs
-from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
-from columnar.bench.options import Address
-from columnar.bench.processes import Started, resident_mb
-from columnar.bench.protocols import BINARY, WIRES
-from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.bench_output import (
     CANNOT_MEASURE,
     Bar,
@@ -37,6 +26,17 @@ from columnar.bench.bench_output import (
     progress_bar,
     write_json,
 )
+from columnar.bench.cluster_commands import forwarding, scale
+from columnar.bench.dataset import DataSet
+from columnar.bench.endpoint import drop_tables, prepare, prepare_ycsb
+from columnar.bench.flows_command import flows
+from columnar.bench.growth_plan import PARTS, GrowthPlan
+from columnar.bench.measuring import Line, Plan, count_runs, generators, measure
+from columnar.bench.open_report import open_lines_of, open_remarks_of, open_table_of
+from columnar.bench.options import Address
+from columnar.bench.processes import Started, resident_mb
+from columnar.bench.protocols import BINARY, WIRES
+from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.tls_connections import context_of
 from columnar.bench.workloads import STANDARD, WORKLOADS
 from columnar.bench.ycsb import YCSB

@@ -14,11 +14,6 @@ import click
 from columnar import compiled
 from columnar.bench import flows_queue, options
 from columnar.bench.address import EndpointFailed
-from columnar.bench.flows_figures import FlowRuns, figures_of, saturation_of
-from columnar.bench.flows_plan import PROFILES, QUICK
-from columnar.bench.flows_report import as_json, remarks_of, table_of, table_of_verdicts
-from columnar.bench.flows_runs import WORKLOADS, Experiment, FlowsPlan, application
-from columnar.bench.flows_variants import VARIANTS, Site
 from columnar.bench.bench_output import (
     CANNOT_MEASURE,
     Bar,
@@ -29,6 +24,11 @@ from columnar.bench.bench_output import (
     progress_bar,
     write_json,
 )
+from columnar.bench.flows_figures import FlowRuns, figures_of, saturation_of
+from columnar.bench.flows_plan import PROFILES, QUICK
+from columnar.bench.flows_report import as_json, remarks_of, table_of, table_of_verdicts
+from columnar.bench.flows_runs import WORKLOADS, Experiment, FlowsPlan, application
+from columnar.bench.flows_variants import VARIANTS, Site
 
 QUICK_SECONDS: Final = 0.3
 

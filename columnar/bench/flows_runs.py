@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from columnar.bench.address import EndpointFailed
 from columnar.bench.flows_app import ALL_ANSWERED, BEGUN, END, serve
-from columnar.bench.flows_figures import FlowRuns, FlowRun
+from columnar.bench.flows_figures import FlowRun, FlowRuns
 from columnar.bench.flows_load import Load, Sent
 from columnar.bench.flows_oracle import Verdict, judged
 from columnar.bench.flows_plan import CALM, Phase, Profile, Tweets, burst, graph_of
@@ -176,7 +176,9 @@ class Experiment:
             turns[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
         return [FlowRuns(workload, title, variant, tuple(held)) for variant, held in turns.items()]
 
-    def _run_load(self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()) -> FlowRun:
+    def _run_load(
+        self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()
+    ) -> FlowRun:
         """Make a load; ``faults``: what to do so many seconds after its start."""
         self._began(f"{site.variant}: {what}")
         os.sync()  # what other variants wrote is on disk before this one's fsyncs are timed

@@ -20,8 +20,8 @@ from typing import Final
 
 from columnar.bench.address import Endpoint
 from columnar.bench.dataset import DataSet
-from columnar.bench.generator import Outcome, LoadRun, run
-from columnar.bench.open_loop import OpenOutcome, OpenLoadRun, run_open, summed_open
+from columnar.bench.generator import LoadRun, Outcome, run
+from columnar.bench.open_loop import OpenLoadRun, OpenOutcome, run_open, summed_open
 from columnar.bench.workloads import WORKLOADS
 
 _OPEN_SEEDS: Final = 500_000  # seeds of open loop begin here
@@ -155,7 +155,9 @@ def measure(
                     began(f"{workload}, open", connections, endpoints[place])
                     _sync_disks()
                     opened[place].append(
-                        pool.run_open_load(endpoints[place], workload, connections, plan, first_seed + number, rates[place])
+                        pool.run_open_load(
+                            endpoints[place], workload, connections, plan, first_seed + number, rates[place]
+                        )
                     )
             lines.append(Line(workload, connections, closed, opened))
 

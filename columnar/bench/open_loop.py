@@ -86,7 +86,9 @@ def summed_open(outcomes: list[OpenOutcome]) -> OpenOutcome:
 class _Loop:
     """One turn: the connections and what each sends next."""
 
-    def __init__(self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], asked: OpenLoadRun) -> None:
+    def __init__(
+        self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], asked: OpenLoadRun
+    ) -> None:
         self._by_fd = {line.sock.fileno(): line for line in lines}
         self._next = {line: line.session.first() for line in lines}
         self._epoll = epoll

@@ -184,7 +184,7 @@ class ScanCalls:
 class Scans:
     """Workload E: short scans, and inserts."""
 
-    __slots__ = ("_scan_length", "_at", "_awaited", "_calls", "_inserts", "_rows", "_scanner", "_scans")
+    __slots__ = ("_at", "_awaited", "_calls", "_inserts", "_rows", "_scan_length", "_scanner", "_scans")
 
     def __init__(
         self, scans: list[ShortScan | None], at: int, rows: Rows, inserts: Inserts, scan_calls: ScanCalls

@@ -111,7 +111,10 @@ class RegionCheck:
             elif not self._info.contains_row(row):
                 self._outside += 1  # what a split left behind: nobody reads it
             if not _decodes(raw):
-                self._say("a value that does not decode", f"row {abbreviate(row)}, {abbreviate(view.column_prefix + qualifier)}")
+                self._say(
+                    "a value that does not decode",
+                    f"row {abbreviate(row)}, {abbreviate(view.column_prefix + qualifier)}",
+                )
 
     def _versions(self) -> None:
         """Newest and older versions stand in one order, but a look-up for each cell is simpler, and these are few."""

@@ -37,11 +37,11 @@ from columnar.flows.effects import Write, for_table
 from columnar.flows.fair_share import SHARE
 from columnar.flows.governor import GovernedStep, Governor
 from columnar.flows.write_line import WriteLine
+from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
-from columnar.loop_budget import IsDisconnected
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 
@@ -65,7 +65,17 @@ class Job:
     """The effects of one slice of one call: queued, then perhaps aside, then over."""
 
     __slots__ = (
-        "at", "extra", "is_aside", "is_over", "writer_view", "name", "obstacle", "size_bytes", "on_applied", "waits", "writes",
+        "at",
+        "extra",
+        "is_aside",
+        "is_over",
+        "name",
+        "obstacle",
+        "on_applied",
+        "size_bytes",
+        "waits",
+        "writer_view",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: OnApplied, keeper: str = "") -> None:
@@ -129,7 +139,13 @@ class Applier:
         return self._pending_by_follower.get(name, 0) < WAITING_BYTES - self._pending_bytes
 
     def apply(
-        self, writes: list[Write], size_bytes: int, tell: OnApplied, name: str = "", share: int = SHARE, keeper: str = ""
+        self,
+        writes: list[Write],
+        size_bytes: int,
+        tell: OnApplied,
+        name: str = "",
+        share: int = SHARE,
+        keeper: str = "",
     ) -> Job:
         """``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``."""
         job = Job(name, writes, size_bytes, tell, keeper)

@@ -132,6 +132,6 @@ def check_families(row: bytes, said: Contribute, table: Table) -> None:
             if family == said.order_family:
                 what = "for ordered cells"
             raise IllegalArgument(
-                f"an effect gives to totals of row {abbreviate(row)} of {table.name}, which has no family {name} {what}: "
-                f"columnar alter {table.name} --add {name}, or name another family in the effect"
+                f"an effect gives to totals of row {abbreviate(row)} of {table.name}, which has no family {name} "
+                f"{what}: columnar alter {table.name} --add {name}, or name another family in the effect"
             )

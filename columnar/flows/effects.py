@@ -25,7 +25,9 @@ OPERATION_BYTES: Final = 200
 _ALL_FAMILIES: Final = b""  # of the table, whose schema is not known where effects are read
 
 
-def writes_of(effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], ChangeContributions] | None = None) -> list[Write]:
+def writes_of(
+    effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], ChangeContributions] | None = None
+) -> list[Write]:
     """The mutations, in order.  IllegalArgument, RequestTooBig: an effect is none that can be written.
 
     An effect writes nothing that a client may not send: no client could read or remove it.
@@ -66,8 +68,8 @@ def _write_of(effect: Any, stamp: int) -> Write:
         if isinstance(table, bytes) and isinstance(row, bytes) and row:
             if isinstance(what, dict | list) and len(what) > ROW_OPERATIONS:
                 raise RequestTooBig(
-                    f"an effect names {len(what)} columns of row {abbreviate(row)}, at most {ROW_OPERATIONS} are written as "
-                    "one step: yield several"
+                    f"an effect names {len(what)} columns of row {abbreviate(row)}, at most {ROW_OPERATIONS} are "
+                    "written as one step: yield several"
                 )
             if kind == PUT and isinstance(what, dict) and what:
                 return table, RowMutation(row, tuple([_put(column, value, stamp) for column, value in what.items()]))
@@ -90,8 +92,8 @@ def for_table(mutation: RowMutation, table: Table) -> RowMutation:
         return mutation
     if table.delete_markers_ms is None:
         raise IllegalArgument(
-            f"an effect deletes in row {abbreviate(mutation.row)} of {table.name}, which has no DELETE_MARKERS, so that a "
-            f"late put would bring it back: columnar alter {table.name} --set DELETE_MARKERS=3600000"
+            f"an effect deletes in row {abbreviate(mutation.row)} of {table.name}, which has no DELETE_MARKERS, so "
+            f"that a late put would bring it back: columnar alter {table.name} --set DELETE_MARKERS=3600000"
         )
     if first.family != _ALL_FAMILIES:
         return mutation

@@ -96,7 +96,7 @@ class Followers:
     def let_go(self, region_id: int) -> None:
         self._paused_regions.discard(region_id)
 
-    def is_region_paused(self, region_id: int) -> bool:
+    def is_paused(self, region_id: int) -> bool:
         return region_id in self._paused_regions
 
     def replaced(self, gone: frozenset[int], fresh: Sequence[int]) -> None:

@@ -32,8 +32,8 @@ from columnar.flows.follower import Kind, Subscription, begin_after, undelivered
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.followers import Followers
 from columnar.flows.kinds import Kinds
-from columnar.flows.log_upkeep import LogUpkeep
 from columnar.flows.local_flow_status import flow_status_of
+from columnar.flows.log_upkeep import LogUpkeep
 from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
@@ -78,7 +78,9 @@ class Hub:
     def flow_statuses(self) -> list[FlowStatus]:
         """How each of them stands here, idle ones too."""
         now_s = time.monotonic()
-        return [flow_status_of(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()]
+        return [
+            flow_status_of(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()
+        ]
 
     def start(self) -> None:
         """Open the regions that may have something to deliver, in the background."""
@@ -137,7 +139,7 @@ class Hub:
         A cursor of a region that is closed was saved when it closed.
         """
         found = self.followers.of(name)
-        if self.upkeep.is_saving_paused or any(self.followers.is_region_paused(one.region.info.region_id) for one in found):
+        if self.upkeep.is_saving_paused or any(self.followers.is_paused(one.region.info.region_id) for one in found):
             return False
         await asyncio.gather(*(one.save_durably() for one in found))
         return True

@@ -9,7 +9,9 @@ from columnar.model.flow_graph import Flow
 from columnar.model.flow_status import FlowStatus
 
 
-def flow_status_of(flow: Flow, state: str, dead: int, followers: Followers, figures: Figures, now_s: float) -> FlowStatus:
+def flow_status_of(
+    flow: Flow, state: str, dead: int, followers: Followers, figures: Figures, now_s: float
+) -> FlowStatus:
     """``dead``: letters of it, as far as they are known here."""
     name = FollowerName(flow.kind, flow.name)
     here, done = followers.of(name), figures.of(name, now_s)

@@ -128,7 +128,7 @@ class RegionFollowers:
     def step_follower(self, follower: Follower) -> None:
         """Its next step now, unless its region is held."""
         self._end_step(follower)
-        if not self._followers.has(follower) or self._followers.is_region_paused(follower.region.info.region_id):
+        if not self._followers.has(follower) or self._followers.is_paused(follower.region.info.region_id):
             return
         try:
             after_s = follower.step()

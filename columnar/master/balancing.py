@@ -166,7 +166,9 @@ class _Round:
             self._say(name)
         times = before / self.mean
         for place in chosen:
-            self._prefer_server(place, f"{place.server} has {times:.2f} times the mean load" if place.server == name else "")
+            self._prefer_server(
+                place, f"{place.server} has {times:.2f} times the mean load" if place.server == name else ""
+            )
 
     def _small_ones(self, name: str, movable: list[Place]) -> list[Place]:
         chosen = []

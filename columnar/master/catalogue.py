@@ -43,8 +43,8 @@ from columnar.master.catalogue_rows import (
     table_row,
     u64,
 )
-from columnar.master.replacements import replaced
 from columnar.master.operator_settings import OperatorSettings
+from columnar.master.replacements import replaced
 from columnar.model import owner, region_info, schema
 from columnar.model.mutation import Delete, RowMutation
 from columnar.model.owner import Incarnation, Owner
@@ -205,7 +205,12 @@ class Catalogue:
         mutations += [put(owner_rows.sealed_row(server), sealed=value, whole=b"1") for server, value in sealed.items()]
         mutations += [erase(owner_rows.sealed_row(server)) for server in write.forgotten]
         if write.operator_settings is not None:
-            mutations.append(put(owner_rows.OPERATOR_SETTINGS_ROW, wishes=owner_rows.operator_settings_to_json(write.operator_settings)))
+            mutations.append(
+                put(
+                    owner_rows.OPERATOR_SETTINGS_ROW,
+                    wishes=owner_rows.operator_settings_to_json(write.operator_settings),
+                )
+            )
         if mutations:
             await self._write(mutations)
         self.owners |= {info.region_id: row for info, row in owners}
@@ -438,7 +443,9 @@ class Catalogue:
             if server not in self._sealed_by_older:
                 cells[b"info:whole"] = b"1"
         if self.operator_settings != OperatorSettings():
-            rows[owner_rows.OPERATOR_SETTINGS_ROW] = {b"info:wishes": owner_rows.operator_settings_to_json(self.operator_settings)}
+            rows[owner_rows.OPERATOR_SETTINGS_ROW] = {
+                b"info:wishes": owner_rows.operator_settings_to_json(self.operator_settings)
+            }
         return rows | trigger_rows.rows_of(self.triggers) | self._view_rows
 
     def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:

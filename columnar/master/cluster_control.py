@@ -25,8 +25,8 @@ from typing import Any, Final, Protocol
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_status_builder as looks
 from columnar.master.balancing import may_settle
-from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.cluster_state import ClusterState
+from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.instructions import (
     DECISIONS_KEPT,
     AssignRegion,
@@ -46,7 +46,7 @@ from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerStat
 from columnar.master.plan_draft import Draft
 from columnar.master.planner import plan
 from columnar.master.requests import refusal
-from columnar.model.build_cluster_status import (
+from columnar.model.cluster_status_records import (
     BEING_CHANGED,
     Change,
     ClusterStatus,

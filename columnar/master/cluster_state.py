@@ -48,13 +48,13 @@ from columnar.master.instructions import (
 )
 from columnar.master.load_scores import score
 from columnar.master.load_splits import is_large
+from columnar.master.operator_settings import OperatorSettings
 from columnar.master.owner_ledger import OwnerLedger
 from columnar.master.placement import Current, Desired, Phase, Place, ServerState
 from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
 from columnar.master.requests import Requests, regions_changed
 from columnar.master.transitions import Transitions
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates, Segments
 from columnar.model.region_info import RegionInfo
@@ -422,7 +422,9 @@ class ClusterState:
             if not any(isinstance(one, Prefer) for one in made.instructions):
                 break
         self._requests.answer_ended_requests(now_ms)
-        is_due = self._is_write_due or self._transitions.is_urgent or self._requests.operator_settings_to_write is not None
+        is_due = (
+            self._is_write_due or self._transitions.is_urgent or self._requests.operator_settings_to_write is not None
+        )
         if is_due and self._has_begun and now_ms >= self.current.catalogue.unwritable_until_ms:
             self._send_write()
         if self._wake_at_ms is None or not now_ms < self._wake_at_ms <= wake_at_ms:

@@ -28,8 +28,8 @@ from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Close, Decision, Give, Merge, Prefer, Say, Split
 from columnar.master.load_scores import IDLE
 from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerState
-from columnar.model import build_cluster_status as words
-from columnar.model.build_cluster_status import (
+from columnar.model import cluster_status_records as words
+from columnar.model.cluster_status_records import (
     UNKNOWN_MS,
     ClusterStatus,
     DecisionStatus,
@@ -301,7 +301,11 @@ def list_blocked_regions(state: ClusterState) -> dict[int, str]:
     current = state.current
     found = [*current.failed, *(one for one in state.desired.operator_settings.unassigned if one in current.places)]
     places = [current.places[region] for region in found]
-    return {place.info.region_id: _explain_blocked(place) for place in places if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN)}
+    return {
+        place.info.region_id: _explain_blocked(place)
+        for place in places
+        if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN)
+    }
 
 
 def _explain_blocked(place: Place) -> str:

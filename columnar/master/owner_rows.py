@@ -56,4 +56,6 @@ def operator_settings_to_json(wishes: OperatorSettings) -> bytes:
 
 def operator_settings_from_json(data: bytes) -> OperatorSettings:
     held: dict[str, Any] = json.loads(data)
-    return OperatorSettings(frozenset(held["drained"]), frozenset(held["unassigned"]), held["balancer"], held["auto_split"])
+    return OperatorSettings(
+        frozenset(held["drained"]), frozenset(held["unassigned"]), held["balancer"], held["auto_split"]
+    )

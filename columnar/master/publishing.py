@@ -71,7 +71,7 @@ class Publishing:
         region = info.region_id
         if standing is None or region not in standing.wanted:
             return
-        route = replace(route_to(info, owner), shut=self._blocked_reasons.get(region, ""))
+        route = replace(route_to(info, owner), blocked_reason=self._blocked_reasons.get(region, ""))
         if self._rows.get(region) == route:
             return
         self._rows[region] = route
@@ -86,7 +86,7 @@ class Publishing:
         for region in before.keys() | regions.keys():
             route = self._rows.get(region)
             if route is not None and route.blocked_reason != self._blocked_reasons.get(region, ""):
-                self._rows[region] = replace(route, shut=self._blocked_reasons.get(region, ""))
+                self._rows[region] = replace(route, blocked_reason=self._blocked_reasons.get(region, ""))
                 if region in self._tables[route.region.table].out:
                     self._changed[region] = None
 

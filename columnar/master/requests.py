@@ -1,9 +1,9 @@
 """(pure) Requests of people: which are refused at once, and when one is answered.
 
 A request about a region is answered when the region is as it was asked for, or cannot be any more; a newer request
-about the region takes its place (``is_superseded``).  A request about the whole is a wish.  A request whose wish is to hold
-over restarts, ``assign`` and ``unassign`` among them, is answered when the wish is on disk, or could not be written.
-While the catalogue cannot be written every request is refused, and a wish under way has an unknown outcome.
+about the region takes its place (``is_superseded``).  A request about the whole is a wish.  A request whose wish is to
+hold over restarts, ``assign`` and ``unassign`` among them, is answered when the wish is on disk, or could not be
+written. While the catalogue cannot be written every request is refused, and a wish under way has an unknown outcome.
 
 Knows nothing of how a request is carried out: the planner makes instructions of it.
 """
@@ -33,9 +33,9 @@ from columnar.master.instructions import (
     UnassignRegion,
     UndrainServer,
 )
+from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import NEVER_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.replacements import check_merge, check_split
-from columnar.master.operator_settings import OperatorSettings
 
 GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
 REFUSED: Final = "the catalogue refused the write"
@@ -241,7 +241,10 @@ class Requests:
                 self._to_answer.append(number)
 
     def _set_operator_settings(self, request: Request, now_ms: int) -> None:
-        before, wishes = self._desired.operator_settings, update_operator_settings(request, self._desired.operator_settings)
+        before, wishes = (
+            self._desired.operator_settings,
+            update_operator_settings(request, self._desired.operator_settings),
+        )
         if wishes != before:
             for name in wishes.drained - before.drained:
                 self.drained_ms[name] = now_ms

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from columnar.master.instructions import Close, Open, Output, Reason, Renumber, NotifyServer
+from columnar.master.instructions import Close, NotifyServer, Open, Output, Reason, Renumber
 from columnar.master.owner_ledger import End, OwnerLedger
 from columnar.master.placement import OPENING_TRIES, PROVEN_MS, RETRY_PAUSES_MS, Current, Desired, Phase, Place
 from columnar.master.tallies import Tallies

@@ -110,7 +110,9 @@ class TriggerChanges:
         async with self.lock:
             await self._settle()
             declared = [with_places(one, self._catalogue.tables) for one in wanted]
-            plan = plan_of([one.registration for one in self.triggers.all if not one.unusable_reason], declared, removed)
+            plan = plan_of(
+                [one.registration for one in self.triggers.all if not one.unusable_reason], declared, removed
+            )
             fresh = [*plan.added, *(change.wanted for change in plan.changed)]
             replaced = {*plan.removed, *(one.name for one in fresh)}
             self._check_all(fresh, replaced)
@@ -131,7 +133,11 @@ class TriggerChanges:
         return [one for one in stay if one.module not in modules]
 
     def _check_all(self, fresh: list[Registration], replaced: set[str]) -> None:
-        flows = [flow_of(one.registration) for one in self.triggers.all if not one.unusable_reason and one.name not in replaced]
+        flows = [
+            flow_of(one.registration)
+            for one in self.triggers.all
+            if not one.unusable_reason and one.name not in replaced
+        ]
         for one in fresh:
             self._check_table(one)
             others = [flow_of(other) for other in fresh if other.name != one.name]
@@ -147,7 +153,9 @@ class TriggerChanges:
 
     def graph(self) -> Graph:
         """All flows as they are declared."""
-        return Graph([*(flow_of(one.registration) for one in self.triggers.all if not one.unusable_reason), *self.other_flows()])
+        return Graph(
+            [*(flow_of(one.registration) for one in self.triggers.all if not one.unusable_reason), *self.other_flows()]
+        )
 
     def _check_table(self, registration: Registration) -> None:
         name = registration.table

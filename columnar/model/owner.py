@@ -103,21 +103,31 @@ def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
     all that the source ever wrote: its tenures before a ``renumbered`` are not behind any more either.
     """
     assert owner.source is not None, "no source is waited for"
-    return replace(owner, source=None, behind=_closed(owner.unreplayed_logs, owner.source, is_behind))
+    return replace(owner, source=None, unreplayed_logs=_closed(owner.unreplayed_logs, owner.source, is_behind))
 
 
 def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
     """The source was fenced before it had closed the region.  ``in_log``: as for ``taken_from_dead``."""
     assert owner.source is not None, "no source is waited for"
-    return replace(owner, source=None, behind=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs)
+    return replace(
+        owner, source=None, unreplayed_logs=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs
+    )
 
 
 def given_up(owner: Owner, server: Incarnation, *, is_behind: bool) -> Owner:
     """The next owner after ``owner`` has closed the region by itself.  ``is_behind``: as for ``source_closed``."""
-    return Owner(server, owner.epoch + 1, owner.generation, None, _closed(owner.unreplayed_logs, owner.ownership_period, is_behind))
+    return Owner(
+        server,
+        owner.epoch + 1,
+        owner.generation,
+        None,
+        _closed(owner.unreplayed_logs, owner.ownership_period, is_behind),
+    )
 
 
-def _closed(behind: tuple[OwnershipPeriod, ...], tenure: OwnershipPeriod, is_behind: bool) -> tuple[OwnershipPeriod, ...]:
+def _closed(
+    behind: tuple[OwnershipPeriod, ...], tenure: OwnershipPeriod, is_behind: bool
+) -> tuple[OwnershipPeriod, ...]:
     if is_behind:
         return (*behind, tenure)
     return tuple(one for one in behind if one.server != tenure.server)
@@ -128,7 +138,9 @@ def settled(owner: Owner) -> Owner:
 
     Earlier tenures of the owner itself (``renumbered``) stay: its log still holds them.
     """
-    return replace(owner, source=None, behind=tuple(one for one in owner.unreplayed_logs if one.server == owner.server))
+    return replace(
+        owner, source=None, unreplayed_logs=tuple(one for one in owner.unreplayed_logs if one.server == owner.server)
+    )
 
 
 def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[OwnershipPeriod], bool]) -> tuple[OwnershipPeriod, ...]:
@@ -170,7 +182,9 @@ def from_json(data: bytes) -> Owner:
     server = incarnation_of(held["server"])
     if not all(isinstance(held[name], int) for name in ("epoch", "generation")):
         raise ValueError("an owner's epoch and generation are numbers")
-    return Owner(server, held["epoch"], held["generation"], None if source is None else _parse_ownership_period(source), behind)
+    return Owner(
+        server, held["epoch"], held["generation"], None if source is None else _parse_ownership_period(source), behind
+    )
 
 
 def _pair(tenure: OwnershipPeriod) -> list[object]:
@@ -187,8 +201,3 @@ def names(owner: Owner | None, server: Incarnation) -> bool:
         return False
     sources = () if owner.source is None else (owner.source,)
     return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.unreplayed_logs))]
-
-
-def behind(owner: Owner, server: Incarnation) -> list[Incarnation]:
-    """The incarnations whose logs the owner must read; its own it has."""
-    return list(dict.fromkeys(tenure.server for tenure in owner.unreplayed_logs if tenure.server != server))

@@ -23,7 +23,9 @@ class Route:
     server: Incarnation
     epoch: int
     source: OwnershipPeriod | None = None  # the owner before, until it has said "closed" or is fenced: it still answers
-    blocked_reason: str = ""  # why nobody serves it before a person assigns it, as a sentence; empty: somebody does, or will
+    blocked_reason: str = (
+        ""  # why nobody serves it before a person assigns it, as a sentence; empty: somebody does, or will
+    )
 
     @property
     def ownership_period(self) -> OwnershipPeriod:

@@ -265,7 +265,9 @@ def _pairs(held: Mapping[str, Any], name: str, within: str) -> dict[str, str]:
     value = held.get(name)
     is_list = isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
     if not is_list or not all(_is_text(text) for pair in value or () for text in pair):
-        raise ValueError(f"{within}{name} is a list of pairs of texts, [[name, number], ...], not {_format_value(value)}")
+        raise ValueError(
+            f"{within}{name} is a list of pairs of texts, [[name, number], ...], not {_format_value(value)}"
+        )
     found = dict(value or ())
     if len(found) < len(value or ()):
         raise ValueError(f"{within}{name} has a name twice: {_format_value(value)}")

@@ -17,8 +17,8 @@ A caller names its table once (``TableAccess.table``), translates with the schem
 ``ReadSpec``, ``ScanSpec`` or ``RowMutation``.  It gets values back, or ``wire.service.Later`` where the answer must
 wait for an fsync: no task is made for that, so the hot path has no object of its own for these operations.
 
-A single row whose region is unavailable, or not open yet, raises RegionUnavailable before anything was done: the caller begins
-the call anew (``retries``); RegionNotLocal, where another server owns it.  Operations on several rows wait by
+A single row whose region is unavailable, or not open yet, raises RegionUnavailable before anything was done: the caller
+begins the call anew (``retries``); RegionNotLocal, where another server owns it.  Operations on several rows wait by
 themselves and continue at the row whose region was away.
 
 Knows nothing of Thrift, its structs, or how an answer is packed.

@@ -16,18 +16,18 @@ from time import monotonic
 from typing import Any, Protocol
 
 from columnar.errors import RegionNotLocal, RegionTooBusy
+from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import Contribute, RowPuts, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.throttle_limits import limits_of
 from columnar.operations.throttle import Throttle
 from columnar.regions.applied import Applied
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES
+from columnar.regions.region import Region
 from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.retry import retry_until_ready
-from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
-from columnar.loop_budget import IsDisconnected
 from columnar.wire import detect
 from columnar.wire.service import Later
 
@@ -51,7 +51,9 @@ class RemoteCalls(Protocol):
     def rows(self, caller: Caller, served: ServedTable, query: Any, answer: Any) -> Awaitable[Any]:
         """The answer to ``reads.RowQuery``."""
 
-    def writes(self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any) -> Awaitable[Any]:
+    def writes(
+        self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any
+    ) -> Awaitable[Any]:
         """Rows that have been checked, in the order in which the steps of one row are done."""
 
     def scan_step(self, scanner: Any, found: Any, count: int, turn: Callable[[], Awaitable[None]]) -> Awaitable[None]:
@@ -117,7 +119,7 @@ class TableAccess:
     # --- regions -----------------------------------------------------------------------------------
 
     def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """The open region that holds ``row``.  RegionUnavailable, RegionNotLocal, NotServingRegion: nothing was done."""
+        """Return the open region of ``row``.  RegionUnavailable, RegionNotLocal, NotServingRegion: nothing was done."""
         return self._server.open_region(served, served.holding(row))
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import RowWrite
 from columnar.operations.access import Caller
 from columnar.operations.distributed_reads import DistributedReads
@@ -23,9 +24,8 @@ from columnar.operations.writes import Answer
 from columnar.regions.found_rows import FoundRows
 from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
-from columnar.routing.peer_requests import RowsDeleted
 from columnar.routing.owners import Owners
-from columnar.loop_budget import IsDisconnected
+from columnar.routing.peer_requests import RowsDeleted
 
 
 class DistributedCalls:
@@ -40,7 +40,9 @@ class DistributedCalls:
     async def rows(self, caller: Caller, served: ServedTable, query: RowQuery, answer: RowsAnswer) -> Any:
         return answer(await self._reads.rows(caller, served, query))
 
-    async def writes(self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Answer) -> Any:
+    async def writes(
+        self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Answer
+    ) -> Any:
         return answer(await self._writes.write(has_gone, asked))
 
     async def scan_step(self, scanner: Scanner, found: FoundRows, count: int, turn: ReserveStep) -> None:

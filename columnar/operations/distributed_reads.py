@@ -20,8 +20,8 @@ from columnar.operations.packing import reply_form
 from columnar.operations.reads import FoundRow, RowQuery
 from columnar.operations.servers import Servers
 from columnar.regions.tables import ServedTable
-from columnar.routing.peer_requests import RowGroup, Rows, RowsFound
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
+from columnar.routing.peer_requests import RowGroup, Rows, RowsFound
 from columnar.routing.row_forms import ReplyForm
 from columnar.storage.stored_cells import PackedRows
 

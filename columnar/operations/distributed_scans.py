@@ -19,8 +19,8 @@ from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
 from columnar.regions.found_rows import FoundRows, size_of
 from columnar.regions.row_reader import WireCell
-from columnar.routing.peer_requests import Scan, Scanned
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, choose_server
+from columnar.routing.peer_requests import Scan, Scanned
 from columnar.routing.row_forms import Place
 from columnar.storage.stored_cells import PackedRows
 
@@ -66,7 +66,9 @@ class DistributedScans:
         server = owners.local_server if route is None else choose_server(route, search.tries)
         if server != owners.local_server:  # else the caller's next step looks here
             try:
-                scanned = await self._servers.request_server(server, _scan_request(scanner, asking, found, count), STEP_BYTES)
+                scanned = await self._servers.request_server(
+                    server, _scan_request(scanner, asking, found, count), STEP_BYTES
+                )
             except NOTHING_DONE:
                 pass
             except LinkBroke:  # a read is asked for again, once

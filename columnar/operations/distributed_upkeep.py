@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.operations.servers import Servers
-from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, choose_server
-from columnar.routing.row_forms import RegionState
 from columnar.routing.fan_out import STATUS_TIMEOUT_S, gather_status
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, choose_server
+from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
+from columnar.routing.row_forms import RegionState
 
 
 class DistributedUpkeep:

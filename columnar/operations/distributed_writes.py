@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from columnar.errors import ClientGone, ColumnarError, OutcomeUnknown, abbreviate
 from columnar.limits import BATCH_BYTES
+from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import RowWrite
 from columnar.model.owner import Incarnation
 from columnar.operations.row_plan import size_of
@@ -28,9 +29,8 @@ from columnar.regions import change_record
 from columnar.regions.applied import Applied
 from columnar.regions.ingestion import IncomingRows
 from columnar.regions.tables import ServedTable
-from columnar.routing.peer_requests import Apply, Ingest
 from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
-from columnar.loop_budget import IsDisconnected
+from columnar.routing.peer_requests import Apply, Ingest
 
 
 class _Share:

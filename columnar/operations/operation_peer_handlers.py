@@ -32,8 +32,8 @@ from columnar.operations.scans import Scans
 from columnar.operations.upkeep import Upkeep
 from columnar.operations.writes import RowWrites
 from columnar.regions.found_rows import FoundRows
-from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.ingestion import IncomingRows
+from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.server import RegionServer
 from columnar.routing import peer_requests, row_forms
 from columnar.storage.stored_cells import PackedRows

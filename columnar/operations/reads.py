@@ -14,20 +14,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from columnar.errors import RegionUnavailable, RegionNotLocal, RequestTooBig
+from columnar.errors import RegionNotLocal, RegionUnavailable, RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
+from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.model.read import Projection, ReadSpec, cut_by_family
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
 from columnar.operations.packing import reply_form
 from columnar.operations.wide_reads import First, Packed, PackedValues, Sink, read_wide
 from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region_reads import get_column, get_family, get_row, get_slice
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_reader import Cells, RowIsWide
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import THRIFT1, ReplyForm
 from columnar.storage.stored_cells import PackedRows
-from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire import detect
 from columnar.wire.codec_replies import compact_packed_cells, packed_cells
 
@@ -82,7 +82,7 @@ class RowQuery:
 class _Reading:
     """A query on its way into one reply."""
 
-    __slots__ = ("at", "barriers", "not_local_rows", "found", "is_wide", "max_bytes", "query", "size_bytes")
+    __slots__ = ("at", "barriers", "found", "is_wide", "max_bytes", "not_local_rows", "query", "size_bytes")
 
     def __init__(self, query: RowQuery, max_bytes: int = ROWS_BYTES + 1) -> None:
         self.query = query

@@ -1,7 +1,7 @@
 """A call whose region is unavailable for a moment begins anew when the region, or others in its place, may be opened.
 
-A call looks for all its regions before it changes anything, in one iteration of the loop, so a RegionUnavailable that leaves
-it at once has left nothing behind.  Operations that wait in between retry by themselves (``regions.patience``).
+A call looks for all its regions before it changes anything, in one iteration of the loop, so a RegionUnavailable that
+leaves it at once has left nothing behind.  Operations that wait in between retry by themselves (``regions.patience``).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from columnar.errors import ClientGone, RegionUnavailable
-from columnar.regions.retry import wait_available
 from columnar.loop_budget import IsDisconnected
+from columnar.regions.retry import wait_available
 from columnar.wire.service import Later
 
 

@@ -67,7 +67,7 @@ class RowPlan:
         self._open: dict[int, tuple[list[RowWrite], int]] = {}  # by region: its last batch, and the bytes of it
 
     def step(self) -> bool:
-        """Go on for STEP_S; True: all is planned.  CallerError, RegionTooBusy; RegionUnavailable, and it can go on later."""
+        """Plan for STEP_S; True: all is planned.  CallerError, RegionTooBusy; RegionUnavailable: plan again later."""
         ends = perf_counter() + STEP_S
         asked, at = self._requested, self._at
         while at < len(asked):

@@ -14,15 +14,9 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import FilterTooExpensive, IllegalArgument, RegionUnavailable, RegionNotLocal
-from columnar.limits import (
-    REPLY_BYTES,
-    ROWS_PER_REPLY,
-    SHORT_FILTER_BYTES,
-    STEP_BYTES,
-    STEP_CELLS,
-    STEP_S,
-)
+from columnar.errors import FilterTooExpensive, IllegalArgument, RegionNotLocal, RegionUnavailable
+from columnar.limits import REPLY_BYTES, ROWS_PER_REPLY, SHORT_FILTER_BYTES, STEP_BYTES, STEP_CELLS, STEP_S
+from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.model.bounded_search import PatternTimeout
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter
@@ -32,13 +26,20 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.row_ranges import RowRange, RowRanges
 from columnar.operations.access import TableAccess
 from columnar.operations.reads import SEEK_CELLS, check_families
-from columnar.operations.scan_places import entered, first_place, is_one_row, key_bounds, place_after_range, place_after_region
+from columnar.operations.scan_places import (
+    entered,
+    first_place,
+    is_one_row,
+    key_bounds,
+    place_after_range,
+    place_after_region,
+)
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
 from columnar.regions.family_view import FamilyView
 from columnar.regions.found_rows import FoundRows, PackRows
-from columnar.regions.retry import wait_available
 from columnar.regions.plain_rows import PlainStep
 from columnar.regions.region import Region
+from columnar.regions.retry import wait_available
 from columnar.regions.row_reader import (
     STEP_COST,
     Cells,
@@ -55,7 +56,6 @@ from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import Place, ReplyForm
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedRows
-from columnar.loop_budget import IsDisconnected, never_disconnected
 
 CELLS_OF_LONG_FILTER: Final = 100  # of a row that is shown to a filter of thousands of comparisons in one step
 OWNED_S: Final = 0.1  # of steps for a gateway, which asks again

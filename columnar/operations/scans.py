@@ -8,6 +8,7 @@ from typing import Any
 
 from columnar.errors import CallerError, ClientGone, IncompatibleFilter, RequestTooBig
 from columnar.limits import FILTER_BYTES, SHORT_FILTER_BYTES, STEP_S
+from columnar.loop_budget import IsDisconnected, LoopBudget
 from columnar.model.filters import Filter
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.operations.access import Caller, TableAccess
@@ -17,7 +18,6 @@ from columnar.regions.found_rows import FoundRows, PackRows, size_of
 from columnar.regions.row_reader import Cells
 from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import ReplyForm
-from columnar.loop_budget import IsDisconnected, LoopBudget
 
 Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from time import monotonic, time
 from typing import Final
 
-from columnar.errors import ScannerNotFound, printable, abbreviate
+from columnar.errors import ScannerNotFound, abbreviate, printable
 from columnar.limits import SLOW_REQUESTS_KEPT
 from columnar.model.slow_request import SlowRequest
 from columnar.operations.descriptions import Descriptions

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from columnar.errors import FilterTooExpensive, RequestTooBig, RowTooBig
 from columnar.limits import ROW_BYTES, STEP_S
+from columnar.loop_budget import IsDisconnected
 from columnar.model.bounded_search import PatternTimeout
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter, FilteredRow
@@ -28,14 +29,13 @@ from columnar.model.read import FamilyCut, ReadSpec
 from columnar.operations.access import TableAccess
 from columnar.operations.packing import pieces_of
 from columnar.regions.found_rows import size_of
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_reader import STEP_COST, Cells, WireCell
 from columnar.regions.wide_row import ReadingEnded, WideRow
 from columnar.routing.row_forms import ReplyForm
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedCells, PackedRows
-from columnar.loop_budget import IsDisconnected
 
 _FILTERED_COST: Final = 50 * PAIR_COST  # of a piece that goes through a filter
 

@@ -20,7 +20,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from columnar.errors import ColumnarError, RegionUnavailable, RegionNotLocal
+from columnar.errors import ColumnarError, RegionNotLocal, RegionUnavailable
+from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import Append, Contribute, Increment, RowMutation, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
@@ -28,7 +29,6 @@ from columnar.regions.applied import Applied
 from columnar.regions.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy
-from columnar.loop_budget import IsDisconnected
 
 OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 
@@ -114,7 +114,7 @@ class RowWrites:
             served = self._access.again(plan.served)
             if served.schema is not plan.served.schema:  # altered meanwhile: what was checked may not hold
                 plan, done = RowPlan(self._access, served, asked, make(served)), False
-        return await self._go_on_anywhere(has_gone, plan.work, [], answer)
+        return await self._continue_on_all_servers(has_gone, plan.work, [], answer)
 
     def write_rows(self, caller: Caller, served: ServedTable, by_row: Mapping[bytes, RowWrite], answer: Answer) -> Any:
         """Each row a step of its own; they have all been checked."""
@@ -151,7 +151,7 @@ class RowWrites:
                 await retry_until_ready(partial(self._writable_again, served, mutation.row), has_gone)
         except RegionNotLocal as error:
             return await self._access.remote(error).writes(has_gone, asked, answer)
-        return await self._go_on_anywhere(has_gone, work, [], answer)
+        return await self._continue_on_all_servers(has_gone, work, [], answer)
 
     def _writable_again(self, served: ServedTable, row: bytes) -> None:
         self._access.writable(self._access.again(served), row)
@@ -197,19 +197,25 @@ class RowWrites:
         ends = perf_counter() + STEP_S
         for number, step in enumerate(work):
             if number and perf_counter() >= ends:
-                return self._go_on_anywhere(caller.has_gone, work[number:], waits, answer)
+                return self._continue_on_all_servers(caller.has_gone, work[number:], waits, answer)
             try:
                 applied = self._apply(step, waits)
-            except (StoreBusy, RegionUnavailable, RegionNotLocal):  # closed again meanwhile, for regions of later batches
-                return self._go_on_anywhere(caller.has_gone, work[number:], waits, answer)
+            except (
+                StoreBusy,
+                RegionUnavailable,
+                RegionNotLocal,
+            ):  # closed again meanwhile, for regions of later batches
+                return self._continue_on_all_servers(caller.has_gone, work[number:], waits, answer)
             except ColumnarError as error:
                 if not waits:
                     raise
                 raise partly(error) from error
         return after(joined(waits), answer(applied))
 
-    async def _go_on_anywhere(self, has_gone: IsDisconnected, work: Work, waits: list[Any], answer: Answer) -> Any:
-        """As ``_go_on``; what other servers own by now is written there."""
+    async def _continue_on_all_servers(
+        self, has_gone: IsDisconnected, work: Work, waits: list[Any], answer: Answer
+    ) -> Any:
+        """As ``_continue_writing``; rows that other servers own by now are written there."""
         left = deque(work)
         try:
             return await self._continue_writing(has_gone, left, waits, answer)
@@ -227,7 +233,11 @@ class RowWrites:
             raise partly(error) from error
 
     async def _continue_writing(
-        self, has_gone: IsDisconnected, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any], answer: Answer
+        self,
+        has_gone: IsDisconnected,
+        left: deque[tuple[ServedTable, list[RowWrite]]],
+        waits: list[Any],
+        answer: Answer,
     ) -> Any:
         applied: Applied | None = None
         turns = self._access.reply_memory.loop_budget

@@ -232,7 +232,9 @@ class ChangeLog:
 
     def vouch(self, now_ms: int, keep_s: int) -> None:
         """An empty log is whole from now on, whatever it had before."""
-        if self.earliest_whole_time() is None and not any(True for _ in islice(self._store.scan(LOG_SPACE, b"", None), 1)):
+        if self.earliest_whole_time() is None and not any(
+            True for _ in islice(self._store.scan(LOG_SPACE, b"", None), 1)
+        ):
             batch = self._store.batch()
             batch.put(META_SPACE, TRIMMED, pack_key(self.written_to))
             self._store.write(batch)

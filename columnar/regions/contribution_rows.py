@@ -115,7 +115,7 @@ def _named(keys: CellsBySpace, space: str) -> dict[bytes, bytes | None]:
 class ContributedRow:
     """The next state of one row.  Nothing is written before ``emit``."""
 
-    __slots__ = ("_cells", "_stored", "_now_ms", "_prefix", "_row", "_store", "_totals", "_views", "guarded")
+    __slots__ = ("_cells", "_now_ms", "_prefix", "_row", "_store", "_stored", "_totals", "_views", "guarded")
 
     def __init__(self, store: Store, views: Views, held: CellsBySpace, row: bytes, now_ms: int) -> None:
         self._store = store

@@ -32,8 +32,8 @@ from columnar.errors import (
     DiskFails,
     HostError,
     NotServingRegion,
-    RegionUnavailable,
     RegionNotLocal,
+    RegionUnavailable,
 )
 from columnar.faults import surviving
 from columnar.limits import FLUSHED_AT_ONCE

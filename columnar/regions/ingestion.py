@@ -118,7 +118,9 @@ def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
 
 
 def _may_come(region: Region, incoming: IncomingRows) -> bool:
-    if obstacles_of(region) or not (region.info.contains_row(incoming.first) and region.info.contains_row(incoming.last)):
+    if obstacles_of(region) or not (
+        region.info.contains_row(incoming.first) and region.info.contains_row(incoming.last)
+    ):
         return False
     if not region.store.spaces.issuperset(incoming.files):
         return False  # a family was dropped meanwhile

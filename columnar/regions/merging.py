@@ -15,9 +15,9 @@ from __future__ import annotations
 from columnar.errors import RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.regions import change_record, log_retention
-from columnar.regions.region_copier import RegionCopier
 from columnar.regions.change_log import CURSOR
 from columnar.regions.log_retention import META_SPACE
+from columnar.regions.region_copier import RegionCopier
 from columnar.regions.region_replacement import QUIESCE_TIMEOUT_S, Replacement
 from columnar.storage.api import Store
 

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from columnar.limits import MIB, STEP_CELLS
 from columnar.model.region_info import RegionInfo
 from columnar.regions.family_view import FamilyView
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
+from columnar.regions.retry import retry_until_ready
 from columnar.storage.api import FileSpan, Store
 from columnar.storage.layout import END_OF_ROW, range_start, split_cell_key
 

@@ -13,12 +13,12 @@ from columnar.errors import DamagedData
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.change_log import begin_log
+from columnar.regions.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
 from columnar.regions.drafting import FUTURE
 from columnar.regions.family_view import views_of
 from columnar.regions.guards import Guards, read_marks
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import drop_leftovers, options_of_spaces
 from columnar.storage.api import Engine, Store

@@ -29,14 +29,15 @@ from typing import Final
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
 from columnar.faults import FAULTS
+from columnar.immediate_future import ImmediateFuture
 from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.immediate_future import ImmediateFuture
 from columnar.regions.applied import Applied, Step, touches_synced, wants_sync
 from columnar.regions.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.change_logging import ChangeLogging
 from columnar.regions.change_record import ChangeRecord
+from columnar.regions.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
 from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.drafting import FUTURE, Drafting
 from columnar.regions.family_view import Views, views_of
@@ -44,7 +45,6 @@ from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.ingestion import INGESTING, Coming
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
 from columnar.regions.row_range import delete_spans, row_spans
 from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces
@@ -257,7 +257,8 @@ class Region:
         """The marks in ``meta`` that successors of this region begin with; of two regions the higher."""
         stamp = self.logging.stamps.mark(self._clock())
         return {
-            FUTURE: self.drafting.future_ms, STAMP: stamp, CLOCK_MARK: self._clock_mark.highest_ms, **self.guards.marks()
+            FUTURE: self.drafting.future_ms, STAMP: stamp,
+            CLOCK_MARK: self._clock_mark.highest_ms, **self.guards.marks(),
         }  # fmt: skip
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:

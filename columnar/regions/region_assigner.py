@@ -42,8 +42,9 @@ from columnar.model.region_messages import RegionChange
 from columnar.regions.hosting_state import SERVING, State
 from columnar.regions.lacking_logs import LackingLogs, Logs
 from columnar.regions.region import Region
-from columnar.regions.server import RegionServer
 from columnar.regions.region_assignment_state import (
+    AssignedRegions,
+    AssignmentOutput,
     BringIn,
     CallOff,
     Leave,
@@ -54,10 +55,9 @@ from columnar.regions.region_assignment_state import (
     ReportFailed,
     ReportOpened,
     Stage,
-    AssignmentOutput,
-    AssignedRegions,
     Why,
 )
+from columnar.regions.server import RegionServer
 from columnar.storage.ownership import Ownership
 
 _log = logging.getLogger(__name__)
@@ -89,14 +89,18 @@ class RegionAssigner:
     def __init__(self, here: Incarnation, server: RegionServer, logs: Logs) -> None:
         self.assigned_regions = AssignedRegions(here, server.hosting.state)
         self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
-        self.on_blocked: Callable[[RegionInfo], None] = _ignore_blocked  # its split or merge was called off, says the master
+        self.on_blocked: Callable[[RegionInfo], None] = (
+            _ignore_blocked  # its split or merge was called off, says the master
+        )
         self._local_server = here
         self._server = server
         self._hosting = server.hosting
         self._logs = logs
         self._infos: dict[int, RegionInfo] = {}  # of every region that was told, by id
         self._ids: dict[str, int] = {}  # the same by encoded name
-        self._pending_requests: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}  # by kind, region and epoch
+        self._pending_requests: dict[
+            tuple[type[Any], int, int], list[asyncio.Future[Any]]
+        ] = {}  # by kind, region and epoch
         self._lacking = LackingLogs(here, logs)
         self._to_bring_in: OrderedDict[int, None] = OrderedDict()  # regions that lack logs, as they were told
         self._to_open: OrderedDict[int, None] = OrderedDict()  # and those that may be served, after them
@@ -215,17 +219,19 @@ class RegionAssigner:
         """An opening is one step of the loop, so one that has not ended has not begun; reading its logs may have."""
         self._lacking.has_all(region_id)
         self._hosting.call_off_openings(lambda one: one.region_id == region_id)
-        self._carry_out(self.assigned_regions.not_opened(region_id, epoch, "it was given to another server", is_damaged=False))
+        self._carry_out(
+            self.assigned_regions.not_opened(region_id, epoch, "it was given to another server", is_damaged=False)
+        )
 
     def _bring_in_soon(self, region_id: int) -> None:
         self._to_bring_in[region_id] = None
-        self._go_on_opening()
+        self._ensure_opening()
 
     def _open_soon(self, region_id: int) -> None:
         self._to_open[region_id] = None
-        self._go_on_opening()
+        self._ensure_opening()
 
-    def _go_on_opening(self) -> None:
+    def _ensure_opening(self) -> None:
         if self._opening is None or self._opening.done():
             self._opening = asyncio.ensure_future(_logged(self._open_all()))
 
@@ -397,7 +403,11 @@ class RegionAssigner:
         """Called when regions that no table has may have been closed."""
         for region_id, info in list(self._dropped.items()):
             is_closed = self._hosting.state.state(region_id) in (State.NONE, State.CLOSED)
-            if not is_closed or region_id in self._lacking or self.assigned_regions.stage_of(region_id) is Stage.LEAVING:
+            if (
+                not is_closed
+                or region_id in self._lacking
+                or self.assigned_regions.stage_of(region_id) is Stage.LEAVING
+            ):
                 continue
             del self._dropped[region_id]
             self._logs.server_log.brought_in(info.encoded)  # nobody needs what this run's log has of it

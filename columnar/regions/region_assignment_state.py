@@ -191,7 +191,9 @@ class AssignedRegions:
             return (Refuse(region, epoch, Why.OLD_LEADER),)
         held = self._regions.get(region)
         if held is None:
-            held = self._regions[region] = _AssignedRegion(Owner(self._local_server, epoch), epoch, Stage.LEFT, has_unreplayed_log=False)
+            held = self._regions[region] = _AssignedRegion(
+                Owner(self._local_server, epoch), epoch, Stage.LEFT, has_unreplayed_log=False
+            )
             self._give_up_unseen(region, epoch)
         if held.stage is Stage.LEFT:
             if epoch > held.owner.epoch:
@@ -347,7 +349,7 @@ class AssignedRegions:
         if after is not None and held.has_unreplayed_log and not self._names_local_server(after):
             # The master told it before it could hear that the store lacks what this server's log has.
             own = (OwnershipPeriod(self._local_server, epoch) for epoch in range(held.first, held.owner.epoch + 1))
-            after = replace(after, behind=(*after.unreplayed_logs, *own))
+            after = replace(after, unreplayed_logs=(*after.unreplayed_logs, *own))
         self._hosting.apply_event(region, Event.GIVEN_UP)
         held.stage, held.unanswered_closes, held.next = Stage.LEFT, (), None
         last = max((held.owner.epoch, *asked))

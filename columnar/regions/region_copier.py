@@ -26,8 +26,8 @@ from columnar.model.region_info import RegionInfo
 from columnar.regions.change_log import LOG_SPACE
 from columnar.regions.change_record import pack_key
 from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region, spaces_of
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_range import Span, clip, row_spans
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces

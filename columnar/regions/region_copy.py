@@ -19,8 +19,8 @@ from columnar.regions.guards import GUARDS
 from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import undo_cut_off
 from columnar.regions.log_retention import META_SPACE
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region, spaces_of
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, Store, StoreClosed

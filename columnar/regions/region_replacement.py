@@ -27,10 +27,10 @@ from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
-from columnar.regions.region_copier import RegionCopier
 from columnar.regions.hosting_state import Event, State
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
+from columnar.regions.region_copier import RegionCopier
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import Store

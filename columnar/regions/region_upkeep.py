@@ -16,8 +16,8 @@ from columnar.faults import FAULTS, surviving
 from columnar.model.schema import Table
 from columnar.regions.guards import sweepable_before
 from columnar.regions.hosting_state import State
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.spaces import untuned
 from columnar.regions.sweeper import needs_sweep, sweep, sweep_guards
 from columnar.storage.api import StoreClosed

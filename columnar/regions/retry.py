@@ -8,8 +8,8 @@ the store has recovered.
 
 A step whose client has gone meanwhile is not repeated: it has not begun.
 
-A region that is being opened, split or merged raises RegionUnavailable: the step is repeated when the region is open, or
-another is in its place.
+A region that is being opened, split or merged raises RegionUnavailable: the step is repeated when the region is open,
+or another is in its place.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from columnar.errors import ClientGone, RegionUnavailable
-from columnar.storage.api import StoreBusy
 from columnar.loop_budget import IsDisconnected, never_disconnected
+from columnar.storage.api import StoreBusy
 
 STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
 STALL_TIMEOUT_S: Final = 30.0
@@ -70,7 +70,7 @@ async def retry_until_ready(step: Callable[[], T], has_gone: IsDisconnected = ne
 
 
 async def _retry_in_line(step: Callable[[], T], has_gone: IsDisconnected, store: str, deadline_s: float) -> T:
-    """Wait for the turn, then try until it is no longer the engine that is behind; StoreBusy, RegionUnavailable, ClientGone.
+    """Wait for a turn, then try until the engine has caught up.  StoreBusy, RegionUnavailable, ClientGone.
 
     A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.
     """

@@ -25,15 +25,15 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions import read_only_regions
 from columnar.regions.async_writes import AsyncWrites
-from columnar.regions.reply_memory import ReplyMemoryBudget
 from columnar.regions.guards import NeededFrom, nobody_needs
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.hosting import Hosting
 from columnar.regions.hosting_state import Event, State
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.read_only_regions import WriteFault
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
+from columnar.regions.reply_memory import ReplyMemoryBudget
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.surplus import to_close
 from columnar.regions.tables import ServedTable, Tables
 from columnar.storage.api import Engine, StoreClosed
@@ -105,8 +105,8 @@ class RegionServer:
     # --- the region of a row -----------------------------------------------------------------------
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """RegionUnavailable: it is opened from now on, if it was not; retry after its ``back``, which raises what the opening
-        raised: HostError, DamagedData.  RegionNotLocal, NotServingRegion.
+        """RegionUnavailable: it is opened from now on, if it was not; retry after its ``back``, which raises what the
+        opening raised: HostError, DamagedData.  RegionNotLocal, NotServingRegion.
         """
         last = self._last_used
         if last is not None and last.info is info and last.table is served.schema:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from functools import partial
 
 from columnar.model.region_info import RegionInfo
-from columnar.regions.region_copier import RegionCopier
 from columnar.regions.change_log import EPOCH
 from columnar.regions.log_retention import META_SPACE
 from columnar.regions.region import Region
+from columnar.regions.region_copier import RegionCopier
 from columnar.regions.region_replacement import Replacement
 from columnar.regions.row_range import outside_spans
 from columnar.storage.api import Store

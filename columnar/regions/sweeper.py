@@ -64,7 +64,9 @@ async def sweep(
     for view in views.values():
         start: bytes | None = b""
         while start is not None and is_current():
-            count, start = await retry_until_ready(partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start))
+            count, start = await retry_until_ready(
+                partial(_newest_step, store, view, now_ms, table.delete_markers_ms, start)
+            )
             gone += count
             await asyncio.sleep(0)
     return gone

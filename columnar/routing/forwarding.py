@@ -44,7 +44,9 @@ _SEND: Final = Do.SEND  # a member by its class costs a compiled method as much 
 _ANSWER: Final = Do.ANSWER
 _NEVER_MS: Final = 1 << 62
 
-ServeLocally = Callable[[CallContext, int, bytes, RawCaller], None]  # service, message: ``RawCalls.begin`` of the service
+ServeLocally = Callable[
+    [CallContext, int, bytes, RawCaller], None
+]  # service, message: ``RawCalls.begin`` of the service
 CallLater = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 
 
@@ -294,7 +296,9 @@ class Forwarding:
         self.forwarded = 0  # calls so far
         self.in_flight: dict[str, dict[ForwardedRequest, None]] = {}
         self._call_later = call_later
-        self._sleepers: list[tuple[int, int, ForwardedRequest]] = []  # a heap by the time of waking; some have woken already
+        self._sleepers: list[
+            tuple[int, int, ForwardedRequest]
+        ] = []  # a heap by the time of waking; some have woken already
         self._sleeper_count = 0
         self._queued: dict[ForwardedRequest, None] = {}  # with a link, and not written yet
         self._timer: asyncio.TimerHandle | None = None

@@ -146,12 +146,12 @@ class ForwardedCall:
 
     __slots__ = (
         "_broke",
-        "_local_server",
         "_is_write",
-        "_pause_ms",
-        "_retry_at_ms",
+        "_local_server",
         "_ownership_period",
         "_ownership_region",
+        "_pause_ms",
+        "_retry_at_ms",
         "deadline_ms",
         "state",
     )

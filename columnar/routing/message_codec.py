@@ -25,12 +25,12 @@ from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_messages import Message
 from columnar.model.row_ranges import RowRange
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_status import TriggerStatus
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import STATES, Replay, State, Trigger, Triggers
+from columnar.model.trigger_status import TriggerStatus
 from columnar.model.view_generations import Swap
-from columnar.model.view_status import ViewStatus
 from columnar.model.view_set import KeptView, Reads, ViewSet
+from columnar.model.view_status import ViewStatus
 from columnar.routing import peer_requests, row_forms, view_check_requests, view_forms
 from columnar.routing.value_codec import (
     BOOL,
@@ -39,9 +39,9 @@ from columnar.routing.value_codec import (
     INCARNATION,
     INT,
     NOTHING,
+    OWNERSHIP_PERIOD,
     REGION,
     TABLE,
-    OWNERSHIP_PERIOD,
     TEXT,
     TRIPLE,
     BadValue,
@@ -104,9 +104,10 @@ _TRIGGER: Final = record(
         "registration": Codec(trigger_registration.to_json, _decode_registration),
         "state": Codec(TEXT.encode, _decode_state),
         "number": INT,
-        "rests": TEXT,
+        "unusable_reason": TEXT,
         "replay": maybe(record(Replay, {"number": INT, "from_ms": INT})),
     },
+    unusable_reason="rests",
 )
 _NUMBERS: Final = record(Numbers, {"given": INT, "removed": several(_RANGE)})
 _TRIGGERS: Final = record(Triggers, {"all": several(_TRIGGER), "numbers": maybe(_NUMBERS)})
@@ -128,8 +129,9 @@ _VIEW: Final = record(
         "reads": several(_READS),
         "state": Codec(TEXT.encode, _decode_view_state),
         "number": INT,
-        "rests": TEXT,
+        "unusable_reason": TEXT,
     },
+    unusable_reason="rests",
 )
 _SWAP: Final = record(Swap, {"name": TEXT, "live": TEXT, "kept": TEXT, "until_ms": INT})
 _VIEWS: Final = record(ViewSet, {"all": several(_VIEW), "numbers": maybe(_NUMBERS), "swaps": several(_SWAP)})
@@ -137,7 +139,8 @@ _CHANGE: Final = record(regions.RegionChange, {"gone": several(REGION), "fresh":
 _LOAD: Final = record(regions.RegionLoad, {"info": REGION, "size_bytes": INT, "limit_bytes": INT})
 _ROUTE: Final = record(
     routes.Route,
-    {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(OWNERSHIP_PERIOD), "shut": TEXT},
+    {"region": REGION, "server": INCARNATION, "epoch": INT, "source": maybe(OWNERSHIP_PERIOD), "blocked_reason": TEXT},
+    blocked_reason="shut",
 )
 _ROUTES_VERSION: Final = record(routes.RoutesVersion, {"number": INT, "needs_all": BOOL})
 _OWNER: Final = record(
@@ -147,12 +150,13 @@ _OWNER: Final = record(
         "epoch": INT,
         "generation": INT,
         "source": maybe(OWNERSHIP_PERIOD),
-        "behind": several(OWNERSHIP_PERIOD),
+        "unreplayed_logs": several(OWNERSHIP_PERIOD),
     },
+    unreplayed_logs="behind",
 )
 _SEALED: Final = several(pair(INCARNATION, several(pair(TEXT, INT))))
 _HANDOVER_RESULT: Final = record(owners.HandoverResult, {"given": INT, "closed": INT, "lost": INT, "scanners": INT})
-_GIVEN_UP: Final = record(owners.GivenUp, {"epoch": INT, "is_behind": BOOL})
+_GIVEN_UP: Final = record(owners.GivenUp, {"epoch": INT, "has_unreplayed_log": BOOL}, has_unreplayed_log="is_behind")
 _RATES: Final = record(
     owners.RegionRates,
     {
@@ -239,10 +243,20 @@ _GROUP: Final = record(
     peer_requests.RowGroup,
     {"rows": several(BYTES), "read": _READ, "filter_string": maybe(BYTES), "offset": INT, "limit": INT},
 )
-_FOUND: Final = record(peer_requests.RowsFound, {"rows": several(maybe(BYTES)), "elsewhere": several(INT)})
-_APPLIED: Final = record(peer_requests.Applied, {"elsewhere": several(INT), "sequence": maybe(TRIPLE)})
-_INGESTED: Final = record(peer_requests.Ingested, {"came": BOOL, "is_elsewhere": BOOL})
-_DELETED: Final = record(peer_requests.RowsDeleted, {"rows": maybe(INT), "next_row": maybe(BYTES), "is_elsewhere": BOOL})
+_FOUND: Final = record(
+    peer_requests.RowsFound,
+    {"rows": several(maybe(BYTES)), "not_local_rows": several(INT)},
+    not_local_rows="elsewhere",
+)
+_APPLIED: Final = record(
+    peer_requests.Applied, {"not_local_rows": several(INT), "sequence": maybe(TRIPLE)}, not_local_rows="elsewhere"
+)
+_INGESTED: Final = record(peer_requests.Ingested, {"came": BOOL, "is_not_local": BOOL}, is_not_local="is_elsewhere")
+_DELETED: Final = record(
+    peer_requests.RowsDeleted,
+    {"rows": maybe(INT), "next_row": maybe(BYTES), "is_not_local": BOOL},
+    is_not_local="is_elsewhere",
+)
 _STATE: Final = record(
     row_forms.RegionState,
     {
@@ -257,7 +271,7 @@ _STATE: Final = record(
     },
 )
 _ROWS: Final = record(RowRange, {"start": BYTES, "stop": maybe(BYTES)})
-_PLACE: Final = record(row_forms.Place, {"row": maybe(BYTES), "past": BOOL})
+_PLACE: Final = record(row_forms.Place, {"row": maybe(BYTES), "is_after_row": BOOL}, is_after_row="past")
 _BLOCK: Final = record(row_forms.Block, {"data": BYTES, "row_count": INT, "cell_count": INT, "last_row": BYTES})
 
 
@@ -275,8 +289,9 @@ _SCANNED: Final = record(
         "rows": several(pair(BYTES, several(_CELL))),
         "place": maybe(_PLACE),
         "cells_read": INT,
-        "elsewhere": BOOL,
+        "is_not_local": BOOL,
     },
+    is_not_local="elsewhere",
 )
 
 
@@ -326,7 +341,7 @@ _ENTRIES: Final = (
     _Entry("finish_change", regions.FinishChange, _ONE_CHANGE, FLOAT),
     _Entry("call_off_change", regions.CallOffChange, _ONE_CHANGE),
     _Entry("settle_change", regions.SettleChange, _ONE_CHANGE),
-    _Entry("reclaim_space", regions.ReclaimSpace, _ONE_REGION),
+    _Entry("give_back_space", regions.ReclaimSpace, _ONE_REGION),
     _Entry("loads", regions.Loads, {}, several(_LOAD)),
     _Entry("commit", regions.Commit, _ONE_CHANGE),
     _Entry("shown", regions.Backfilled, {"view": TEXT}),
@@ -342,10 +357,15 @@ _ENTRIES: Final = (
     _Entry("give_back", owners.ReturnConnections, {"connections": INT, "within_ms": INT}, INT),
     _Entry("cannot_open", owners.CannotOpen, {"region": REGION, "epoch": INT, "why": TEXT, "is_damaged": BOOL}),
     _Entry(
-        "change_routes", routes.ChangeRoutes, {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)}, _ROUTES_VERSION
+        "change_routes",
+        routes.ChangeRoutes,
+        {"number": INT, "gone": several(REGION), "routes": several(_ROUTE)},
+        _ROUTES_VERSION,
     ),
     _Entry("replace_routes", routes.ReplaceRoutes, {"number": INT, "routes": several(_ROUTE)}, _ROUTES_VERSION),
-    _Entry("rows", peer_requests.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP), "max_bytes": INT}, _FOUND),
+    _Entry(
+        "rows", peer_requests.Rows, {"table": TEXT, "form": _FORM, "groups": several(_GROUP), "max_bytes": INT}, _FOUND
+    ),
     _Entry("apply", peer_requests.Apply, {"table": TEXT, "rows": WRITES}, _APPLIED),
     _Entry(
         "ingest",
@@ -379,14 +399,14 @@ _ENTRIES: Final = (
         _SCANNED,
     ),
     _Entry("tend", peer_requests.Tend, {"region": REGION, "work": TEXT}, BOOL),
-    _Entry("flow_statuses", peer_requests.FlowStatuses, {}, several(_FLOW_STATUS)),
+    _Entry("flow_looks", peer_requests.FlowStatuses, {}, several(_FLOW_STATUS)),
     _Entry("trigger_looks", peer_requests.TriggerStatuses, {}, several(_TRIGGER_STATUS)),
     _Entry("view_looks", peer_requests.ViewStatuses, {}, several(_VIEW_STATUS)),
     _Entry(
         "wait_for_delivery",
         peer_requests.WaitForDelivery,
         {"trigger": TEXT, "token": TEXT, "timeout_ms": INT, "regions": several(REGION), "saved": BOOL},
-        record(peer_requests.Waited, {"is_delivered": BOOL, "is_elsewhere": BOOL}),
+        record(peer_requests.Waited, {"is_delivered": BOOL, "is_not_local": BOOL}, is_not_local="is_elsewhere"),
     ),
     _Entry("log_again", peer_requests.LogAgain, {"table": TEXT, "row": BYTES, "trigger": TEXT, "change": BYTES}, BOOL),
     _Entry("view_source_part", view_check_requests.SourcePart, view_forms.SOURCE_PART, view_forms.SOURCE_FOUND),

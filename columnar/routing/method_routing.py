@@ -90,7 +90,9 @@ _THRIFT1: Final = {
 }
 _THRIFT2: Final = {
     **_listed(MethodRoute.READ, "exists get"),
-    **_listed(MethodRoute.WRITE, "put checkAndPut deleteSingle checkAndDelete increment append mutateRow checkAndMutate"),
+    **_listed(
+        MethodRoute.WRITE, "put checkAndPut deleteSingle checkAndDelete increment append mutateRow checkAndMutate"
+    ),
     **_listed(MethodRoute.ROWS, "existsAll getMultiple putMultiple deleteMultiple getScannerResults"),
     **_listed(MethodRoute.SCANNER, "getScannerRows closeScanner"),
     **_listed(

@@ -208,7 +208,9 @@ class PeerLink:
         self._send(_Queued(peer_frames.answer_head(number, len(reply)), reply, None))
 
     def send_response(self, number: int, message: Message[R], answer: R) -> None:
-        self._send(_Queued(peer_frames.response_frame(number, message_codec.answer_to_plain(message, answer)), b"", None))
+        self._send(
+            _Queued(peer_frames.response_frame(number, message_codec.answer_to_plain(message, answer)), b"", None)
+        )
 
     def refuse(self, number: int, refusal: Refusal) -> None:
         self._send(_Queued(peer_frames.refused(number, *refusals.to_plain(refusal)), b"", None))

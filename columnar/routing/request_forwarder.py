@@ -22,7 +22,7 @@ from columnar.errors import ForwardToMaster, RegionNotLocal, ScannerNotFound
 from columnar.model.owner import Incarnation
 from columnar.regions.server import RegionServer
 from columnar.routing.forwarding import Forwarding, raw_message
-from columnar.routing.method_routing import ROWS_OF, METHOD_ROUTES, RowOf, MethodRoute
+from columnar.routing.method_routing import METHOD_ROUTES, ROWS_OF, MethodRoute, RowOf
 from columnar.wire.codec import Request
 from columnar.wire.service import CallContext, ForwardedReply
 
@@ -61,7 +61,8 @@ class RequestForwarder:
         self._service = service
         self._method_routes = METHOD_ROUTES[service]
         self._of_one_row = {
-            method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE) for method, row_of in ROWS_OF[service].items()
+            method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE)
+            for method, row_of in ROWS_OF[service].items()
         }
         self.forwarded_calls: dict[str, int] = {}  # calls that went on, by method: as many as the service has
 
@@ -103,7 +104,9 @@ class RequestForwarder:
     def _count(self, method: str) -> None:
         self.forwarded_calls[method] = self.forwarded_calls.get(method, 0) + 1
 
-    def _forward_by_error(self, ctx: CallContext, request: Request, method: str, error: Exception) -> ForwardedReply | None:
+    def _forward_by_error(
+        self, ctx: CallContext, request: Request, method: str, error: Exception
+    ) -> ForwardedReply | None:
         if isinstance(error, RegionNotLocal):
             found = self._of_one_row.get(method)
             if found is None:

@@ -118,20 +118,25 @@ def by_name(one: Codec[V]) -> Codec[dict[str, V]]:
     return Codec(lambda values: {name: one.encode(value) for name, value in values.items()}, decode)
 
 
-def record(made: Callable[..., V], fields: dict[str, Codec[Any]]) -> Codec[V]:
-    """A value that ``made`` makes of its fields, by name."""
+def record(made: Callable[..., V], fields: dict[str, Codec[Any]], **keys: str) -> Codec[V]:
+    """Return the codec of a value that ``made`` makes of its fields, by name.
+
+    ``keys``: the keys on the wire of fields that have another name there.
+    """
     name = getattr(made, "__name__", "value")
+    key_of = {field: keys.get(field, field) for field in fields}
 
     def encode(value: V) -> dict[str, Any]:
-        return {field: codec.encode(getattr(value, field)) for field, codec in fields.items()}
+        return {key_of[field]: codec.encode(getattr(value, field)) for field, codec in fields.items()}
 
     def decode(plain: Any) -> V:
         found = _map(plain)
         known: dict[str, Any] = {}
         for field, codec in fields.items():
-            if field in found:
+            key = key_of[field]
+            if key in found:
                 try:
-                    known[field] = codec.decode(found[field])
+                    known[field] = codec.decode(found[key])
                 except BadValue as error:
                     raise BadValue(f"{name}.{field}: {error}") from None
         try:

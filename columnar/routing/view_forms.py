@@ -28,8 +28,9 @@ SOURCE_FOUND: Final = record(
         "rows": INT,
         "rejected": INT,
         "entries": several(pair(BYTES, several(_ENTRY))),
-        "is_elsewhere": BOOL,
+        "is_not_local": BOOL,
     },
+    is_not_local="is_elsewhere",
 )
 GROUPS_PART: Final[dict[str, Codec[Any]]] = {
     "view": TEXT, "start": BYTES, "after": BYTES, "buckets": BYTES, "is_summed": BOOL,
@@ -44,13 +45,18 @@ GROUPS_FOUND: Final = record(
         "members": INT,
         "wrong": several(pair(BYTES, TEXT)),
         "entries": several(_ENTRY),
-        "is_elsewhere": BOOL,
+        "is_not_local": BOOL,
     },
+    is_not_local="is_elsewhere",
 )
 READ_SOURCE_ROWS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "rows": several(BYTES)}
 READ_GROUP_MEMBERS: Final[dict[str, Codec[Any]]] = {"view": TEXT, "members": several(pair(BYTES, BYTES))}
 SNAPSHOTS: Final = several(maybe(_SNAPSHOT))
 SAY_AGAIN: Final[dict[str, Codec[Any]]] = {"view": TEXT, "side": INT, "row": BYTES}
-SAID: Final = record(asks.Said, {"sequence": TRIPLE, "writes": WRITES, "is_elsewhere": BOOL})
+SAID: Final = record(
+    asks.Said, {"sequence": TRIPLE, "writes": WRITES, "is_not_local": BOOL}, is_not_local="is_elsewhere"
+)
 REPAIR_GROUP: Final[dict[str, Codec[Any]]] = {"view": TEXT, "group": BYTES, "members": several(pair(BYTES, BYTES))}
-REPAIR_RESULT: Final = record(asks.RepairResult, {"totals": INT, "ordered": INT, "is_elsewhere": BOOL})
+REPAIR_RESULT: Final = record(
+    asks.RepairResult, {"totals": INT, "ordered": INT, "is_not_local": BOOL}, is_not_local="is_elsewhere"
+)

@@ -11,7 +11,7 @@ import click
 
 from columnar.client import ClientTls
 from columnar.client.tls_options import tls_options
-from columnar.shell.connecting import Misused, Refused, connect, store_option, report_errors
+from columnar.shell.connecting import Misused, Refused, connect, report_errors, store_option
 from columnar.shell.kept_connection import KeptConnection
 from columnar.shell.running import Commands, as_typed_in_shell
 from columnar.shell.scripts import Script

@@ -9,9 +9,9 @@ import click
 
 from columnar.client import Expect, Put
 from columnar.errors import IllegalArgument
+from columnar.shell.cell_options import CellOptions, add_cell_options
 from columnar.shell.completion import complete_column, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
-from columnar.shell.cell_options import CellOptions, add_cell_options
 from columnar.shell.text import moment_of, readable, typed
 from columnar.shell.values import FORMS, Form, Values
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 import click
 
 from columnar.model.key_parts import after_prefix
+from columnar.shell.cell_options import CellOptions, add_cell_options
 from columnar.shell.completion import complete_column, complete_filter, table_argument
 from columnar.shell.connecting import Misused, Server, with_server
-from columnar.shell.cell_options import CellOptions, add_cell_options
 from columnar.shell.progress import counting
 from columnar.shell.text import typed
 

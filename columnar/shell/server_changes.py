@@ -18,7 +18,7 @@ from thriftpy2.transport import TTransportException
 from columnar.client import ClusterAdmin, Connection
 from columnar.client.cluster import ClusterChange, ServerStatus
 from columnar.client.errors import IOError
-from columnar.model.build_cluster_status import BEING_CHANGED
+from columnar.model.cluster_status_records import BEING_CHANGED
 from columnar.shell.connecting import Refused, Server
 from columnar.shell.private_connection import LONGEST_S
 

@@ -99,7 +99,9 @@ class Output:
             width = max((len(readable(cell.column)) for cell in cells), default=0)
             for cell in cells:
                 stamp = click.style(f"{time_text(cell.timestamp_ms)}  ", dim=True) if timestamps else ""
-                value = _format_value(cell.value, form, None if full else MAX_PRINTED_VALUE_BYTES) + _pointed_out(cell.value, form)
+                value = _format_value(cell.value, form, None if full else MAX_PRINTED_VALUE_BYTES) + _pointed_out(
+                    cell.value, form
+                )
                 self.line(f"  {click.style(readable(cell.column).ljust(width), fg='cyan')}  {stamp}{value}")
         else:
             for cell in cells:

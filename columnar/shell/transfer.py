@@ -114,6 +114,8 @@ def digest(server: Server, table: str) -> None:
     _print_summary(server, table, done.rows, done.cells, done.hex, began)
 
 
-def _print_summary(server: Server, table: str, rows: int, cells: int, hex_digest: str, began: float, **more: object) -> None:
+def _print_summary(
+    server: Server, table: str, rows: int, cells: int, hex_digest: str, began: float, **more: object
+) -> None:
     facts: dict[str, object] = {"table": table, "rows": rows, "cells": cells, "digest": hex_digest, **more}
     server.output.facts({**facts, "seconds": round(time.monotonic() - began, 1)})

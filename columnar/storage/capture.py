@@ -25,10 +25,10 @@ class Capture:
     __slots__ = (
         "_era",
         "_floor",
-        "_operations",
-        "_operation_bytes",
         "_marks",
         "_number",
+        "_operation_bytes",
+        "_operations",
         "_records",
         "_stamp",
         "_whole",

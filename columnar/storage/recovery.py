@@ -28,8 +28,8 @@ from columnar.storage.ownership import (
     Ownership,
     complete_in,
     epoch_to_own,
-    pack_complete,
     logs_to_replay,
+    pack_complete,
 )
 from columnar.storage.rocks_errors import repair_advice
 from columnar.storage.server_log import (
@@ -85,7 +85,9 @@ def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], R
         log.gaps.add(log.region)
         lost = [(wanted, record) for wanted, record in lost if wanted > newest]  # older ones would hide what is there
     elif has_hole(lost, marks):
-        raise DamagedData(f"region {log.region} lost a batch amid others, which the server's log has; {repair_advice('')}")
+        raise DamagedData(
+            f"region {log.region} lost a batch amid others, which the server's log has; {repair_advice('')}"
+        )
     there = log.marks.union(marks)
     wanting = []
     for wanted, record in lost:

@@ -15,7 +15,7 @@ from typing import Final
 
 from columnar.errors import DamagedData, HostError
 from columnar.storage.api import Engine
-from columnar.storage.data_folder import RESTORE_ADVICE, META
+from columnar.storage.data_folder import META, RESTORE_ADVICE
 from columnar.storage.durable_files import HALF, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT
 from columnar.storage.opened_folders import is_noted

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from columnar.errors import DamagedData
-from columnar.storage.rocks_errors import repair_advice, refused
+from columnar.storage.rocks_errors import refused, repair_advice
 from columnar.storage.rocks_verified import Verified, verified
 from columnar.storage.synced_bound import BoundFile
 

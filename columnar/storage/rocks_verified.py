@@ -79,7 +79,9 @@ def _manifest(path: str, opened: int | None) -> Manifest:
 def _check_manifest(manifest: Manifest, number: int, path: str, bound: Bound) -> None:
     """I1."""
     if number < bound.manifest:
-        raise DamagedData(f"{path} is not the newest list of files, MANIFEST-{bound.manifest:06d} is; {repair_advice(path)}")
+        raise DamagedData(
+            f"{path} is not the newest list of files, MANIFEST-{bound.manifest:06d} is; {repair_advice(path)}"
+        )
     if number == bound.manifest and manifest.end < bound.length:
         text = f"{path} is damaged or was cut at byte {manifest.end}: {bound.length} were synced"
         raise DamagedData(f"{text}; {repair_advice(path)}")

@@ -5,8 +5,9 @@
 A second segment is begun only while no other waits for its stores (``has_room``): else every store is synced
 by itself, as without this log.  So the log is at most SEGMENTS files of SEGMENT_BYTES and a round.
 
-Segments of earlier runs go when every region has what they hold (``remove_earlier_segments``); before that no new one is begun.
-A store whose disk failed is brought up to date when it is opened again, from what this run wrote (``so_far``).
+Segments of earlier runs go when every region has what they hold (``remove_earlier_segments``); before that no new one
+is begun.  A store whose disk failed is brought up to date when it is opened again, from the writes of this run
+(``so_far``).
 """
 
 from __future__ import annotations

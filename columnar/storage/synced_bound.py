@@ -151,7 +151,7 @@ class BoundFile:
                 self._store(manifest=number, length=length, opened=opened)
 
     def _store(self, **changes: int) -> None:
-        bound = self._bound = self._bound._replace(turn=self._bound.write_number + 1, **changes)
+        bound = self._bound = self._bound._replace(write_number=self._bound.write_number + 1, **changes)
         if self._map is not None:
             at = bound.write_number % 2 * SLOT_BYTES
             self._map[at : at + SLOT_BYTES] = slot_of(bound)

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from columnar.errors import IllegalArgument, NotAllowed
 from columnar.model.cell import checked_row
-from columnar.model.build_cluster_status import (
+from columnar.model.cluster_status_records import (
     Change,
     ClusterStatus,
     DecisionStatus,

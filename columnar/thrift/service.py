@@ -42,7 +42,9 @@ class ThriftService:
         self._names = definition.signatures
         self._to_wire = to_wire
         self._sibling_hint = other_door
-        self.request_forwarder: RequestForwarder | None = None  # to other servers, where there are any; set once, before the first call
+        self.request_forwarder: RequestForwarder | None = (
+            None  # to other servers, where there are any; set once, before the first call
+        )
         found = {}
         for name in self._names:
             for part in parts:
@@ -64,7 +66,11 @@ class ThriftService:
     ) -> Awaitable[Any] | ForwardedReply | None:
         if isinstance(error, RegionUnavailable):
             return retried(partial(handler, ctx, *request.args), error, ctx.has_gone)
-        return self.request_forwarder.forward_after_error(ctx, request, error) if self.request_forwarder is not None else None
+        return (
+            self.request_forwarder.forward_after_error(ctx, request, error)
+            if self.request_forwarder is not None
+            else None
+        )
 
     def may_be_forwarded(self, method: str) -> bool:
         return self.request_forwarder is not None and self.request_forwarder.leads_from(method)

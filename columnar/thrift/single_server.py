@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from columnar.errors import NotAllowed
-from columnar.model.build_cluster_status import (
+from columnar.model.cluster_status_records import (
     OPEN,
     Change,
     ClusterStatus,

@@ -100,8 +100,8 @@ def checked_operations(count: int, row: bytes) -> None:
     """RequestTooBig where one row's step would have more operations than ROW_OPERATIONS."""
     if count > ROW_OPERATIONS:
         raise RequestTooBig(
-            f"{count} operations on row {abbreviate(row)} as one step, at most {ROW_OPERATIONS} are allowed; nothing was "
-            "stored, send them in several calls"
+            f"{count} operations on row {abbreviate(row)} as one step, at most {ROW_OPERATIONS} are allowed; nothing "
+            "was stored, send them in several calls"
         )
 
 

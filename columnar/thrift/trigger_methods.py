@@ -77,7 +77,9 @@ class TriggerMethods:
         return [_status(look, look.letters, known[look.name], silent) for look in looks if look.name in known]
 
     async def columnarFlows(self, _ctx: Any) -> str:
-        looks, silent = (self._manager.hub.flow_statuses(), []) if self.others is None else await self.others.flow_statuses()
+        looks, silent = (
+            (self._manager.hub.flow_statuses(), []) if self.others is None else await self.others.flow_statuses()
+        )
         return flow_status.to_json(looks, silent)
 
     async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
@@ -89,7 +91,9 @@ class TriggerMethods:
     async def columnarTriggerDeadShow(self, _ctx: Any, trigger: str, row: bytes, limit: int | None) -> list[Any]:
         if not trigger or (limit or 0) <= 0:
             raise IllegalArgument("say which trigger's dead letters to show, and how many")
-        return list(map(_letter, await self._manager.dead_letter_store.letters_with_changes(trigger, row or b"", limit or 0)))
+        return list(
+            map(_letter, await self._manager.dead_letter_store.letters_with_changes(trigger, row or b"", limit or 0))
+        )
 
     def columnarTriggerRetry(self, ctx: Any, trigger: str, row: bytes) -> Any:
         return self.columnarTriggerDeadRetry(ctx, trigger, row, False)

@@ -10,10 +10,10 @@ from columnar.flows.applier import Applier
 from columnar.model.view_check import CheckReport
 from columnar.model.view_definition import from_json
 from columnar.routing.owners import Owners
-from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
 from columnar.views.local_views import LocalViews
+from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from columnar.wire.idl import columnar
 
 LAG_MS: Final = 60_000  # that a check waits for the lag to be over; what differs then is said to be unsure

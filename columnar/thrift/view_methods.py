@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from columnar.errors import IllegalArgument
 from columnar.model.view_generations import role_of
-from columnar.model.view_status import ViewStatus, merged
 from columnar.model.view_set import KeptView
+from columnar.model.view_status import ViewStatus, merged
 from columnar.thrift.view_checks import ViewChecks
 from columnar.thrift.view_names import RemoteViewStatuses
 from columnar.views.local_views import LocalViews
@@ -44,7 +44,11 @@ class ViewChangeMethods:
 
 class ViewMethods(ViewChangeMethods):
     def __init__(
-        self, changes: ViewChanges, here: LocalViews, others: Callable[[], RemoteViewStatuses | None], checks: ViewChecks
+        self,
+        changes: ViewChanges,
+        here: LocalViews,
+        others: Callable[[], RemoteViewStatuses | None],
+        checks: ViewChecks,
     ) -> None:
         """``others``: None: this process has all regions."""
         super().__init__(changes)

@@ -12,4 +12,6 @@ VIEW_METHODS: Final = (
     "columnarViewSwap", "columnarViewRollback",
 )  # fmt: skip
 
-RemoteViewStatuses = Callable[[], Awaitable[tuple[list[ViewStatus], list[str]]]]  # looks of others, and servers that were silent
+RemoteViewStatuses = Callable[
+    [], Awaitable[tuple[list[ViewStatus], list[str]]]
+]  # looks of others, and servers that were silent

@@ -41,7 +41,9 @@ class AlterationMethods2:
         held = self._families_of(table)
         _check_family_exists(wanted, table, held)
         if len(held) == 1:
-            raise InvalidFamilyOperation(f"{wanted} is the only column family of table {abbreviate(table)}; drop the table")
+            raise InvalidFamilyOperation(
+                f"{wanted} is the only column family of table {abbreviate(table)}; drop the table"
+            )
         return self._alterations.alter(table, TableChange(drop=frozenset({wanted})))
 
     def modifyColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:

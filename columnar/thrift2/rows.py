@@ -9,6 +9,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any, Final
 
+from columnar.loop_budget import IsDisconnected
 from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
@@ -19,7 +20,6 @@ from columnar.regions.tables import ServedTable
 from columnar.routing.row_forms import THRIFT2
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
-from columnar.loop_budget import IsDisconnected
 from columnar.wire.codec_results import Result, Results
 
 _EQUAL: Final = 2
@@ -52,7 +52,9 @@ class RowMethods2:
             translate.cut_of(tget),
         )
 
-    async def _filtered(self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: IsDisconnected) -> Result:
+    async def _filtered(
+        self, served: ServedTable, row: bytes, tget: Any, spec: ReadSpec, has_gone: IsDisconnected
+    ) -> Result:
         text = translate.filter_of(tget)
         assert text is not None, "the get has a filter"
         cells = await self._scans.row(served, row, spec, text, has_gone)

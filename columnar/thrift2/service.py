@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.service import ThriftService
+from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift2.alterations import AlterationMethods2
 from columnar.thrift2.errors import to_wire
 from columnar.thrift2.rows import RowMethods2

@@ -18,9 +18,9 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.change_record import ChangeRecord, pack
-from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, choose_server
 from columnar.routing.fan_out import STATUS_TIMEOUT_S, gather_status
+from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, choose_server
+from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change
@@ -39,7 +39,8 @@ class ClusterTriggers:
         """Return one look for each trigger, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
-            gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S), self._local_handlers.trigger_statuses(TriggerStatuses())
+            gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S),
+            self._local_handlers.trigger_statuses(TriggerStatuses()),
         )
         return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
 
@@ -47,7 +48,8 @@ class ClusterTriggers:
         """Return one look for each flow, and the servers that were silent for LOOK_S."""
         others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
-            gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S), self._local_handlers.flow_statuses(FlowStatuses())
+            gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S),
+            self._local_handlers.flow_statuses(FlowStatuses()),
         )
         looks = flow_status.merged([*here, *(look for looks in found.values() for look in looks)])
         return looks, [str(one) for one in silent]
@@ -67,7 +69,9 @@ class ClusterTriggers:
             if not owed:
                 return True
             asks = [(server, WaitForDelivery(name, token, left_ms, tuple(one), saved)) for server, one in owed.items()]
-            for ask, answer in zip(asks, await asyncio.gather(*(self._request_wait(*ask) for ask in asks)), strict=True):
+            for ask, answer in zip(
+                asks, await asyncio.gather(*(self._request_wait(*ask) for ask in asks)), strict=True
+            ):
                 if answer.is_delivered:
                     vouched.update(ask[1].regions)
                 elif not answer.is_not_local:

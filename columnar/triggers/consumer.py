@@ -26,14 +26,14 @@ from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_registration import Registration
 from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.regions.images import images_of
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_whole_row
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_reader import RowCursor, latest_timestamp
 from columnar.storage.layout import range_start
-from columnar.triggers.lookup_prefetch import LookupPrefetch
-from columnar.triggers.change_images import ChangeImages, change_images_of
 from columnar.triggers.batch_timer import BatchTimer
+from columnar.triggers.change_images import ChangeImages, change_images_of
+from columnar.triggers.lookup_prefetch import LookupPrefetch
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,9 @@ class Consumer(Follower):
         if repeats_to is not None and repeats_from_ms:
             self.leaves_out = self._is_older
         self._enough = max(READY_ROWS, 2 * registration.batch)
-        self._batch_timer = BatchTimer(registration.batch, registration.within_ms / 1_000) if registration.batch else None
+        self._batch_timer = (
+            BatchTimer(registration.batch, registration.within_ms / 1_000) if registration.batch else None
+        )
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
         self._spec = ReadSpec(Projection(tuple((family, None) for family in sorted(self.families))))
 

@@ -19,9 +19,9 @@ from columnar.operations.access import TableAccess
 from columnar.operations.region_rows import rows_of
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.images import covers
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_reads import fetch
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_reader import latest_timestamp
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable

@@ -1,13 +1,13 @@
 """Feeds durable changes to the trigger workers and keeps account of what became of each.
 
 The shell around ``delivery_state`` and ``fair_share``: events come from consumers (``flows.hub``), from the workers
-(``lane``, ``outcomes``) and from timers, and the states say what to do.  Owned by the loop.
+(``worker_slot``, ``outcomes``) and from timers, and the states say what to do.  Owned by the loop.
 
 Fairness: ``flows.fair_share`` says which trigger is next, and which of its consumers (regions).  Triggers with a label
 have a pool of their own (``pool``).  A call over its timeout ends the worker: that change has failed, the others there
-are delivered again without blame.  Calls of a worker that dies by itself go on in the ward (``lane``).
+are delivered again without blame.  Calls of a worker that dies by itself continue in quarantine (``worker_slot``).
 
-An exception that nobody expected ends the call that met it, or has its consumer looked at again after AGAIN_S.
+An exception that nobody expected ends the call that met it, or has its consumer tried again after AGAIN_S.
 While requests come, changes are sent in the governor's steps, and what comes back from workers lengthens its pauses:
 the backlog of a trigger leaves the loop to requests.  Without requests changes are sent at once.
 """
@@ -35,11 +35,11 @@ from columnar.triggers.call_changes import changes_of, deliveries_reading_row
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.frames import HOPS
-from columnar.triggers.worker_slot import Call, WorkerSlot, MakeLink
 from columnar.triggers.module_trials import ModuleTrials
 from columnar.triggers.outcomes import Outcomes
 from columnar.triggers.pool import Pool
 from columnar.triggers.rereads import Rereads
+from columnar.triggers.worker_slot import Call, MakeLink, WorkerSlot
 
 _log = logging.getLogger(__name__)
 _NEVER: Final = float("inf")
@@ -139,7 +139,7 @@ class Feeder:
     def _is_intake_paused(self, consumer: Consumer) -> bool:
         if consumer.registration.name in self._paused or consumer in self._unreadable:
             return True
-        return consumer.registration.module in self.trials or self._followers.is_region_paused(consumer.region.info.region_id)
+        return consumer.registration.module in self.trials or self._followers.is_paused(consumer.region.info.region_id)
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
@@ -403,7 +403,7 @@ class Feeder:
             lane.send(call, changes)
             lane.flush()
 
-    # --- lane.WorkerEvents ---------------------------------------------------------------------------
+    # --- worker_slot.WorkerEvents ------------------------------------------------------------------------
 
     def answered(self, lane: WorkerSlot, frame: list[Any]) -> None:
         match frame:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from columnar.triggers.feeder import Feeder
-from columnar.triggers.worker_slot import WorkerSlot, MakeLink
 from columnar.triggers.source_trial import CHECK_TIMEOUT_S, NO_START, SLOW, SourceTrial, cannot_be_used
+from columnar.triggers.worker_slot import MakeLink, WorkerSlot
 
 CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
 

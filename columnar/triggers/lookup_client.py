@@ -101,7 +101,9 @@ class Looked:
         return table
 
 
-def lookup_rows_from(parts: Mapping[str, list[Any]] | None, table_of: Callable[[bytes], Any] | None) -> dict[str, Looked]:
+def lookup_rows_from(
+    parts: Mapping[str, list[Any]] | None, table_of: Callable[[bytes], Any] | None
+) -> dict[str, Looked]:
     """As frames carry them (``looking``)."""
     return {
         name: Looked(table, row, dict(cells), families, table_of, problem, passes=passes)

@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from columnar.errors import printable
+from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import writes_of
-from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
 from columnar.model.key_parts import joined
 from columnar.model.mutation import Contribute
 from columnar.model.trigger_flow import check_seen
 from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
+from columnar.triggers.contribution_buffer import BUFFERED, buffer_contribution_pairs, buffer_contributions
 from columnar.triggers.effect_places import families_beside, place_of
 from columnar.triggers.forked import ending_copies
-from columnar.triggers.contribution_buffer import BUFFERED, buffer_contributions, buffer_contribution_pairs
 from columnar.triggers.lookup_client import Looked
 from columnar.triggers.model_history import Event
 from columnar.triggers.model_tables import ModelClient, ModelTables, Row, TableContents, Write
@@ -118,7 +118,9 @@ class Run:
         return fresh._drained().table_contents()
 
     def table_contents(self) -> TableContents:
-        return {table: rows for table, rows in self.derived.table_contents().items() if table not in self._lookup_tables}
+        return {
+            table: rows for table, rows in self.derived.table_contents().items() if table not in self._lookup_tables
+        }
 
     # --- the source ----------------------------------------------------------------------------------
 
@@ -244,7 +246,9 @@ class Call:
         try:
             with ending_copies():
                 found = function(self._change, client) if wants_client else function(self._change)
-                for effect in buffer_contributions(yielded(found, self._change, self._run.registration, is_batch=False), self.part):
+                for effect in buffer_contributions(
+                    yielded(found, self._change, self._run.registration, is_batch=False), self.part
+                ):
                     if effect is not BUFFERED:
                         self._take(effect)
         except Later as later:

@@ -18,8 +18,8 @@ from typing import Final
 from columnar.faults import FAULTS
 from columnar.flows.delivery_state import pause_s
 from columnar.triggers.consumer import Consumer
-from columnar.triggers.worker_slot import MakeLink
 from columnar.triggers.source_trial import SourceTrial
+from columnar.triggers.worker_slot import MakeLink
 
 _log = logging.getLogger(__name__)
 

@@ -38,9 +38,9 @@ from columnar.triggers.call_lines import CallLines
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
-from columnar.triggers.worker_slot import Call, WorkerSlot
 from columnar.triggers.module_trials import ModuleTrials
 from columnar.triggers.outcome import Outcome, acquit, is_error, is_state, last, letter_of, suspect
+from columnar.triggers.worker_slot import Call, WorkerSlot
 
 _log = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from typing import Final
 
 from columnar.flows.delivery_state import Delivery
-from columnar.flows.fair_share import FairShare, Terms, ScheduledSlice
+from columnar.flows.fair_share import FairShare, ScheduledSlice, Terms
 from columnar.model.trigger_registration import Registration, rate_per_s
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
-from columnar.triggers.worker_slot import Call, WorkerSlot, WorkerEvents, MakeLink
+from columnar.triggers.worker_slot import Call, MakeLink, WorkerEvents, WorkerSlot
 
 IDLE_S: Final = 60.0
 

@@ -29,8 +29,8 @@ from columnar.triggers.api import (
     Later,
     TriggerFunction,
 )
+from columnar.triggers.contribution_buffer import BUFFERED, buffer_contribution_pairs, buffer_contributions
 from columnar.triggers.frames import FRAME_BYTES
-from columnar.triggers.contribution_buffer import BUFFERED, buffer_contributions, buffer_contribution_pairs
 from columnar.triggers.lookup_client import lookup_rows_from
 from columnar.triggers.obstacles import obstacle_in
 
@@ -78,8 +78,21 @@ class Call:
     """Owned by the thread that runs it; between two slices by nobody."""
 
     __slots__ = (
-        "_connect", "_part", "argument", "begun_s", "effects", "function", "id", "is_admitted", "is_batch",
-        "is_dropped", "has_next_slice", "is_begin_reported", "side_by_side", "size_bytes", "trigger",
+        "_connect",
+        "_part",
+        "argument",
+        "begun_s",
+        "effects",
+        "function",
+        "has_next_slice",
+        "id",
+        "is_admitted",
+        "is_batch",
+        "is_begin_reported",
+        "is_dropped",
+        "side_by_side",
+        "size_bytes",
+        "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
-from columnar.errors import RegionUnavailable, RegionNotLocal
+from columnar.errors import RegionNotLocal, RegionUnavailable
+from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
@@ -18,7 +19,6 @@ from columnar.operations.writes import RowWrites
 from columnar.regions.found_rows import FoundRows
 from columnar.regions.server import RegionServer
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
-from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 

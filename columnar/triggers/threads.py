@@ -25,7 +25,7 @@ from time import perf_counter, sleep
 from typing import Any, Final, Protocol
 
 from columnar.client import Connection
-from columnar.triggers.note_blocking import BlockingFunctions
+from columnar.triggers.blocking_functions import BlockingFunctions
 from columnar.triggers.slices import USED_US, Call
 
 TICK_S: Final = 0.002
@@ -269,7 +269,11 @@ class Threads:
                 self._aside.add(current)
                 self._blocking_functions.note_blocking(current.function, now_s)
                 out, self._out, self._out_bytes = self._out, [], 0
-            late = [one for one in self._aside if one.begun_s and not one.is_begin_reported and now_s - one.begun_s >= TICK_S]
+            late = [
+                one
+                for one in self._aside
+                if one.begun_s and not one.is_begin_reported and now_s - one.begun_s >= TICK_S
+            ]
             for one in late:
                 one.is_begin_reported = True
             if self._current is None and not self._aside:

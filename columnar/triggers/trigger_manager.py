@@ -24,24 +24,24 @@ from columnar.flows.hub import Hub
 from columnar.model.flow_graph import Flow
 from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_flow import flow_of
-from columnar.model.trigger_status import TriggerStatus
 from columnar.model.trigger_registration import Registration, settings_of
 from columnar.model.trigger_set import Replay, Trigger, Triggers
+from columnar.model.trigger_status import TriggerStatus
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.triggers import replaying
-from columnar.triggers.dead_letter_store import DeadLetterStore
 from columnar.triggers.consumer import BACKFILL, Consumer
+from columnar.triggers.dead_letter_store import DeadLetterStore
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.feeder import Feeder
 from columnar.triggers.function_checks import FunctionChecks
-from columnar.triggers.worker_slot import MakeLink
 from columnar.triggers.lookup_prefetch import LookupPrefetch
 from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.worker_link import WorkerLink
+from columnar.triggers.worker_slot import MakeLink
 
 if TYPE_CHECKING:
     from columnar.wire.private_socket import PrivateSocket
@@ -277,7 +277,9 @@ class TriggerManager:
 
 
 def _resting(one: Trigger) -> Summary:
-    return Summary(one.name, "", "", "unreadable", 0, 0.0, 0, 0, one.unusable_reason, Registration(one.name, "", "", ()))
+    return Summary(
+        one.name, "", "", "unreadable", 0, 0.0, 0, 0, one.unusable_reason, Registration(one.name, "", "", ())
+    )
 
 
 def _by_number(triggers: Triggers) -> dict[tuple[str, int], Trigger]:

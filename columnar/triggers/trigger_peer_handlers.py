@@ -55,7 +55,8 @@ class TriggerPeerHandlers:
     async def flow_statuses(self, _asked: FlowStatuses) -> tuple[FlowStatus, ...]:
         letters = await self._manager.dead_letter_store.local_letter_counts()
         return tuple(
-            replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one for one in self._manager.hub.flow_statuses()
+            replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one
+            for one in self._manager.hub.flow_statuses()
         )
 
     async def wait(self, asked: WaitForDelivery) -> Waited:

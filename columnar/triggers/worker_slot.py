@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Job
 from columnar.flows.delivery_state import Delivery
-from columnar.flows.effect_contributions import Giver, ChangeContributions
+from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.planned_step import PlannedStep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
@@ -57,8 +57,23 @@ class Call:
     """A change in a worker, or a batch of changes."""
 
     __slots__ = (
-        "consumer", "deliveries", "gives", "is_scheduled", "hops", "is_abandoned", "is_cold", "is_sent", "job", "worker_slot",
-        "number", "is_between_slices", "sent_s", "size_bytes", "stamps", "timer", "used_s",
+        "consumer",
+        "deliveries",
+        "gives",
+        "hops",
+        "is_abandoned",
+        "is_between_slices",
+        "is_cold",
+        "is_scheduled",
+        "is_sent",
+        "job",
+        "number",
+        "sent_s",
+        "size_bytes",
+        "stamps",
+        "timer",
+        "used_s",
+        "worker_slot",
     )  # fmt: skip
 
     def __init__(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> None:
@@ -266,7 +281,11 @@ class WorkerSlot:
     def came_too_late(self) -> list[Call]:
         """The calls that were sent when the worker was silent already: none of them holds it up."""
         began_s = self._quiet_s + BEGAN_S
-        return [call for call in self.calls.values() if call.is_sent and not call.is_between_slices and call.sent_s > began_s]
+        return [
+            call
+            for call in self.calls.values()
+            if call.is_sent and not call.is_between_slices and call.sent_s > began_s
+        ]
 
     def end_worker(self, why: str) -> None:
         """``worker_gone`` follows."""

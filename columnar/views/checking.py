@@ -38,11 +38,11 @@ from columnar.routing.view_check_requests import (
     SourceFound,
     SourcePart,
 )
-from columnar.views.row_inspector import Both, RowInspector, Row, parts_of
 from columnar.views.check_owners import CheckOwners
 from columnar.views.contributions import rules_of
 from columnar.views.digests import BLOCK, BUCKETS, Balance, Buckets
 from columnar.views.entries import Entries
+from columnar.views.row_inspector import Both, Row, RowInspector, parts_of
 
 CANDIDATES: Final = 100_000  # rows that are looked at once more, and groups; more are left to the next check
 TRIES: Final = 20  # looks at a row that changes all the while
@@ -134,7 +134,9 @@ class ViewCheck:
     ) -> AsyncIterator[SourceFound]:
         table, start = self._sides[side].table, b""  # type: str, bytes | None
         while start is not None:
-            part = await self._owners.request_owner(table, start, SourcePart(self._table, side, start, buckets, is_summed))
+            part = await self._owners.request_owner(
+                table, start, SourcePart(self._table, side, start, buckets, is_summed)
+            )
             yield part
             self._went(part.rows)
             start = part.next_row
@@ -142,7 +144,9 @@ class ViewCheck:
     async def _groups_parts(self, buckets: bytes = b"", *, is_summed: bool = False) -> AsyncIterator[GroupsFound]:
         start, after = b"", b""  # type: bytes | None, bytes
         while start is not None:
-            part = await self._owners.request_owner(self._table, start, GroupsPart(self._table, start, after, buckets, is_summed))
+            part = await self._owners.request_owner(
+                self._table, start, GroupsPart(self._table, start, after, buckets, is_summed)
+            )
             yield part
             start, after = part.next_row, part.after
 

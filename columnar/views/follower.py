@@ -34,10 +34,10 @@ from columnar.regions.change_record import ChangeRecord, Sequence
 from columnar.regions.images import images_of, union
 from columnar.regions.region import Region
 from columnar.views import progress as progresses
+from columnar.views.backfill import Backfill
 from columnar.views.contributions import Rules, difference
 from columnar.views.progress import Progress
 from columnar.views.share_writes import BATCH_RECORDS, ShareBatch
-from columnar.views.backfill import Backfill
 
 _log = logging.getLogger(__name__)
 
@@ -261,7 +261,9 @@ class ViewFollower(Follower):
                     left.clear()
                 self._written(error)
 
-        jobs.append(self._services.applier.apply(writes, batch.size_bytes, on_applied, self.name.key, keeper=self.name.name))
+        jobs.append(
+            self._services.applier.apply(writes, batch.size_bytes, on_applied, self.name.key, keeper=self.name.name)
+        )
         self._jobs.update(jobs)
 
     def _written(self, error: ColumnarError | None) -> None:

@@ -16,8 +16,8 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.flow_graph import Flow
-from columnar.model.view_status import ViewStatus
 from columnar.model.view_set import KIND, ViewSet
+from columnar.model.view_status import ViewStatus
 from columnar.regions.server import RegionServer
 
 if TYPE_CHECKING:

@@ -93,8 +93,8 @@ class PieceReader:
                 if any(one.ttl_ms is not None for one in kept_versions(versions, view, now_ms)):
                     column = abbreviate(view.column_prefix + unescape(qualifier))
                     raise NotAllowed(
-                        f"row {abbreviate(row)} of {self._region.info.table} has a time to live in {column}, whose end no "
-                        "view hears of; put the cell without one, delete it, or wait until it has ended"
+                        f"row {abbreviate(row)} of {self._region.info.table} has a time to live in {column}, whose end "
+                        "no view hears of; put the cell without one, delete it, or wait until it has ended"
                     )
 
     def _read(self, row: bytes, image: dict[bytes, bytes], at: Sequence) -> ReadRow:

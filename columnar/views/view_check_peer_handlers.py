@@ -21,19 +21,19 @@ from columnar.model.view_definition import from_json
 from columnar.operations.access import TableAccess
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.hosting_state import State
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.row_reader import fetch_row
 from columnar.regions.server import RegionServer
 from columnar.routing.view_check_requests import (
+    EntriesSnapshot,
+    EntriesSnapshots,
     GroupsFound,
     GroupsPart,
-    EntriesSnapshot,
     ReadGroupMembers,
     ReadSourceRows,
-    EntriesSnapshots,
-    RepairResult,
     RepairGroup,
+    RepairResult,
     Said,
     SayAgain,
     SourceFound,
@@ -42,7 +42,7 @@ from columnar.routing.view_check_requests import (
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.digests import check_buckets
 from columnar.views.entries import Entries
-from columnar.views.group_repair import repair_group_in_steps, removed
+from columnar.views.group_repair import removed, repair_group_in_steps
 from columnar.views.stepping import in_steps
 from columnar.views.walks import (
     GroupsWalk,
@@ -154,14 +154,22 @@ class ViewCheckPeerHandlers:
     async def read_source_rows(self, asked: ReadSourceRows) -> EntriesSnapshots:
         rules = self._side(asked.view, asked.side)
         source = SourceRows(rules)
-        return await self._snapshot_each(rules.table, asked.rows, _itself, lambda region, row: source.inspect_row(region, row))
+        return await self._snapshot_each(
+            rules.table, asked.rows, _itself, lambda region, row: source.inspect_row(region, row)
+        )
 
     async def read_group_members(self, asked: ReadGroupMembers) -> EntriesSnapshots:
         self._rules(asked.view)
-        return await self._snapshot_each(asked.view, asked.members, _first, lambda region, one: inspect_member(region, *one))
+        return await self._snapshot_each(
+            asked.view, asked.members, _first, lambda region, one: inspect_member(region, *one)
+        )
 
     async def _snapshot_each(
-        self, table: str, asked: tuple[R, ...], row_of: Callable[[R], bytes], look: Callable[[Region, R], EntriesSnapshot]
+        self,
+        table: str,
+        asked: tuple[R, ...],
+        row_of: Callable[[R], bytes],
+        look: Callable[[Region, R], EntriesSnapshot],
     ) -> EntriesSnapshots:
         found: list[EntriesSnapshot | None] = []
         for number, one in enumerate(asked):

@@ -19,8 +19,8 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.view_definition import from_json
-from columnar.model.view_status import ViewStatus
 from columnar.model.view_set import KeptView, ViewSet
+from columnar.model.view_status import ViewStatus
 from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.views.contributions import Rules, rules_of
@@ -41,10 +41,14 @@ class ViewManager:
         """``on_backfilled``: called with a view that is being built when a region here has shown it all its rows."""
         self._hub = hub
         self._on_backfilled = on_backfilled
-        self._with = Maintaining(applier, governor, self._is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures)
+        self._with = Maintaining(
+            applier, governor, self._is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures
+        )
         self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
-        self._backfilled: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that have shown all their rows
+        self._backfilled: dict[
+            tuple[str, int], set[int]
+        ] = {}  # by name and number: regions that have shown all their rows
 
     # --- what the master tells -----------------------------------------------------------------------
 
@@ -102,7 +106,7 @@ class ViewManager:
 
     def _is_intake_paused(self, follower: Follower) -> bool:
         hub = self._hub
-        return hub.upkeep.is_saving_paused or hub.followers.is_region_paused(follower.region.info.region_id)
+        return hub.upkeep.is_saving_paused or hub.followers.is_paused(follower.region.info.region_id)
 
     def _progressed(self, follower: Follower) -> None:
         view = self._assigned_views.find(follower.name.name)

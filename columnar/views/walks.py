@@ -27,7 +27,7 @@ from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS
 from columnar.regions.family_view import FamilyView, visible_value
 from columnar.regions.region import Region
 from columnar.regions.row_reader import RawRow, RowCursor, fetch_row, visible_cells
-from columnar.routing.view_check_requests import Entry, EntriesSnapshot
+from columnar.routing.view_check_requests import EntriesSnapshot, Entry
 from columnar.storage.layout import END_OF_ROW, cell_key, escape, range_start, row_end, split_cell_key, unescape
 from columnar.views.contributions import Given, Rules, contributions
 from columnar.views.digests import PART_BUCKETS, Digest, bucket_of, entry_hash, is_in

@@ -17,7 +17,7 @@ from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import ColumnarError, TableNotFound, abbreviate
-from columnar.model.build_cluster_status import UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
+from columnar.model.cluster_status_records import UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
 from columnar.model.flow_status import FlowStatus
 from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
@@ -28,9 +28,9 @@ from columnar.webui.flow_page import FlowPage
 from columnar.webui.host import of_disk
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
 from columnar.webui.pages import (
+    MAX_LISTED_TRIGGERS,
     REFRESH_S,
     REGIONS_PER_PAGE,
-    MAX_LISTED_TRIGGERS,
     Pages,
     duration_text,
     environment,
@@ -70,7 +70,9 @@ class Servers(Protocol):
 class ClusterStatusPages:
     """The pages by their paths, for an application to take in.  Holds nothing that changes."""
 
-    def __init__(self, ask: LoopRunner, looks: ClusterStatusSource, status: Callable[[], PageStatus], templates: Environment) -> None:
+    def __init__(
+        self, ask: LoopRunner, looks: ClusterStatusSource, status: Callable[[], PageStatus], templates: Environment
+    ) -> None:
         """``status``: on the loop."""
         self._run_on_loop = ask
         self._source = looks

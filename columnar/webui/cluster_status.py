@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from columnar.model.build_cluster_status import ClusterStatus, TableStatus
+from columnar.model.cluster_status_records import ClusterStatus, TableStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class PageStatus:
     address: str
     data_folder: str
     uptime_s: float
-    cluster: PageStatus
+    cluster: ClusterStatus
     kinds: tuple[tuple[str, int], ...] = ()  # transitions under way, by what they are
     fenced: int = 0  # servers that died or were killed, since the start
     tables: tuple[TableStatus, ...] = ()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.model.build_cluster_status import OPEN, RegionStatus
+from columnar.model.cluster_status_records import OPEN, RegionStatus
 
 COLOURS: Final = 8  # of servers; the ninth has that of the first, and its name
 _LEAST: Final = 0.25  # of the mean size: the width of a region that holds nothing

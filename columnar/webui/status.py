@@ -22,7 +22,7 @@ from columnar.routing.row_forms import RegionState
 from columnar.webui.counters import RequestCounters
 
 if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
-    from columnar.model.build_cluster_status import (
+    from columnar.model.cluster_status_records import (
         ClusterStatus,
         DecisionStatus,
         RegionStatus,
@@ -188,7 +188,9 @@ class Sources:
     hot_modules: Callable[[], str] = str
     flows: Callable[[], Sequence[FlowStatus]] = tuple
     slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
-    cluster_source: Callable[[], ClusterStatusSource] | None = None  # for the pages of servers, tables and rows: made for the first of them
+    cluster_source: Callable[[], ClusterStatusSource] | None = (
+        None  # for the pages of servers, tables and rows: made for the first of them
+    )
 
 
 def gather(sources: Sources) -> Status:

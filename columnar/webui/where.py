@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request
 
 from columnar.errors import ColumnarError, printable
 from columnar.model.cell import checked_row
-from columnar.model.build_cluster_status import RowStatus
+from columnar.model.cluster_status_records import RowStatus
 
 FIRST_ROW: Final = b"\0"
 LINKED_BYTES: Final = 2_000

@@ -136,7 +136,7 @@ class Budget:
     alone does not bound memory.
     """
 
-    __slots__ = ("_pauses_at", "_pause", "left")
+    __slots__ = ("_pause", "_pauses_at", "left")
 
     def __init__(self, pause: Callable[[], object] | None = None) -> None:
         """``pause`` lets other threads run: compiled code does not release the interpreter lock by itself."""

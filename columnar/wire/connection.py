@@ -24,12 +24,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar.errors import ColumnarError, OutcomeUnknown, RegionUnavailable
-from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.immediate_future import ImmediateFuture
+from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.detect import Protocol
-from columnar.wire.framing import YieldLoop, Hangup, Refusal, RequestStream, Whole
+from columnar.wire.framing import Hangup, Refusal, RequestStream, Whole, YieldLoop
 from columnar.wire.large_calls import Aside, LargeCaller
 from columnar.wire.service import CallContext, ForwardedReply, Later, Raw
 from columnar.wire.sockets import has_ended, name_of_peer, tune

@@ -14,7 +14,7 @@ import asyncio
 from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, OutcomeUnknown, RegionUnavailable, RegionNotLocal
+from columnar.errors import ColumnarError, OutcomeUnknown, RegionNotLocal, RegionUnavailable
 from columnar.immediate_future import ImmediateFuture
 from columnar.wire import detect
 from columnar.wire.codec import CALL, ONEWAY, Request

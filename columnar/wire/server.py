@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
 from columnar.errors import CallQueueTooBig
-from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.immediate_future import ImmediateFuture
+from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.loop_budget import LoopBudget
 from columnar.wire import idl
 from columnar.wire.browsers import Visitors
@@ -40,7 +40,9 @@ if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none fo
     from columnar.wire.leaving import Give, Leaving, Stays
     from columnar.wire.tls_protocol import Tls, TlsProtocol
 
-_BUFFERED_BYTES: Final = attrgetter("buffered_bytes")  # a lambda would cost each call of its method a closure, once compiled
+_BUFFERED_BYTES: Final = attrgetter(
+    "buffered_bytes"
+)  # a lambda would cost each call of its method a closure, once compiled
 _UNSENT_BYTES: Final = attrgetter("unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
 CHECKED_WAITERS: Final = 8  # of the requests that wait for one thing

@@ -64,7 +64,7 @@ def spec_of(registration: Registration) -> Any:
         process=registration.process,
         columns=[column.encode("latin-1") for column in registration.columns],
         conditions=list(registration.where),
-        looks=[columnar.TriggerStatus(name=n, table=table.encode(), row=row) for n, table, row in registration.look],
+        looks=[columnar.TriggerLook(name=n, table=table.encode(), row=row) for n, table, row in registration.look],
         images=registration.images,
         writes=list(registration.writes),
         ofModule=registration.of_module,

@@ -58,7 +58,9 @@ class TwoServers:
 
     def triggers(self) -> tuple[list[TriggerStatus], list[str]]:
         error = "Traceback: " + "a long way down, " * 20 + "ValueError: no"
-        looks = [TriggerStatus(f"links-of-{n}", "pages", "wiki:links", "running", n, 0.5, 0, n, error) for n in range(3)]
+        looks = [
+            TriggerStatus(f"links-of-{n}", "pages", "wiki:links", "running", n, 0.5, 0, n, error) for n in range(3)
+        ]
         return looks, ["s2"]
 
 

@@ -36,7 +36,7 @@ PRESSED = [
     ("wikka", "bold", "**a <b** c **d> e**", "**<a b c d e>**", "<a b c d e>"),
     ("wikka", "code", "<one\ntwo>", "%%\n<one\ntwo>\n%%", "<one\ntwo>"),
     ("wikka", "bold", "%%co<d>e%%", "%%co**<d>**e%%", "%%co<d>e%%"),
-    ("wikka", "italic", "a \"\"li<t>eral\"\" b", "a \"\"li//<t>//eral\"\" b", "a \"\"li<t>eral\"\" b"),
+    ("wikka", "italic", 'a ""li<t>eral"" b', 'a ""li//<t>//eral"" b', 'a ""li<t>eral"" b'),
     ("wikka", "link", "see <Home> here", "see [[Home<>]] here", "see Home<> here"),
     ("wikka", "link", "[[https://x.y | <words>]]", "<words>"),
     ("wikka", "link", "<>", "[[<>]]", "<>"),

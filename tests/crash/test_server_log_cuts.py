@@ -50,7 +50,9 @@ class Server:
         self.engine = EngineAtRest(cache_bytes=1 << 20)
         self.log, self.logs = begin_run(str(root / "server-log"))
         self.engine.server_log, self.engine.dead_logs = self.log, self.logs
-        self.epoch = 1 + max((part.epoch for name in self.logs.left for part in self.logs.unreplayed_parts(name)), default=0)
+        self.epoch = 1 + max(
+            (part.epoch for name in self.logs.left for part in self.logs.unreplayed_parts(name)), default=0
+        )
         for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
             pass
         self.log.prepare()

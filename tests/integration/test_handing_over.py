@@ -12,13 +12,13 @@ import pytest
 
 from columnar.client import Connection
 from columnar.coordination.connection_channel import receive_connection, send_connection
-from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE
 from columnar.limits import MESSAGE_BYTES
 from columnar.model.owner import first_owner
-from columnar.model.owner_messages import Address, Addresses, ReturnConnections, HandoverResult, HandOver
+from columnar.model.owner_messages import Address, Addresses, HandOver, HandoverResult, ReturnConnections
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.schema import Family, make_table
+from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE
 from tests.support.certificates import Authority
 from tests.support.server_children import Child, Master, with_master
 from tests.support.toy_wire import call, framed, reply_of

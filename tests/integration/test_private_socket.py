@@ -50,7 +50,9 @@ def supervised(tmp_path: Path) -> Iterator[Supervised]:
         store.answer_as(may_end_servers=True)
         service = copy.copy(store.doors.services[THRIFT1])
         ways, handlers = METHOD_ROUTES[THRIFT1], service.handlers.items()
-        service.handlers = {name: one for name, one in handlers if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS}
+        service.handlers = {
+            name: one for name, one in handlers if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS
+        }
         return WireServer(service)
 
     listening = socket.socket(socket.AF_UNIX)

@@ -23,13 +23,13 @@ from pathlib import Path
 from statistics import median
 
 from columnar.bench.address import Endpoint
+from columnar.bench.bench_output import machine, now
 from columnar.bench.dataset import DataSet
 from columnar.bench.endpoint import prepare
 from columnar.bench.flows_app import length_of
 from columnar.bench.generator import Outcome
 from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Generators, Plan, generators
-from columnar.bench.bench_output import machine, now
 from columnar.client import Connection
 from columnar.triggers.api import Change, Effect, Put
 from tests.support.standalone_store import StoreProcess

@@ -26,10 +26,10 @@ from columnar.model.schema import Family, Table, make_table
 from columnar.regions.applied import Applied
 from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.region_reads import get_row
 from columnar.regions.region_upkeep import sweep_region_guards
+from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.memory import MemoryEngine

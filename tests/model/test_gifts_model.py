@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from columnar.flows.delivery_state import LONGEST_PAUSE_S, Cursor, Delivery, DeliveryState, pack_cursor, unpack_cursor
+from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import writes_of
-from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model import contribution
 from columnar.model.contribution import Member, differences, follow, pack, unpack
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Effect, Put, Tally

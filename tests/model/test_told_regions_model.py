@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.regions.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
 from columnar.regions.region_assignment_state import (
+    AssignedRegions,
+    AssignmentOutput,
     BringIn,
     CallOff,
     Leave,
@@ -23,8 +25,6 @@ from columnar.regions.region_assignment_state import (
     ReportFailed,
     ReportOpened,
     Stage,
-    AssignmentOutput,
-    AssignedRegions,
     Why,
 )
 from tests.support.seeds import seed
@@ -289,7 +289,9 @@ def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
     assert told.on_renumber_region(1, row, 1) == (ReportOpened(1, 10),)
     assert hosting.epoch_of(1) == 10
     assert list(told.epochs_of(1)) == [8, 9, 10], "a store that fails gets its records of both epochs"
-    assert told.on_close_region(1, 8, 1) == (ReportClosed(1, 8, has_unreplayed_log=True),), "writes of 8 may stand in the log alone"
+    assert told.on_close_region(1, 8, 1) == (ReportClosed(1, 8, has_unreplayed_log=True),), (
+        "writes of 8 may stand in the log alone"
+    )
 
 
 def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
@@ -347,7 +349,9 @@ def test_a_leader_that_was_replaced_is_refused_by_all() -> None:
     assert told.on_open_region(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
     assert told.on_close_region(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
     assert told.on_open_region(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
-    assert told.on_renumber_region(1, Owner(HERE, 9, unreplayed_logs=(OwnershipPeriod(HERE, 8),)), 1) == (Refuse(1, 9, Why.OLD_LEADER),)
+    assert told.on_renumber_region(1, Owner(HERE, 9, unreplayed_logs=(OwnershipPeriod(HERE, 8),)), 1) == (
+        Refuse(1, 9, Why.OLD_LEADER),
+    )
     assert told.serving() == {1: 8, 2: 5}
 
 

@@ -20,7 +20,7 @@ from columnar.model.contribution import Member, pack, unpack
 from columnar.model.mutation import Delete, Operation, Put
 from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import LEFT, Source, View
-from columnar.views import view_check_peer_handlers, checking, digests, walks
+from columnar.views import checking, digests, view_check_peer_handlers, walks
 from tests.support.checked_house import CheckedHouse
 from tests.support.seeds import seed
 
@@ -229,7 +229,8 @@ def test_damage_is_found_and_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 BOUNDS: Final = (
-    (view_check_peer_handlers, "SLICE_S"), (checking, "BUCKETS"), (checking, "FEW"), (digests, "BUCKETS"), (walks, "CURSOR_ROWS"),
+    (view_check_peer_handlers, "SLICE_S"), (checking, "BUCKETS"), (checking, "FEW"), (digests, "BUCKETS"),
+    (walks, "CURSOR_ROWS"),
     (walks, "LISTED"), (walks, "STRIDE"), (walks, "PART_BUCKETS"),
 )  # fmt: skip
 

@@ -23,9 +23,9 @@ from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View, check
 from columnar.storage.memory import MemoryEngine
 from columnar.views import piece_reader
 from columnar.views.contributions import rules_of
-from columnar.views.view_manager import follower_name
 from columnar.views.progress import Pass
 from columnar.views.recompute import recomputed
+from columnar.views.view_manager import follower_name
 from tests.model.test_views_model import ROWS, VALUES, Side
 from tests.support.changing_house import CatalogueRows
 from tests.support.held_engine import FakeClock

@@ -36,12 +36,12 @@ from columnar.master.instructions import (
     Decision,
     DrainServer,
     Give,
+    NotifyServer,
     Open,
     Output,
     Prefer,
     Reason,
     Renumber,
-    NotifyServer,
     UndrainServer,
 )
 from columnar.master.placement import Phase, ServerState

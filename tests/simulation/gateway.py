@@ -127,7 +127,9 @@ class Gateway:
         """A call that came over a link: it is never forwarded again."""
 
         def reply(outcome: Outcome) -> None:
-            told: Reply = outcome if not isinstance(outcome, Elsewhere) else refuse_not_local(self._route(op), self._server.me)
+            told: Reply = (
+                outcome if not isinstance(outcome, Elsewhere) else refuse_not_local(self._route(op), self._server.me)
+            )
             me = self._server.me
             self._agenda.send(self._server.process, gateway.process, lambda: gateway.gateway.replied(op, me, told))
 

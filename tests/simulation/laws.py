@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
-from columnar.master.instructions import OwnerRequest, Close
+from columnar.master.instructions import Close, OwnerRequest
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
-from columnar.regions.region_assignment_state import Refuse, Stage, AssignmentOutput
+from columnar.regions.region_assignment_state import AssignmentOutput, Refuse, Stage
 from tests.simulation.stores import unpacked
 
 if TYPE_CHECKING:

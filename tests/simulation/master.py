@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
-    OwnerRequest,
     Close,
     Fence,
     Merge,
+    NotifyServer,
     Output,
+    OwnerRequest,
     RemoveLog,
     Request,
     Split,
-    NotifyServer,
     Wake,
     Write,
 )

@@ -1,4 +1,4 @@
-"""The shell of a simulated server around ``AssignedRegions`` and ``HostingState``: opens and closes stores, serves rows."""
+"""The shell of a simulated server around ``AssignedRegions`` and ``HostingState``: its stores and its rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from columnar.errors import DamagedData
-from columnar.master.instructions import OwnerRequest, Close, Open
+from columnar.master.instructions import Close, Open, OwnerRequest
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner, incarnation_of
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
@@ -15,6 +15,7 @@ from columnar.model.region_messages import RegionChange
 from columnar.model.route import Route
 from columnar.regions.hosting_state import Event, State
 from columnar.regions.region_assignment_state import (
+    AssignmentOutput,
     BringIn,
     CallOff,
     Leave,
@@ -25,7 +26,6 @@ from columnar.regions.region_assignment_state import (
     ReportFailed,
     ReportOpened,
     Stage,
-    AssignmentOutput,
     Why,
 )
 from columnar.storage.ownership import COMPLETE, THIS_RUN, LogPart, Ownership, pack_complete

@@ -16,8 +16,8 @@ from columnar.storage.ownership import (
     Ownership,
     complete_in,
     epoch_to_own,
-    pack_complete,
     logs_to_replay,
+    pack_complete,
 )
 from columnar.storage.recovery import lacking
 from columnar.storage.server_log import MARK, Operation, Record, Written, marks_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from columnar.master.instructions import (
-    OwnerRequest,
     AssignRegion,
     Close,
     DrainServer,
     MergeRegions,
     MoveRegion,
     Open,
+    OwnerRequest,
     Request,
     SplitRegion,
     SwitchBalancer,
@@ -148,7 +148,9 @@ class Upheaval:
         region = self._rng.choice(list(master.durable))
         epoch = master.durable[region].epoch + self._rng.choice((0, 1, 1, 2))
         is_open = self._rng.random() < 0.7
-        ask: OwnerRequest = Open(region, Owner(server.me, epoch), "it believes so") if is_open else Close(region, epoch, "so")
+        ask: OwnerRequest = (
+            Open(region, Owner(server.me, epoch), "it believes so") if is_open else Close(region, epoch, "so")
+        )
         if server.owning.told.leader == master.leader:
             master.send(server, ask, master.leader - 1, {})
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from columnar.master.instructions import OwnerRequest, AssignRegion, MoveRegion, SwitchBalancer, UndrainServer
+from columnar.master.instructions import AssignRegion, MoveRegion, OwnerRequest, SwitchBalancer, UndrainServer
 from columnar.master.placement import Phase, ServerState
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Segments

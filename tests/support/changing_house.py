@@ -25,8 +25,8 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
-from columnar.triggers.trigger_manager import TriggerManager
 from columnar.triggers.system_tables import SYSTEM_TABLES
+from columnar.triggers.trigger_manager import TriggerManager
 from tests.support.fake_links import FakeLink, runs
 from tests.support.openings import operations_of
 

@@ -29,12 +29,12 @@ from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.layout import split_cell_key
 from columnar.storage.memory import MemoryEngine
-from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
 from columnar.views.contributions import Rules, Share, difference, rules_of
 from columnar.views.entries import Entries
 from columnar.views.recompute import Group, order_qualifier, recomputed
+from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from tests.support.held_engine import FakeClock
 from tests.support.openings import region_at_once
 

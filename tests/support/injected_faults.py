@@ -30,7 +30,7 @@ from random import Random
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from columnar import faults, planned_step, immediate_future
+from columnar import faults, immediate_future, planned_step
 from columnar.faults import FAULTS
 from tests.support.seeds import seed
 

@@ -55,7 +55,9 @@ class LoggedStores:
         self.engine = EngineAtRest(cache_bytes=1 << 20)
         self.log, self.logs = begin_run(str(root / "server-log"))
         self.engine.server_log, self.engine.dead_logs = self.log, self.logs
-        self.epoch = 1 + max((part.epoch for region in self.logs.left for part in self.logs.unreplayed_parts(region)), default=0)
+        self.epoch = 1 + max(
+            (part.epoch for region in self.logs.left for part in self.logs.unreplayed_parts(region)), default=0
+        )
         for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
             pass
         self.log.prepare()

@@ -30,9 +30,9 @@ from columnar.routing.hello import Hello
 from columnar.routing.peer_server import PeerServer
 from columnar.routing.peers import Peers
 from columnar.routing.refusals import Moved, Unknown, refuse_not_local
+from columnar.routing.request_forwarder import RequestForwarder
 from columnar.routing.routes import Routes
 from columnar.routing.row_forms import THRIFT1, THRIFT2
-from columnar.routing.request_forwarder import RequestForwarder
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.thrift.checks import CheckMethods
@@ -92,7 +92,10 @@ class PeerHouse:
         self.forwarding = Forwarding(me, self.routes, self.peers, self.answering.serve_locally, **forwarding)
         self.service.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT1)
         self.service2.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT2)
-        self.wire.ahead, self.wire2.ahead = self.service.request_forwarder.forward_early, self.service2.request_forwarder.forward_early
+        self.wire.ahead, self.wire2.ahead = (
+            self.service.request_forwarder.forward_early,
+            self.service2.request_forwarder.forward_early,
+        )
         self.is_dead = False
 
     def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:

@@ -18,11 +18,11 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesVersi
 from columnar.model.row_ranges import RowRange
 from columnar.model.schema import Family, make_table
 from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_status import TriggerStatus
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Replay, Trigger, Triggers
-from columnar.model.view_status import ViewStatus
+from columnar.model.trigger_status import TriggerStatus
 from columnar.model.view_set import KeptView, Reads, ViewSet
+from columnar.model.view_status import ViewStatus
 from columnar.routing import peer_requests, row_forms, view_check_requests
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
@@ -116,11 +116,18 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesVersion(12, True)),
     (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesVersion(7)),
     (
-        peer_requests.Rows("t", FORM, (peer_requests.RowGroup((b"r", b"\xff"), PLAIN), peer_requests.RowGroup((b"s",), READ, b"KeyOnly()", 1, 2))),
+        peer_requests.Rows(
+            "t",
+            FORM,
+            (peer_requests.RowGroup((b"r", b"\xff"), PLAIN), peer_requests.RowGroup((b"s",), READ, b"KeyOnly()", 1, 2)),
+        ),
         peer_requests.RowsFound((b"packed", None), (2,)),
     ),
     (peer_requests.Apply("t", WRITES), peer_requests.Applied((1, 300), (5, 2, 1 << 40))),
-    (peer_requests.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))), peer_requests.Ingested(True)),
+    (
+        peer_requests.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))),
+        peer_requests.Ingested(True),
+    ),
     (peer_requests.DeleteRows("t", b"a", b"z\xff"), peer_requests.RowsDeleted(200, b"m", True)),
     (peer_requests.Tend(LOW, "flush"), True),
     (
@@ -144,8 +151,14 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
             ),
         ),
     ),
-    (peer_requests.ViewStatuses(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
-    (peer_requests.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True), peer_requests.Waited(True, False)),
+    (
+        peer_requests.ViewStatuses(),
+        (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),),
+    ),
+    (
+        peer_requests.WaitForDelivery("links", "5-2-1099511627776", 600_000, (LOW, HIGH), saved=True),
+        peer_requests.Waited(True, False),
+    ),
     (peer_requests.FlowStatuses(), (FLOW, FlowStatus("view", "tops", ("t/f",), ("tops",)))),
     (peer_requests.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (
@@ -156,12 +169,18 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
         view_check_requests.GroupsPart("v.2", b"g", b"m", b"\x01", True),
         view_check_requests.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
     ),
-    (view_check_requests.ReadSourceRows("v", 0, (b"a", b"b")), (view_check_requests.EntriesSnapshot(b"print", (ENTRY,)), None)),
+    (
+        view_check_requests.ReadSourceRows("v", 0, (b"a", b"b")),
+        (view_check_requests.EntriesSnapshot(b"print", (ENTRY,)), None),
+    ),
     (view_check_requests.ReadGroupMembers("v", ((b"g", b"m"),)), (view_check_requests.EntriesSnapshot(b"print"),)),
     (view_check_requests.SayAgain("v", 0, b"r\xff"), view_check_requests.Said((5, 2, 1 << 40), WRITES[2:3])),
     (view_check_requests.RepairGroup("v", b"g", ((b"m", b"print"),)), view_check_requests.RepairResult(3, 1 << 33)),
     (peer_requests.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
-    (peer_requests.RegionStates(("t", "ns:t")), (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),)),
+    (
+        peer_requests.RegionStates(("t", "ns:t")),
+        (row_forms.RegionState(LOW, "/data/regions/x", True, 1, 2, 3, 4, 1 << 40),),
+    ),
     (
         peer_requests.Scan("t", SPEC, row_forms.Place(b"n", True), 10, 2_500, 4_194_304, FORM),
         peer_requests.Scanned((row_forms.Block(b"data", 2, 5, b"o"),), (), row_forms.Place(b"o", True), 5),
@@ -193,7 +212,10 @@ MORE: list[tuple[Message[Any], Any]] = [
     (peer_requests.DeleteRows("t", b"", b""), peer_requests.RowsDeleted(None, None)),
     (peer_requests.Tend(HIGH, "compact"), False),
     (peer_requests.TriggerStatuses(), ()),
-    (peer_requests.ViewStatuses(), (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),)),
+    (
+        peer_requests.ViewStatuses(),
+        (ViewStatus("ns:w.2", 1 << 33, 2.5, 3, 1 << 40, "TableNotEnabledException: t is disabled."),),
+    ),
     (peer_requests.WaitForDelivery("", "", 0, ()), peer_requests.Waited(False, True)),
     (peer_requests.FlowStatuses(), ()),
     (peer_requests.LogAgain("t", b"", "x"), False),
@@ -214,5 +236,8 @@ MORE: list[tuple[Message[Any], Any]] = [
         ),
         peer_requests.Scanned((), ((b"r", ((b"a:", b"v", 1 << 62), (b"a:q", b"", 0))), (b"s", ()))),
     ),
-    (peer_requests.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1), peer_requests.Scanned(is_not_local=True)),
+    (
+        peer_requests.Scan("t", ScanSpec(b"", b"", PLAIN), row_forms.Place(b""), 1, 1, 1),
+        peer_requests.Scanned(is_not_local=True),
+    ),
 ]

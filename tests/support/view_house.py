@@ -10,7 +10,7 @@ from columnar.master.alterations import Alterations
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.model.mutation import Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, projection
-from columnar.model.region_messages import Message, Backfilled
+from columnar.model.region_messages import Backfilled, Message
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
 from columnar.regions.applied import Applied

@@ -10,7 +10,7 @@ import pytest
 from columnar import decision_journal
 from columnar.decision_journal import NAME, DecisionJournal, line_of, parse_decision
 from columnar.master.instructions import DECISIONS_KEPT
-from columnar.model.build_cluster_status import DecisionStatus
+from columnar.model.cluster_status_records import DecisionStatus
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster
 

@@ -9,10 +9,16 @@ from typing import Any
 
 import pytest
 
-from columnar.listeners import Port, ReturnedConnections
-from columnar.coordination.beat import Beat
-from columnar.coordination.connection_channel import READ_BYTES, DispatchedConnection, receive_connection, pair, send_connection
 from columnar.connection_dispatcher import ConnectionDispatcher
+from columnar.coordination.beat import Beat
+from columnar.coordination.connection_channel import (
+    READ_BYTES,
+    DispatchedConnection,
+    pair,
+    receive_connection,
+    send_connection,
+)
+from columnar.listeners import Port, ReturnedConnections
 from columnar.model.owner import Incarnation
 
 S1, S2 = Incarnation("s1", 1), Incarnation("s2", 2)
@@ -157,7 +163,9 @@ async def test_a_killed_server_with_connections_in_its_queue_does_not_stop_what_
     assert send_connection(house.servers[S1].its, DispatchedConnection(b"1", house.client(b"there")))
     house.servers[S1].its.close()  # the system resets the doorbell, as something in it was not read
     ended: list[bool] = []
-    ReturnedConnections(house.servers[S1].doorbell.dup(), house.handing_on, lambda: None, lambda: ended.append(True)).open()
+    ReturnedConnections(
+        house.servers[S1].doorbell.dup(), house.handing_on, lambda: None, lambda: ended.append(True)
+    ).open()
     await until(lambda: ended)
     assert house.servers[S2].taken() == [b"1there"]
     house.close()

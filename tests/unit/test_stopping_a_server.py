@@ -10,7 +10,7 @@ import pytest
 from columnar import server_processes
 from columnar.limits import OPEN_REGIONS
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import HandoverResult, HandOver
+from columnar.model.owner_messages import HandOver, HandoverResult
 from columnar.server_processes import Server, ServerProcesses
 
 S1 = Incarnation("s1", 1)

@@ -76,7 +76,7 @@ class Registration:
         return None if closed is None else _(closed)
 
     def register(self, asked: RegistrationForm, client: Client) -> Account:
-        """The new account; its status says what comes next.  Raises Unsuitable, NameTaken, Refused, StoreUnavailable."""
+        """Make an account; its status says what comes next.  Unsuitable, NameTaken, Refused, StoreUnavailable."""
         name = checked_name(asked.name, self.names)
         email = checked_address(asked.email) if self.is_address_required else ""
         password = checked_password(asked.password, name=name, address=email)

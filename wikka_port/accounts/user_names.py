@@ -13,7 +13,7 @@ import re
 import unicodedata
 from typing import Final, Literal
 
-from wikka_port.confusable_names import plain, find_signature_confusable
+from wikka_port.confusable_names import find_signature_confusable, plain
 from wikka_port.names import InvalidName, is_camel_case, normalise
 from wikka_port.schema import folded
 from wikka_port.security import is_address

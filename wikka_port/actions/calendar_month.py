@@ -26,7 +26,9 @@ _DAYS: Final = (N_("Mon"), N_("Tue"), N_("Wed"), N_("Thu"), N_("Fri"), N_("Sat")
 def run(call: ActionCall) -> str:
     now = datetime.now(UTC)
     year, month = call.number("year", now.year, YEAR_MAX), call.number("month", now.month, 12)
-    turns = call.query_parameters is not None and not any(call.arguments.get(key, "").strip() for key in ("year", "month"))
+    turns = call.query_parameters is not None and not any(
+        call.arguments.get(key, "").strip() for key in ("year", "month")
+    )
     if turns:
         year = call.query_number("year", 1, YEAR_MAX) or year
         month = call.query_number("month", 1, 12) or month

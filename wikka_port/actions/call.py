@@ -18,7 +18,9 @@ class ActionCall:
     arguments: Mapping[str, str]  # as typed: never safe to show unescaped
     render: Callable[[Page, str], str]  # a text of that page as HTML, within this one
     within: tuple[str, ...] = ()  # pages that include the page it stands on, outermost first
-    query_parameters: Mapping[str, str] | None = None  # parameters of the page's address, as typed; None: it takes none here
+    query_parameters: Mapping[str, str] | None = (
+        None  # parameters of the page's address, as typed; None: it takes none here
+    )
 
     @property
     def outermost_page(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from columnar.client import ClientTls
-from wikka_port.commands.account_options import accounts_of, public_url_option, absolute_url
+from wikka_port.commands.account_options import absolute_url, accounts_of, public_url_option
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.pages import Wiki
 

@@ -18,7 +18,7 @@ from wikka_port.accounts.links import LIFE_S
 from wikka_port.accounts.making import Accounts
 from wikka_port.accounts.records import STATUSES, Account
 from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
-from wikka_port.commands.account_options import accounts_of, public_url_option, absolute_url
+from wikka_port.commands.account_options import absolute_url, accounts_of, public_url_option
 from wikka_port.commands.store_options import open_wiki, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, draft_of, number_in, token_in
-from wikka_port.handlers.editor_page import KEPT, unavailable_text, edit_form, later
+from wikka_port.handlers.editor_page import KEPT, edit_form, later, unavailable_text
 from wikka_port.handlers.saving import Unmerged, alike, began_from
 from wikka_port.markup.sections import unified
 from wikka_port.merges import SIDES, Agreed, Choice, Piece, Side, pieces, resolved

@@ -25,7 +25,7 @@ from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.rows import KeptDraft, is_id
 from wikka_port.editing.splicing import whole
 from wikka_port.forms import form_json, form_page, is_genuine
-from wikka_port.handlers.editor_page import KEPT, STALE, unavailable_text, edit_form, later, other_person
+from wikka_port.handlers.editor_page import KEPT, STALE, edit_form, later, other_person, unavailable_text
 from wikka_port.pages import StoreUnavailable
 from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed

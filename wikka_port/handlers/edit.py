@@ -27,9 +27,8 @@ from wikka_port.editing.splicing import of_section
 from wikka_port.editing.templates import is_template, templates
 from wikka_port.forms import is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
-from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, unavailable_text, edit_form, later, other_person
+from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, edit_form, later, other_person, unavailable_text
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise
@@ -41,6 +40,7 @@ from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number, redirect
+from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _, _w
 from wikka_port.urls import page_path
 

@@ -9,12 +9,12 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers.show import missing, no_revision
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
 from wikka_port.site import Site, number
+from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _, _n
 from wikka_port.urls import page_url
 

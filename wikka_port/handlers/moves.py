@@ -80,7 +80,9 @@ def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
     return undo.id.decode()
 
 
-def _progress_page(site: Site, request: Request, progress: Progress, *, status: int = 200, problem: str = "") -> Response:
+def _progress_page(
+    site: Site, request: Request, progress: Progress, *, status: int = 200, problem: str = ""
+) -> Response:
     readable = site.wiki.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _MAX_LISTED])
     values = {
         "progress": progress,

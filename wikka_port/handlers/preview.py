@@ -11,7 +11,6 @@ from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.draft import TOO_LARGE
 from wikka_port.handlers.editor_page import STALE, later
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.names import normalise
 from wikka_port.pages import StoreUnavailable
@@ -20,6 +19,7 @@ from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site
+from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _
 
 

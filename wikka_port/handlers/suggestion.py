@@ -25,9 +25,8 @@ from wikka_port.editing.owners import owner_to_keep, owners_of, remember
 from wikka_port.editing.suggestions import Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
-from wikka_port.handlers.editor_page import STALE, unavailable_text, later, other_person
+from wikka_port.handlers.editor_page import STALE, later, other_person, unavailable_text
 from wikka_port.handlers.show import missing
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import FORMATS
@@ -37,6 +36,7 @@ from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
+from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url
 
@@ -53,7 +53,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
     except StoreUnavailable as away:
         if "send" not in request.form:
             raise
-        return later(_form(site, request, name, None, draft_of(request.form), status=503, problem=unavailable_text(away)), 5)
+        return later(
+            _form(site, request, name, None, draft_of(request.form), status=503, problem=unavailable_text(away)), 5
+        )
 
 
 def _answer(site: Site, request: Request, name: str) -> Response:

@@ -255,7 +255,9 @@ def _infobox(draft: Draft, call: Call) -> Piece | None:
         return None
     if len(values) < (1 if is_box else INFOBOX_VALUES):
         return None
-    rows = [(inline(draft, key.replace("_", " "), cell=True), _render_value(draft, value)) for key, value in values.items()]
+    rows = [
+        (inline(draft, key.replace("_", " "), cell=True), _render_value(draft, value)) for key, value in values.items()
+    ]
     rows = [(key, value) for key, value in rows if value]
     title = cell_text(draft, inline(draft, call.title, cell=True))
     cells = [(cell_text(draft, key), cell_text(draft, value)) for key, value in rows]

@@ -62,7 +62,7 @@ _NOTHING: Final = Can(False, False, False)
 
 
 class GuardedWiki:
-    __slots__ = ("_can", "_before_expensive_read", "_seen", "_wiki", "visitor")
+    __slots__ = ("_before_expensive_read", "_can", "_seen", "_wiki", "visitor")
 
     def __init__(self, wiki: Wiki, visitor: Visitor, dear: Callable[[], object] = lambda: None) -> None:
         """``dear`` is called before much is read for one list; it may raise."""

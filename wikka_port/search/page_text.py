@@ -32,7 +32,9 @@ from wikka_port.markup.tokens import (
 )
 
 _TAG: Final = re.compile(r"<[^<>]{0,2000}>")
-_NOTE_RETURN_LINK: Final = re.compile(r'<a id="note_[0-9]+" href="#[^"<>]{0,80}">↩</a>')  # of an imported note; no words
+_NOTE_RETURN_LINK: Final = re.compile(
+    r'<a id="note_[0-9]+" href="#[^"<>]{0,80}">↩</a>'
+)  # of an imported note; no words
 
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

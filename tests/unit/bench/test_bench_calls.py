@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import CallSpec, BadReply, Numbered, Success
+from columnar.bench.calls import BadReply, CallSpec, Numbered, Success
 from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import BINARY, COMPACT, WIRES, Wire
 from columnar.bench.sessions import Repeating, Session

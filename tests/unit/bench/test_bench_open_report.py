@@ -6,7 +6,7 @@ from collections import Counter
 
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import Outcome
-from columnar.bench.measuring import Line, Plan, zigzag_rounds, rate_of, count_runs
+from columnar.bench.measuring import Line, Plan, count_runs, rate_of, zigzag_rounds
 from columnar.bench.open_loop import OpenOutcome, summed_open
 from columnar.bench.open_report import OpenLine, open_json, open_lines_of, open_remarks_of, open_side_of, p999_ratio
 

@@ -10,7 +10,7 @@ from columnar.bench.address import Endpoint, parse_endpoint
 from columnar.bench.dataset import DataSet
 from columnar.bench.generator import Outcome
 from columnar.bench.latencies import percentiles_us
-from columnar.bench.measuring import Line, Plan, summed, count_runs
+from columnar.bench.measuring import Line, Plan, count_runs, summed
 from columnar.bench.report import Footprint, Report, cpu_ratio_of, ratio_of, remarks_of, side_of, sides_of
 
 

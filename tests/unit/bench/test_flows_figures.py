@@ -6,8 +6,8 @@ from array import array
 from collections import Counter
 
 from columnar.bench.flows_figures import (
-    FlowRuns,
     FlowRun,
+    FlowRuns,
     at_share,
     drained_after_s,
     figures_of,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from columnar.errors import CallerError, IllegalArgument
+from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import for_table, writes_of
-from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.limits import CELL_BYTES, ROW_KEY_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.flows.fair_share import QUICK_S, FairShare, Terms, ScheduledSlice
+from columnar.flows.fair_share import QUICK_S, FairShare, ScheduledSlice, Terms
 from columnar.model.trigger_registration import rate_per_s
 
 LONG_AGO_S = -1_000_000.0

@@ -8,8 +8,8 @@ import pytest
 
 from columnar.errors import IllegalArgument
 from columnar.flows import effect_contributions
+from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import for_table, writes_of
-from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model.effect import Contribute as ContributeEffect
 from columnar.model.effect import Put as PutEffect
 from columnar.model.effect import Tally

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from columnar.errors import CallerError, NotAllowed
-from columnar.model.build_cluster_status import BEING_CHANGED
+from columnar.model.cluster_status_records import BEING_CHANGED
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos
 

@@ -15,7 +15,7 @@ from columnar.master.instructions import (
     UnassignRegion,
 )
 from columnar.master.placement import OPENING_TRIES, Phase
-from columnar.model.build_cluster_status import RegionStatus, RowStatus
+from columnar.model.cluster_status_records import RegionStatus, RowStatus
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos

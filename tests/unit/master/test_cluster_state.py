@@ -14,16 +14,16 @@ from columnar.master.instructions import (
     DrainServer,
     MergeRegions,
     MoveRegion,
+    NotifyServer,
     Open,
     Output,
     SplitRegion,
-    NotifyServer,
     UnassignRegion,
     Write,
 )
+from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.planner import OPENING_WAITS_MS
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 
@@ -149,7 +149,9 @@ def test_an_owner_that_cannot_open_its_region_gives_it_up_before_another_tries()
     state = opened(begun(S1, S2))
     owner, other = owner_and_other(state)
     outputs = state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_000)
-    assert outputs[0] == NotifyServer(owner.server, Close(2, owner.epoch, f"{owner.server.name} cannot open it: no file"))
+    assert outputs[0] == NotifyServer(
+        owner.server, Close(2, owner.epoch, f"{owner.server.name} cannot open it: no file")
+    )
     assert not of(Write, outputs)
     assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_001)), "it was heard"
     (write,) = of(Write, state.closed(owner.server, 2, owner.epoch, 2_010))
@@ -196,7 +198,9 @@ def test_a_report_that_comes_amid_a_split_is_taken_when_it_comes_again() -> None
     owner, _ = owner_and_other(state)
     state.add_request(1, SplitRegion(2, b"m"), 2_000)
     assert state.current.places[2].phase is Phase.CHANGING
-    assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_010)), "the split goes on"
+    assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_010)), (
+        "the split goes on"
+    )
     state.change_failed([2], "no file", 2_020)
     (tell,) = of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 12_010))
     assert isinstance(tell.ask, Close)

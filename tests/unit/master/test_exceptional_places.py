@@ -8,8 +8,8 @@ import pytest
 
 from columnar.limits import MIB
 from columnar.master.instructions import MoveRegion, Throttles
-from columnar.master.placement import ServerState
 from columnar.master.operator_settings import OperatorSettings
+from columnar.master.placement import ServerState
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from tests.support.planned_cluster import PlannedCluster

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from columnar.master.liveness import BUSY_MS, LATE_MS, CHECK_INTERVAL_MS, SILENT_MS, STUCK_MS, Liveness
+from columnar.master.liveness import BUSY_MS, CHECK_INTERVAL_MS, LATE_MS, SILENT_MS, STUCK_MS, Liveness
 from columnar.model.owner import Incarnation
 from tests.support.seeds import seed
 

@@ -71,7 +71,10 @@ def test_unreadable_rows_come_along_and_strays_do_not(caplog: pytest.LogCaptureF
     rows[b"\xff"] = rows[b"more"]
     with caplog.at_level(logging.WARNING):
         found = moved(rows)
-    assert [(one.name, bool(one.unusable_reason), one.number) for one in found.all] == [("links", True, 1), ("more", False, 3)]
+    assert [(one.name, bool(one.unusable_reason), one.number) for one in found.all] == [
+        ("links", True, 1),
+        ("more", False, 3),
+    ]
     assert found.numbers is None
     assert "row b'stray'" in caplog.text
     assert "row b'\\xff'" in caplog.text

@@ -7,8 +7,8 @@ from collections.abc import Awaitable
 
 from columnar.master.catalogue import Catalogue
 from columnar.master.instructions import Write
-from columnar.master.owner_rows import sealed_from_json, sealed_server, sealed_to_json, operator_settings_to_json
 from columnar.master.operator_settings import OperatorSettings
+from columnar.master.owner_rows import operator_settings_to_json, sealed_from_json, sealed_server, sealed_to_json
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -109,4 +109,7 @@ def test_values_are_written_as_they_are_documented() -> None:
     assert sealed_to_json((("00000001.segment", 12),)) == b'[["00000001.segment", 12]]'
     assert sealed_from_json(b'[["a", 1], ["b", 2]]') == (("a", 1), ("b", 2))
     assert sealed_server(b"s/s2.17") == S2
-    assert operator_settings_to_json(WISHES) == b'{"auto_split": true, "balancer": false, "drained": ["s2"], "unassigned": [7]}'
+    assert (
+        operator_settings_to_json(WISHES)
+        == b'{"auto_split": true, "balancer": false, "drained": ["s2"], "unassigned": [7]}'
+    )

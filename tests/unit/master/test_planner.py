@@ -22,9 +22,9 @@ from columnar.master.instructions import (
     UnassignRegion,
 )
 from columnar.master.load_scores import score
+from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.planner import SHARE_MS, plan
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo

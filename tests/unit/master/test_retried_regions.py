@@ -12,16 +12,16 @@ from columnar.master.instructions import (
     Close,
     Fence,
     MoveRegion,
+    NotifyServer,
     Open,
     Output,
-    NotifyServer,
     UnassignRegion,
     Wake,
     Write,
 )
+from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.transitions import CLOSING_MS, TRIED_KEPT
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 

@@ -104,7 +104,9 @@ def test_a_source_that_was_fenced_is_behind_if_its_log_names_the_region() -> Non
     assert source_fenced(owner, in_log=True) == Owner(S2, 9, 0, None, (OwnershipPeriod(S1, 8),))
     assert source_fenced(owner, in_log=False) == Owner(S2, 9)
     twice = moved(renumbered(owner), S3)
-    assert source_fenced(twice, in_log=False).unreplayed_logs == (OwnershipPeriod(S1, 8),), "it did not close, so nothing is known"
+    assert source_fenced(twice, in_log=False).unreplayed_logs == (OwnershipPeriod(S1, 8),), (
+        "it did not close, so nothing is known"
+    )
 
 
 def test_an_owner_that_closed_by_itself_is_followed() -> None:
@@ -126,6 +128,10 @@ def test_when_all_have_died_logs_count_by_the_row_alone() -> None:
     assert find_unreplayed_logs(owner, nothing) == ()
     moving = moved(taken_from_dead(owner, S2, in_log=True), S3)
     assert find_unreplayed_logs(moving, nothing) == (OwnershipPeriod(S1, 8),)
-    assert find_unreplayed_logs(moving, everything) == (OwnershipPeriod(S1, 8), OwnershipPeriod(S2, 9), OwnershipPeriod(S3, 10))
+    assert find_unreplayed_logs(moving, everything) == (
+        OwnershipPeriod(S1, 8),
+        OwnershipPeriod(S2, 9),
+        OwnershipPeriod(S3, 10),
+    )
     clean = source_closed(moved(owner, S2), is_behind=False)
     assert find_unreplayed_logs(clean, lambda tenure: tenure.server == S1) == ()

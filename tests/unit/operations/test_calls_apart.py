@@ -27,7 +27,7 @@ from columnar.operations import distributed_reads, distributed_writes, writes
 from columnar.operations.loads import ingest_rows
 from columnar.operations.writes import OTHERS_WRITTEN, partly
 from columnar.regions.ingestion import IncomingRows
-from columnar.routing import peer_requests, owners
+from columnar.routing import owners, peer_requests
 from columnar.routing.owners import LinkBroke, NotSent
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2

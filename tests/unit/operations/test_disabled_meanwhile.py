@@ -10,6 +10,7 @@ import pytest
 
 from columnar.errors import TableNotEnabled
 from columnar.flows.applier import _Caller
+from columnar.loop_budget import never_disconnected
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.operations.access import TableAccess
@@ -19,7 +20,6 @@ from columnar.operations.row_deletes import delete_rows
 from columnar.regions.change_record import ChangeRecord
 from columnar.regions.hosting_state import State
 from columnar.regions.ingestion import IncomingRows
-from columnar.loop_budget import never_disconnected
 from tests.support.memory_house import House, housed
 from tests.support.openings import operations_of
 
@@ -37,7 +37,9 @@ async def an_ingestion(house: House) -> Any:
 async def a_read(house: House) -> Any:
     spec = ReadSpec(projection(house.table.schema, []))
     query = RowQuery([b"20"], [spec], keeps_absent=True)
-    return await operations_of(house.server).reads.rows(_Caller(never_disconnected), house.table, query, lambda found: found)
+    return await operations_of(house.server).reads.rows(
+        _Caller(never_disconnected), house.table, query, lambda found: found
+    )
 
 
 async def a_write(house: House) -> Any:

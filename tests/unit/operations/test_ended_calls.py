@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from columnar.errors import RegionUnavailable, RegionNotLocal
+from columnar.errors import RegionNotLocal, RegionUnavailable
+from columnar.loop_budget import never_disconnected
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import writes
 from columnar.operations.retries import retried
 from columnar.operations.writes import RowWrites
-from columnar.loop_budget import never_disconnected
 from columnar.wire.idl import hbase
 from columnar.wire.service import CallContext, Later
 from tests.support.region_house import House
@@ -42,13 +42,17 @@ def batch_that_goes_on_at_another_server(house: House, monkeypatch: pytest.Monke
     monkeypatch.setattr(RowWrites, "_go_on", moved)
     house.operations.access.others = cast(Any, object())
     waits = [house.apply(b"a", Put(b"a", b"q", b"v")).durable]
-    return house.operations.writes._go_on_anywhere(never_disconnected, [], waits, lambda _applied: None)
+    return house.operations.writes._continue_on_all_servers(never_disconnected, [], waits, lambda _applied: None)
 
 
 def call_begun_anew(house: House, _monkeypatch: pytest.MonkeyPatch) -> Work:
     back = asyncio.get_running_loop().create_future()
     back.set_result(None)
-    return retried(lambda: Later(house.apply(b"a", Put(b"a", b"q", b"v")).durable, None), RegionUnavailable("r", back), never_disconnected)
+    return retried(
+        lambda: Later(house.apply(b"a", Put(b"a", b"q", b"v")).durable, None),
+        RegionUnavailable("r", back),
+        never_disconnected,
+    )
 
 
 @pytest.mark.parametrize(

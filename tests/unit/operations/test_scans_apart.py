@@ -139,9 +139,13 @@ def test_a_scan_of_a_region_that_is_not_owned_reads_nothing() -> None:
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
         spec = ScanSpec(b"", b"", ReadSpec(projection(TABLE, [])))
-        of_b = await cluster.servers[1].asked.handle_request(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
+        of_b = await cluster.servers[1].asked.handle_request(
+            peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999)
+        )
         assert of_b == peer_requests.Scanned(is_not_local=True)
-        of_a = await cluster.servers[0].asked.handle_request(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
+        of_a = await cluster.servers[0].asked.handle_request(
+            peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999)
+        )
         assert [row for row, _ in of_a.rows] == [b"c"]
         assert of_a.place == row_forms.Place(b"g", False), "it stops where another's region begins"
 

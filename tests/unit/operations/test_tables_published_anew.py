@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from columnar.flows.applier import _Caller
+from columnar.loop_budget import never_disconnected
 from columnar.model.mutation import Put, RowMutation
 from columnar.storage.api import StoreBusy
-from columnar.loop_budget import never_disconnected
 from tests.support.memory_house import House, housed
 from tests.support.openings import operations_of
 
@@ -28,7 +28,9 @@ async def test_rows_go_where_they_belong(house: House) -> None:
     region.apply_many = refuses  # type: ignore[method-assign]
     served = house.server.tables.known(b"t")
     by_row = {row: RowMutation(row, (Put(b"f", b"q", b"1"),)) for row in ROWS}
-    writing = operations_of(house.server).writes.write_rows(_Caller(never_disconnected), served, by_row, lambda applied: applied)
+    writing = operations_of(house.server).writes.write_rows(
+        _Caller(never_disconnected), served, by_row, lambda applied: applied
+    )
     waiting = asyncio.ensure_future(writing)
     await was_called.wait()
     await house.changes.publish(house.catalogue.tables["t"])

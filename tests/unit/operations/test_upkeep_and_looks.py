@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import ClientGone, IllegalArgument, NotServingRegion, RegionUnavailable, TableNotEnabled, TableNotFound
+from columnar.errors import (
+    ClientGone,
+    IllegalArgument,
+    NotServingRegion,
+    RegionUnavailable,
+    TableNotEnabled,
+    TableNotFound,
+)
 from columnar.model.schema import Family, make_table
 from columnar.operations.region_rows import rows_of
 from columnar.operations.retries import retried

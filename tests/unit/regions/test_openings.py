@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import DamagedData, NotServingRegion, RegionUnavailable, RegionNotLocal, TableNotEnabled
+from columnar.errors import DamagedData, NotServingRegion, RegionNotLocal, RegionUnavailable, TableNotEnabled
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from columnar.errors import DamagedData, HostError, NotServingRegion, RegionUnavailable, RegionNotLocal
+from columnar.errors import DamagedData, HostError, NotServingRegion, RegionNotLocal, RegionUnavailable
 from columnar.model.owner import Owner, OwnershipPeriod, first_owner
 from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion, RenumberRegion
 from columnar.model.region_info import RegionInfo
@@ -65,7 +65,10 @@ def test_what_is_behind_is_brought_in_before_the_answer_and_once() -> None:
 
 def test_regions_are_brought_in_as_they_were_told_before_others_are_opened() -> None:
     async def check(house: House) -> None:
-        owners = [first_owner(HERE), *[Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)) for _ in REGIONS[1:]]]
+        owners = [
+            first_owner(HERE),
+            *[Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)) for _ in REGIONS[1:]],
+        ]
         asks = [house.open(owner, info, (DEAD, ())) for owner, info in zip(owners, REGIONS, strict=True)]
         await asyncio.gather(*asks)
         await house.settled()
@@ -153,7 +156,9 @@ def test_a_region_that_a_request_has_had_opened_has_not_failed() -> None:
             raise HostError("the disk does not answer")
 
         house.owning._lacking.load = load  # type: ignore[assignment,method-assign]
-        asked = asyncio.ensure_future(house.open(Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)), FIRST, (DEAD, ())))
+        asked = asyncio.ensure_future(
+            house.open(Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),)), FIRST, (DEAD, ()))
+        )
         await asyncio.sleep(0)
         await house.region()
         is_open.set()
@@ -272,7 +277,9 @@ def test_the_epoch_rises_under_an_open_store() -> None:
     async def check(house: House) -> None:
         await house.open(first_owner(HERE))
         region = await house.region()
-        await house.owning.renumber(RenumberRegion(FIRST, Owner(HERE, 3, unreplayed_logs=(OwnershipPeriod(HERE, 1),))), LEADER)
+        await house.owning.renumber(
+            RenumberRegion(FIRST, Owner(HERE, 3, unreplayed_logs=(OwnershipPeriod(HERE, 1),))), LEADER
+        )
         assert house.engine.owned == [(FIRST.encoded, 3)]
         assert await house.region() is region, "it serves on"
         assert await house.close_at(1) == GivenUp(1, has_unreplayed_log=True)

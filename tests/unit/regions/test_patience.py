@@ -115,7 +115,9 @@ def test_patience_ends_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def main() -> None:
         stuck = Engine("a", 1 << 30)
-        ended = await asyncio.gather(*[retry_until_ready(stuck.write(n)) for n in range(WRITERS)], return_exceptions=True)
+        ended = await asyncio.gather(
+            *[retry_until_ready(stuck.write(n)) for n in range(WRITERS)], return_exceptions=True
+        )
         assert [type(one) for one in ended] == [StoreBusy] * WRITERS
         assert stuck.tries < 3 * WRITERS
 

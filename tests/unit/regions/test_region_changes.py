@@ -12,8 +12,8 @@ from columnar.errors import (
     IllegalArgument,
     NotServingRegion,
     OutcomeUnknown,
-    RegionUnavailable,
     RegionTooBusy,
+    RegionUnavailable,
     TableNotEnabled,
     TableNotFound,
 )

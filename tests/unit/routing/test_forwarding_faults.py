@@ -14,8 +14,8 @@ from columnar.model.route import Route
 from columnar.regions.hosting_state import State as Hosted
 from columnar.routing import peer_frames
 from columnar.routing.forwarding_state import ROUTING_TIMEOUT_MS, State
-from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.routing.request_forwarder import RequestForwarder
+from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.wire.idl2 import SERVICE2, hbase2
 from columnar.wire.service import CallContext
 from tests.support.peer_cluster import PeerCluster, PeerHouse, clustered, put1

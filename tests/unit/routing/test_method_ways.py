@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from columnar.routing.method_routing import ONE_ROW, ROWS_OF, METHOD_ROUTES
+from columnar.routing.method_routing import METHOD_ROUTES, ONE_ROW, ROWS_OF
 from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.wire.idl import SERVICE
 from columnar.wire.idl2 import SERVICE2

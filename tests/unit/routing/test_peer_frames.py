@@ -12,11 +12,11 @@ from columnar.limits import PEER_FRAME_BYTES
 from columnar.routing import peer_frames
 from columnar.routing.peer_frames import (
     ANSWER,
-    REQUEST,
     CALL,
     HEAD_BYTES,
     HELLO,
     REFUSED,
+    REQUEST,
     RESPONSE,
     BadFrame,
     Frame,

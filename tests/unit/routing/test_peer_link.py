@@ -159,7 +159,10 @@ async def test_a_call_goes_out_as_it_is_and_its_reply_comes_back(pair: Pair) -> 
 @paired
 async def test_both_sides_may_ask(pair: Pair) -> None:
     await pair.opened()
-    assert await asyncio.gather(pair.near.send_request(MiddleRow(REGION)), pair.far.send_request(CloseTable("u"))) == [b"m", None]
+    assert await asyncio.gather(pair.near.send_request(MiddleRow(REGION)), pair.far.send_request(CloseTable("u"))) == [
+        b"m",
+        None,
+    ]
     assert pair.far_side.asks == [MiddleRow(REGION)]
     assert pair.near_side.asks == [CloseTable("u")]
 

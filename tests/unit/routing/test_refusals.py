@@ -126,7 +126,9 @@ def test_what_is_no_refusal_is_told(why: str, fields: dict[str, Any]) -> None:
 
 def test_a_forwarded_call_is_never_forwarded_again() -> None:
     assert refuse_not_local(Route(REGION, S2, 9), S1) == Moved(REGION, S2, 9)
-    assert isinstance(refuse_not_local(Route(REGION, S1, 9), S1), Unknown), "its copy is ahead of its master's word, or behind"
+    assert isinstance(refuse_not_local(Route(REGION, S1, 9), S1), Unknown), (
+        "its copy is ahead of its master's word, or behind"
+    )
     assert isinstance(refuse_not_local(None, S1), Unknown)
 
 

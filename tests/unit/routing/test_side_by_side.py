@@ -8,10 +8,10 @@ from typing import Any
 from columnar.errors import TableNotEnabled
 from columnar.model import unanswered
 from columnar.model.owner import Incarnation
-from columnar.routing.peer_requests import FlowStatuses
-from columnar.routing.link_errors import LinkBroke, NotSent
-from columnar.routing.refusals import PeerFault
 from columnar.routing.fan_out import gather_status
+from columnar.routing.link_errors import LinkBroke, NotSent
+from columnar.routing.peer_requests import FlowStatuses
+from columnar.routing.refusals import PeerFault
 
 SERVERS = [Incarnation(f"s{n}", n) for n in range(1, 7)]
 

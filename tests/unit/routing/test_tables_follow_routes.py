@@ -28,7 +28,9 @@ class Asked:
         self.tables.install(self.served)
         owner = SimpleNamespace(answers={}, changing=SimpleNamespace(regions_of=self._regions_of))
         owning = SimpleNamespace(dropped=lambda _regions: None)
-        self.asks = ServerRpcHandlers(cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1)
+        self.asks = ServerRpcHandlers(
+            cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1
+        )
         self.number = 1
         self.heard: list[set[str]] = []
         self.asks.on_routes = lambda tables: self.heard.append(set(tables))

@@ -13,8 +13,8 @@ from columnar.storage.ownership import (
     Ownership,
     complete_in,
     epoch_to_own,
-    pack_complete,
     logs_to_replay,
+    pack_complete,
 )
 
 A, B, C = "s1.1", "s2.1", "s3.1"

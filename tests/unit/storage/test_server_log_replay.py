@@ -184,7 +184,9 @@ def test_a_region_that_cannot_be_opened_keeps_its_part_of_the_log(
     held = RocksEngine(cache_bytes=1 << 20).open(path, SPACES)  # so it cannot be opened, as on a full disk
     started.recover()
     assert started.left == {"r1": 1}
-    assert started.engine.has_unreplayed_writes(held, started.ownership("r1")), "readers would miss an acknowledged write"
+    assert started.engine.has_unreplayed_writes(held, started.ownership("r1")), (
+        "readers would miss an acknowledged write"
+    )
     held.close()
     store = started.open("r1")
     assert store.get("a", b"second") == b"v"

@@ -10,8 +10,8 @@ import pytest
 
 from columnar.client.errors import IOError as ClientError
 from columnar.errors import ColumnarError
+from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import writes_of
-from columnar.flows.effect_contributions import Giver, ChangeContributions
 from columnar.model.effect import Contribute, Effect, Put, Tally
 from columnar.triggers.api import FailedChanges, Later
 from columnar.triggers.frames import Frames

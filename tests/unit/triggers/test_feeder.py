@@ -30,9 +30,9 @@ from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
-from columnar.triggers.trigger_manager import TriggerManager
 from columnar.triggers.source_trial import SourceTrial
 from columnar.triggers.system_tables import SYSTEM_TABLES
+from columnar.triggers.trigger_manager import TriggerManager
 from tests.support.changing_house import CatalogueRows
 from tests.support.fake_links import USED_US, FakeLink, runs
 from tests.support.openings import operations_of, region_at_once

@@ -11,7 +11,7 @@ import pytest
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Effect, Put, Tally
 from columnar.triggers import contribution_buffer, slices
 from columnar.triggers.api import Change, FailedChanges, Later
-from columnar.triggers.contribution_buffer import buffer_contributions, buffer_contribution_pairs
+from columnar.triggers.contribution_buffer import buffer_contribution_pairs, buffer_contributions
 from columnar.triggers.slices import Call, Function
 
 ONE, TWO = Tally("t", b"alice", {b"n:edits": 1}), Tally("t", b"alice", {b"n:edits": 1, b"n:twice": 2})

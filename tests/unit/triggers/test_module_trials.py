@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import TriggerError
 from columnar.faults import FAULTS
-from columnar.triggers import worker_slot, module_trials
+from columnar.triggers import module_trials, worker_slot
 from columnar.triggers.source_trial import SourceTrial
 from tests.support.fake_links import FakeLink, runs
 from tests.unit.triggers.test_feeder import Bench, on_bench

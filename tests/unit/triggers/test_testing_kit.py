@@ -344,7 +344,9 @@ def test_model_tables_keep_what_the_store_would() -> None:
         Write(b"t", b"r", None, amounts={b"n:n": -1}),
     ):
         tables.apply(write)
-    assert tables.table_contents() == {b"t": {b"r": {b"f:d": b"after it", b"g:b": b"1", b"n:n": (2).to_bytes(8, "big")}}}
+    assert tables.table_contents() == {
+        b"t": {b"r": {b"f:d": b"after it", b"g:b": b"1", b"n:n": (2).to_bytes(8, "big")}}
+    }
     tables.apply(Write(b"t", b"r", 60))
     tables.apply(Write(b"t", b"r", 59, cells={b"f:a": b"late"}))
     assert tables.table_contents() == {}

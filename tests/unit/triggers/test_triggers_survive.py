@@ -12,7 +12,7 @@ from columnar.flows import delivery_state, governor
 from columnar.model.read import ReadSpec, projection
 from columnar.regions import region
 from columnar.regions.region_reads import get_row
-from columnar.triggers import feeder, worker_slot, outcomes, pool
+from columnar.triggers import feeder, outcomes, pool, worker_slot
 from tests.support.fake_links import FakeLink
 from tests.support.injected_faults import DRAWN, Calls, survived
 from tests.unit.triggers.test_feeder import Bench

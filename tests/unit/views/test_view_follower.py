@@ -15,9 +15,9 @@ from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
 from columnar.views import local_views, piece_reader, share_writes
-from columnar.views.follower import ROOM_S, MAX_IN_FLIGHT, ViewFollower
-from columnar.views.view_manager import follower_name
+from columnar.views.follower import MAX_IN_FLIGHT, ROOM_S, ViewFollower
 from columnar.views.share_writes import BATCH_RECORDS
+from columnar.views.view_manager import follower_name
 from tests.support.view_house import ViewHouse, by_a, in_view_house
 
 

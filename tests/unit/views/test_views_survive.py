@@ -9,7 +9,7 @@ import pytest
 from columnar.flows import applier, delivery_state, governor, region_followers
 from columnar.regions import region
 from columnar.storage.memory import MemoryEngine
-from columnar.views import follower, piece_reader, backfill
+from columnar.views import backfill, follower, piece_reader
 from tests.support.changing_house import CatalogueRows
 from tests.support.held_engine import FakeClock
 from tests.support.injected_faults import DRAWN, Calls, survived

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wikibench.errors import TargetError
-from wikibench.secrets import redacted, redact_words, without_login
+from wikibench.secrets import redact_words, redacted, without_login
 from wikibench.target import parse_target
 
 

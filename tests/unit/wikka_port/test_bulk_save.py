@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wikka_port import bulk_save
-from wikka_port.bulk_save import LAG_HIGH, LAG_CHECK_S, LAG_LOW, BulkSaver
+from wikka_port.bulk_save import LAG_CHECK_S, LAG_HIGH, LAG_LOW, BulkSaver
 
 
 class LaggingStore:

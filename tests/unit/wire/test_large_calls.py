@@ -6,7 +6,7 @@ import asyncio
 import time
 from itertools import count
 
-from columnar.wire.large_calls import LONG_CALL_S, LIGHT_BYTES, REST, REST_BESIDE_OTHERS, LargeCaller, LargeCalls
+from columnar.wire.large_calls import LIGHT_BYTES, LONG_CALL_S, REST, REST_BESIDE_OTHERS, LargeCaller, LargeCalls
 
 SMALL, LARGE = LIGHT_BYTES, LIGHT_BYTES + 1
 
@@ -62,7 +62,10 @@ def test_after_one_that_held_the_loop_the_next_waits() -> None:
 
 def test_while_others_ask_it_waits_a_hundredfold() -> None:
     answered = count(step=2)  # more between two looks than the call's own answer
-    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered), nobody))) >= REST_BESIDE_OTHERS * LONG_CALL_S
+    assert (
+        asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered), nobody)))
+        >= REST_BESIDE_OTHERS * LONG_CALL_S
+    )
 
 
 def test_whose_request_waits_for_the_engine_asks_too() -> None:

@@ -37,5 +37,5 @@ def test_families_and_columns_come_in_one_order() -> None:
 def test_a_connection_that_does_not_decode_strings_gives_the_same() -> None:
     spec = spec_of(FULL)
     spec.name, spec.conditions, spec.rate = b"links", [b"f:b=1"], b"10/s"
-    spec.looks = [columnar.TriggerStatus(name=b"fans", table=b"followers", row=b"row")]
+    spec.looks = [columnar.TriggerLook(name=b"fans", table=b"followers", row=b"row")]
     assert registration_of(spec) == FULL

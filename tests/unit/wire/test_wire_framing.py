@@ -17,7 +17,7 @@ from columnar.errors import CallQueueTooBig, RequestTooBig
 from columnar.wire import codec_binary, idl
 from columnar.wire.codec import Request, ServiceCodec
 from columnar.wire.detect import NotThrift, Protocol, Speech, detect
-from columnar.wire.framing import YieldLoop, Hangup, Refusal, RequestStream
+from columnar.wire.framing import Hangup, Refusal, RequestStream, YieldLoop
 
 CODEC = ServiceCodec(idl.SERVICE)
 H = idl.hbase

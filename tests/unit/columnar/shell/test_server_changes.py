@@ -10,7 +10,7 @@ from thriftpy2.transport import TTransportException
 
 from columnar.client.cluster import ClusterChange, ServerStatus
 from columnar.client.errors import IOError
-from columnar.model.build_cluster_status import BEING_CHANGED
+from columnar.model.cluster_status_records import BEING_CHANGED
 from columnar.shell import server_changes
 from columnar.shell.connecting import Refused
 from columnar.shell.private_connection import LONGEST_S

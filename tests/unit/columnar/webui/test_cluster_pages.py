@@ -13,7 +13,7 @@ import pytest
 from werkzeug.test import Client
 
 from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
-from columnar.model.build_cluster_status import RegionStatus
+from columnar.model.cluster_status_records import RegionStatus
 from columnar.model.flow_status import FlowStatus
 from columnar.model.histogram import Histogram
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single

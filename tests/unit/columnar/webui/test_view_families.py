@@ -14,7 +14,11 @@ def test_a_store_without_views_shows_nothing_of_them() -> None:
 
 
 def test_looks_of_servers_are_added_up_and_shown() -> None:
-    looks = [ViewStatus("v", 3, 1.5, 1, 10, ""), ViewStatus("v", 4, 0.5, 2, 20, "why"), ViewStatus("w", 0, 0.0, 0, 1, "")]
+    looks = [
+        ViewStatus("v", 3, 1.5, 1, 10, ""),
+        ViewStatus("v", 4, 0.5, 2, 20, "why"),
+        ViewStatus("w", 0, 0.0, 0, 1, ""),
+    ]
     found = merged(looks)
     assert found["v"] == ViewStatus("v", 7, 1.5, 3, 30, "why")
     families = {

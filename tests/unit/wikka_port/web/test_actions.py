@@ -11,7 +11,7 @@ import pytest
 from tests.support.wiki_client import WikiClient
 from wikka_port import rendering
 from wikka_port.actions import ACTIONS
-from wikka_port.actions.unsupported_actions import LEFT_OUT, UNSUPPORTED, REPLACED, TO_COME
+from wikka_port.actions.unsupported_actions import LEFT_OUT, REPLACED, TO_COME, UNSUPPORTED
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
 from wikka_port.limits import INCLUDED_CHARS_MAX

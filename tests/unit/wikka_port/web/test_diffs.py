@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wikka_port.diffs import BUDGET, MAX_ROWS, MAX_DIFF_CHARS, operations, rows, words
+from wikka_port.diffs import BUDGET, MAX_DIFF_CHARS, MAX_ROWS, operations, rows, words
 
 FEW = st.text(alphabet="ab\n", max_size=40)
 

@@ -242,7 +242,9 @@ def test_names_are_suggested_before_headings_which_say_their_pages(web: WikiClie
     answer = web.get("/-/suggest?q=crew&headings=1").get_json()
     assert (len(answer), sum("page" in one for one in answer)) == (MAX_SUGGESTIONS, HEADINGS)
     names = web.get("/-/suggest?q=crew").get_json()
-    assert (len(names), [one for one in names if "page" in one]) == (MAX_SUGGESTIONS, []), "the editor completes names alone"
+    assert (len(names), [one for one in names if "page" in one]) == (MAX_SUGGESTIONS, []), (
+        "the editor completes names alone"
+    )
 
 
 def test_a_search_does_not_count_the_pages(web: WikiClient) -> None:

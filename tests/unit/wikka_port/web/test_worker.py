@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
-from wikka_port.slow_lane import TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken, listen
+from wikka_port.slow_lane import TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.wsgi_worker import BACKLOG, Worker, make_worker
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
