@@ -108,8 +108,8 @@ class Leading:
     async def request_peer(self, message: Message[Any]) -> Any:
         """Answer what owners of regions ask of their master: as a ``Peer``."""
         if isinstance(message, Backfilled):
-            return await self.views.answer_owner(message)
-        return await self.region_changes.answer_owner(message)
+            return await self.views.request_peer(message)
+        return await self.region_changes.request_peer(message)
 
     async def prepare(self) -> None:
         """Folders and catalogue become those of this version: before ``start``, while nobody serves a region."""

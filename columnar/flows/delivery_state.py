@@ -7,7 +7,7 @@ failed is parked: nothing of it is taken until its pause is over, its neighbours
 A batch (``take_batch``) is several changes that are delivered together: of a row the oldest ones, in order.  A batch
 that failed is halved: its changes come again at once, in batches of half its size, until one fails alone.
 
-Events: ``read``, ``passed``, ``done``, ``failed``, ``count_returned``, ``put_off``, ``halved``, ``named``,
+Events: ``read``, ``passed``, ``done``, ``failed``, ``requeue_changes``, ``put_off``, ``halved``, ``named``,
 ``came_to``, ``given_up``.
 Instructions: what ``take`` and ``take_batch`` return is to be delivered; a ``failed`` that returns True is to be
 written to the dead letters and then reported by ``given_up``.

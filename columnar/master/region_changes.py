@@ -170,7 +170,7 @@ class RegionChanges:
                 async with self._committing:  # an owner that died after its question: the answer decides, not its death
                     pass
 
-    async def answer_owner(self, message: Message[Any]) -> Any:
+    async def request_peer(self, message: Message[Any]) -> Any:
         """Answer an owner's question."""
         assert isinstance(message, messages.Commit), "owners ask nothing else"
         await self._commit(message.change)

@@ -217,7 +217,7 @@ class ViewChanges:
 
     # --- builds --------------------------------------------------------------------------------------
 
-    async def answer_owner(self, _message: messages.Backfilled) -> None:
+    async def request_peer(self, _message: messages.Backfilled) -> None:
         """Answer an owner: it has something to show for a view."""
         self._schedule_build_check()
 

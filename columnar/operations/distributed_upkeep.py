@@ -74,7 +74,7 @@ class DistributedUpkeep:
             await search.again(start)
 
     async def states(self, tables: Sequence[str]) -> tuple[dict[RegionInfo, RegionState], list[str]]:
-        """Open regions as their servers say, and the servers that were silent for LOOK_S."""
+        """Open regions as their servers say, and the servers that were silent for STATUS_TIMEOUT_S."""
         owners = self._servers.owners
         asked = sorted({route.server for table in tables for route in owners.routes_of(table)} - {owners.local_server})
         found, silent = await gather_status(asked, owners, RegionStates(tuple(tables)), STATUS_TIMEOUT_S)

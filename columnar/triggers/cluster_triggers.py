@@ -36,7 +36,7 @@ class ClusterTriggers:
         self._servers = servers
 
     async def trigger_statuses(self) -> tuple[list[TriggerStatus], list[str]]:
-        """Return one look for each trigger, and the servers that were silent for LOOK_S."""
+        """Return one look for each trigger, and the servers that were silent for STATUS_TIMEOUT_S."""
         others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
             gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S),
@@ -45,7 +45,7 @@ class ClusterTriggers:
         return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
 
     async def flow_statuses(self) -> tuple[list[FlowStatus], list[str]]:
-        """Return one look for each flow, and the servers that were silent for LOOK_S."""
+        """Return one look for each flow, and the servers that were silent for STATUS_TIMEOUT_S."""
         others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
             gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S),

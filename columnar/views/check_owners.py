@@ -137,7 +137,7 @@ class _Alone:
 
 
 def _one(answer: Any) -> Sequence[Any | None]:
-    return [None if answer.is_elsewhere else answer]
+    return [None if answer.is_not_local else answer]
 
 
 def _each(answer: EntriesSnapshots) -> Sequence[EntriesSnapshot | None]:

@@ -51,7 +51,7 @@ class ClusterPlayer(Player):
             cluster = self._store.cluster.cluster
             serving.do(lambda: cluster.run(cluster.now_ms + int(words[0]) * 1_000))
         elif words[:2] == ["hold", "pages"]:
-            serving.do(lambda: self._store.cluster.cluster.event("held", "pages"))
+            serving.do(lambda: self._store.cluster.cluster.event("pause_table_transitions", "pages"))
         elif words[:2] == ["release", "pages"]:
             serving.do(lambda: self._store.cluster.cluster.event("released", "pages"))
         else:

@@ -173,7 +173,7 @@ class Master:
 
     def ask(self, request: Request) -> None:
         self._asked += 1
-        self.event("asked", self._asked, request)
+        self.event("add_request", self._asked, request)
 
     def _carry_out(self, output: Output) -> None:
         self.world.trace(self.process, output)

@@ -97,7 +97,7 @@ class OwnedServer:
         self.changing = ChangingRegions(self.server, cluster.commit, 1 << 60)
         self._cluster = cluster
 
-    async def ask(self, server: Incarnation, message: Message[R], _size_bytes: int = 0) -> R:
+    async def request_server(self, server: Incarnation, message: Message[R], _size_bytes: int = 0) -> R:
         """As a link asks."""
         peer = self._cluster.by_name.get(server)
         self._cluster.asks.append((self.here, server, message))

@@ -362,7 +362,7 @@ class PlannedCluster:
         self._sequence += 1
         number = self._sequence
         self.requests[number] = request
-        self.event("asked", number, request)
+        self.event("add_request", number, request)
         return number
 
     def restart_master(self) -> None:

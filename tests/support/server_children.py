@@ -237,7 +237,7 @@ class _Heard:
         self._child.called.append(bytes(frame.buffer[frame.message_start : frame.end]))
         link.refuse(frame.number, Unknown("a test is no master"))
 
-    def asked(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         if isinstance(message, Listening):
             self._child.listening.set_result(message)
         else:

@@ -54,7 +54,7 @@ class ViewHouse(ChangingHouse):
 
     async def request_peer(self, message: Message[Any]) -> Any:
         """The master as its owner knows it."""
-        return await (self.views if isinstance(message, Backfilled) else self.regions).answer_owner(message)
+        return await (self.views if isinstance(message, Backfilled) else self.regions).request_peer(message)
 
     async def add(self, view: View) -> None:
         await self.views.add(to_json(view))

@@ -368,7 +368,7 @@ async def test_a_split_is_published_at_its_commit() -> None:
     changes = _changes(house)
 
     async def finish(message: messages.FinishChange) -> float:
-        await changes.answer_owner(messages.Commit(message.change))
+        await changes.request_peer(messages.Commit(message.change))
         assert owner.routes.find("t", b"z") is not None
         return 0.001
 
@@ -413,7 +413,7 @@ async def test_regions_of_two_servers_are_merged_at_the_highest_of_their_epochs(
     changes = _changes(house)
 
     async def finish(message: messages.FinishChange) -> float:
-        await changes.answer_owner(messages.Commit(message.change))
+        await changes.request_peer(messages.Commit(message.change))
         return 0.001
 
     _answer_changes(owner, finish)

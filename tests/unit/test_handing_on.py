@@ -40,7 +40,7 @@ class Server:
         for end in (self.doorbell, self.its):
             end.setblocking(False)
 
-    def ring(self, handed: DispatchedConnection) -> bool:
+    def send_connection(self, handed: DispatchedConnection) -> bool:
         return send_connection(self.doorbell, handed)
 
     def taken(self) -> list[bytes]:
@@ -159,7 +159,7 @@ async def test_a_connection_waits_until_a_server_is_up() -> None:
 async def test_a_killed_server_with_connections_in_its_queue_does_not_stop_what_it_gave_back_before() -> None:
     house = House()
     house.up = [S2]
-    assert house.servers[S1].ring(DispatchedConnection(b"1", house.client(b"lost")))
+    assert house.servers[S1].send_connection(DispatchedConnection(b"1", house.client(b"lost")))
     assert send_connection(house.servers[S1].its, DispatchedConnection(b"1", house.client(b"there")))
     house.servers[S1].its.close()  # the system resets the doorbell, as something in it was not read
     ended: list[bool] = []

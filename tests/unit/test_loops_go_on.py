@@ -171,7 +171,7 @@ def test_large_regions_are_split(monkeypatch: pytest.MonkeyPatch, expected_fault
         await until(lambda: len(looks) > 2)
         looking.cancel()
 
-    monkeypatch.setattr(region_changes, "LOOK_S", 0.001)
+    monkeypatch.setattr(region_changes, "SPLIT_CHECK_S", 0.001)
     asyncio.run(run())
     assert expected_faults() == {region_changes.LOOP: 1}
 
@@ -205,13 +205,13 @@ def test_views_that_are_built_go_live(monkeypatch: pytest.MonkeyPatch, expected_
             if len(looks) == 1:
                 raise KeyError("mine")
 
-        monkeypatch.setattr(ViewChanges, "look", look)
+        monkeypatch.setattr(ViewChanges, "check_view_builds", look)
         changes = ViewChanges.__new__(ViewChanges)
         changes._is_due = True
         await changes._run_build_checks()
         assert len(looks) == 2, "it looks again by itself"
 
-    monkeypatch.setattr(view_changes, "LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(view_changes, "CHECK_RETRY_S", 0.001)
     asyncio.run(run())
     assert expected_faults() == {"looks at the builds of views": 1}
 
@@ -286,7 +286,7 @@ def test_servers_are_looked_at_after_an_exception(monkeypatch: pytest.MonkeyPatc
         liveness = watch._liveness
         assert liveness is not None
         look = liveness.check_liveness
-        monkeypatch.setattr(liveness, "look", failing_once(lambda now_ms: (looks.append(1), look(now_ms))[1]))
+        monkeypatch.setattr(liveness, "check_liveness", failing_once(lambda now_ms: (looks.append(1), look(now_ms))[1]))
         watch._check_step.cancel()
         watch._check_step.soon()
         await until(lambda: looks)

@@ -47,7 +47,7 @@ class Process:
             self.ended.set_result(-signal.SIGKILL)
             self._other.close()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self.die()
 
     async def fence(self) -> int:

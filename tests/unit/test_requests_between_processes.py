@@ -32,11 +32,11 @@ TO_SERVER: Final = (
     "connection_rebalancer",
     "master",
     "server_processes",
-    "servers_asked",
+    "cluster_status_gatherer",
     "supervisor",
 )
 TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
-    "region_owner": frozenset({"Commit", "Shown"}),
+    "region_owner": frozenset({"Commit", "Backfilled"}),
     "regions/region_assigner": frozenset({"CannotOpen"}),
     "regionserver": frozenset({"Listening"}),
 }

@@ -210,7 +210,7 @@ async def test_what_a_failed_fsync_leaves_open_is_written_again(bench: Bench) ->
 async def test_an_error_that_stays_is_told_in_the_end(bench: Bench) -> None:
     bench.region(b"a").refuses_writes = True
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PATIENCE_S", 0.05)
+        patch.setattr(module, "RETRY_TIMEOUT_S", 0.05)
         bench.apply("full", put(b"a"))
         await bench.until_told(1)
     ((name, error),) = bench.told

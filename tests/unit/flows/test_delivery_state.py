@@ -65,7 +65,7 @@ class World:
         sequence = sorted(self.in_flight)[which % len(self.in_flight)]
         delivery = self.in_flight.pop(sequence)
         if how == "lost":
-            self.state.lost(sequence)
+            self.state.requeue_changes([sequence])
         elif how == "done":
             self.state.done(sequence)
             self.ended.add(sequence)

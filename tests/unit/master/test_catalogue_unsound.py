@@ -128,7 +128,7 @@ async def turns() -> None:
 def test_a_server_that_was_to_be_stopped_is_not_left_drained() -> None:
     """The catalogue never hears of it, so a master that dies meanwhile, or whose disk is full, leaves no drain."""
     cluster = operated()
-    cluster.cluster.event("held", "t")  # a snapshot is taken: the server does not get empty
+    cluster.cluster.event("pause_table_transitions", "t")  # a snapshot is taken: the server does not get empty
 
     async def scenario() -> None:
         stopping = asyncio.ensure_future(cluster.control.stop("s1", False))

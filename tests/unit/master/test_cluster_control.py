@@ -255,7 +255,7 @@ def test_a_server_whose_own_client_asks_is_restarted_and_stopped_after_the_answe
 
 def test_a_restart_that_nobody_waits_for_says_why_it_failed() -> None:
     cluster = operated()
-    cluster.cluster.event("held", "t")
+    cluster.cluster.event("pause_table_transitions", "t")
 
     async def play() -> None:
         await cluster.control.restart("s1", False, "server s1.1")
@@ -269,7 +269,7 @@ def test_a_restart_that_nobody_waits_for_says_why_it_failed() -> None:
 
 def test_a_server_that_does_not_get_empty_is_not_stopped() -> None:
     cluster = operated()
-    cluster.cluster.event("held", "t")  # a snapshot is taken: nothing moves
+    cluster.cluster.event("pause_table_transitions", "t")  # a snapshot is taken: nothing moves
     with pytest.raises(NotAllowed, match="s1 is not stopped: 2 regions left on it"):
         done(cluster.control.restart("s1", False))
     assert cluster.ended == []

@@ -197,7 +197,7 @@ def test_a_busy_server_says_what_makes_it_so() -> None:
 def test_a_copied_table_and_a_large_region_say_so() -> None:
     cluster = operated()
     place = next(one for one in cluster.state.current.places.values() if one.info.contains_row(b"b"))
-    cluster.cluster.event("held", "t")
+    cluster.cluster.event("pause_table_transitions", "t")
     place.size_bytes, place.limit_bytes = 3 << 30, 1 << 30
     assert row_of(cluster, b"b").remarks == (
         "the table is being copied: none of its regions moves, splits or merges meanwhile",

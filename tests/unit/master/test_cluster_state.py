@@ -49,7 +49,7 @@ def of(kind: type, outputs: list[Output]) -> list:
 def opened(state: ClusterState) -> ClusterState:
     (write,) = of(Write, state.begin(0))
     (tell,) = of(NotifyServer, state.written(write.number, 10))
-    state.opened(tell.server, 2, tell.ask.owner.epoch, 20)
+    state.opened(tell.server, 2, tell.request.owner.epoch, 20)
     (write,) = of(Write, state.tick(1_100))
     state.written(write.number, 1_200)
     return state
@@ -64,7 +64,7 @@ def test_a_row_is_on_disk_before_its_owner_is_told() -> None:
     assert write.sealed == ((DEAD, (("1", 64),)),)
     (tell,) = of(NotifyServer, state.written(write.number, 10))
     assert tell.server == S1
-    assert isinstance(tell.ask, Open)
+    assert isinstance(tell.request, Open)
 
 
 def test_a_source_that_is_behind_is_on_disk_before_the_next_owner_is_told() -> None:
@@ -79,10 +79,10 @@ def test_a_source_that_is_behind_is_on_disk_before_the_next_owner_is_told() -> N
     outputs = state.closed(owner.server, 2, owner.epoch, 2_020, is_behind=True)
     assert of(NotifyServer, outputs) == []
     (write,) = of(Write, outputs)
-    assert write.owners[0][1].behind == (owner.ownership_period,)
+    assert write.owners[0][1].unreplayed_logs == (owner.ownership_period,)
     (tell,) = of(NotifyServer, state.written(write.number, 2_030))
-    assert tell.ask.owner.behind == (owner.ownership_period,)
-    assert of(Answer, state.opened(target, 2, tell.ask.owner.epoch, 2_040)) == [Answer(1, None)]
+    assert tell.request.owner.unreplayed_logs == (owner.ownership_period,)
+    assert of(Answer, state.opened(target, 2, tell.request.owner.epoch, 2_040)) == [Answer(1, None)]
 
 
 def test_a_seal_that_was_not_written_is_written_again() -> None:
@@ -97,7 +97,7 @@ def test_a_seal_that_was_not_written_is_written_again() -> None:
 def test_a_wish_that_was_not_written_is_taken_back() -> None:
     state = opened(begun(S1, S2))
     (write,) = of(Write, state.add_request(1, DrainServer("s2"), 2_000))
-    assert write.wishes == OperatorSettings(frozenset({"s2"}))
+    assert write.operator_settings == OperatorSettings(frozenset({"s2"}))
     assert of(Answer, state.not_written(write.number, 2_010)) == [Answer(1, REFUSED)]
     assert state.desired.operator_settings == OperatorSettings()
 
@@ -115,7 +115,7 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
         (tell,) = of(NotifyServer, outputs)
         tried.append(tell.server.name)
         waits.append(now_ms - began_ms)
-        outputs = state.failed(tell.server, 2, tell.ask.owner.epoch, "no", False, now_ms)
+        outputs = state.failed(tell.server, 2, tell.request.owner.epoch, "no", False, now_ms)
         state.check()
     place = state.current.places[2]
     assert (place.phase, place.failure, list(state.current.failed)) == (Phase.FAILED_OPEN, "no", [2])
@@ -126,8 +126,8 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
     now_ms += RETRY_PAUSES_MS[0] - 1
     (write,) = of(Write, state.add_request(1, AssignRegion(2), now_ms))
     (tell,) = of(NotifyServer, state.written(write.number, now_ms))
-    assert tell.ask.is_doubted
-    assert of(Answer, state.opened(tell.server, 2, tell.ask.owner.epoch, now_ms)) == [Answer(1, None)]
+    assert tell.request.is_doubted
+    assert of(Answer, state.opened(tell.server, 2, tell.request.owner.epoch, now_ms)) == [Answer(1, None)]
     assert not state.current.failed
 
 
@@ -135,7 +135,7 @@ def test_damaged_data_is_not_tried_elsewhere() -> None:
     state = begun(S1, S2)
     (write,) = of(Write, state.begin(0))
     (tell,) = of(NotifyServer, state.written(write.number, 10))
-    state.failed(tell.server, 2, tell.ask.owner.epoch, "a block is damaged", True, 20)
+    state.failed(tell.server, 2, tell.request.owner.epoch, "a block is damaged", True, 20)
     assert state.current.places[2].phase is Phase.FAILED_OPEN
 
 
@@ -157,8 +157,8 @@ def test_an_owner_that_cannot_open_its_region_gives_it_up_before_another_tries()
     (write,) = of(Write, state.closed(owner.server, 2, owner.epoch, 2_010))
     (tell,) = of(NotifyServer, state.written(write.number, 2_020))
     assert tell.server == other
-    assert tell.ask == Open(2, tell.ask.owner, f"could not be opened by {owner.server.name}: no file", True)
-    state.opened(other, 2, tell.ask.owner.epoch, 2_030)
+    assert tell.request == Open(2, tell.request.owner, f"could not be opened by {owner.server.name}: no file", True)
+    state.opened(other, 2, tell.request.owner.epoch, 2_030)
     place = state.current.places[2]
     assert (place.phase, place.tried, place.is_doubted) == (Phase.OPEN, (), False)
     assert place.ideal == other.name, "it does not go home to a server that cannot open it"
@@ -187,9 +187,9 @@ def test_a_region_that_a_report_overtakes_is_given_up_all_the_same() -> None:
     state = begun(S1)
     (write,) = of(Write, state.begin(0))
     (tell,) = of(NotifyServer, state.written(write.number, 10))
-    (close,) = of(NotifyServer, state.unopened(S1, 2, tell.ask.owner.epoch, "no file", False, 20))
-    assert isinstance(close.ask, Close)
-    state.opened(S1, 2, tell.ask.owner.epoch, 21)
+    (close,) = of(NotifyServer, state.unopened(S1, 2, tell.request.owner.epoch, "no file", False, 20))
+    assert isinstance(close.request, Close)
+    state.opened(S1, 2, tell.request.owner.epoch, 21)
     assert state.current.places[2].phase is Phase.LEAVING
 
 
@@ -203,16 +203,16 @@ def test_a_report_that_comes_amid_a_split_is_taken_when_it_comes_again() -> None
     )
     state.change_failed([2], "no file", 2_020)
     (tell,) = of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 12_010))
-    assert isinstance(tell.ask, Close)
+    assert isinstance(tell.request, Close)
 
 
 def test_tries_begin_anew_when_the_region_was_open() -> None:
     state = begun(S1, S2)
     (write,) = of(Write, state.begin(0))
     (tell,) = of(NotifyServer, state.written(write.number, 10))
-    (write,) = of(Write, state.failed(tell.server, 2, tell.ask.owner.epoch, "no", False, 20))
+    (write,) = of(Write, state.failed(tell.server, 2, tell.request.owner.epoch, "no", False, 20))
     (tell,) = of(NotifyServer, state.written(write.number, 30))
-    state.opened(tell.server, 2, tell.ask.owner.epoch, 40)
+    state.opened(tell.server, 2, tell.request.owner.epoch, 40)
     assert state.current.places[2].tried == ()
 
 
@@ -327,7 +327,7 @@ def test_an_assign_whose_write_fails_is_answered_and_the_region_stays_closed() -
     state.check()
     (write,) = of(Write, state.add_request(2, AssignRegion(2), 4_000))
     (tell,) = of(NotifyServer, state.written(write.number, 4_010))
-    assert answers(state.opened(tell.server, 2, tell.ask.owner.epoch, 4_020)) == ["done"]
+    assert answers(state.opened(tell.server, 2, tell.request.owner.epoch, 4_020)) == ["done"]
 
 
 def test_an_assign_that_waits_for_a_server_closes_the_region_again_when_its_wish_is_not_written() -> None:
@@ -378,7 +378,7 @@ def test_a_region_whose_unassigning_was_not_written_is_opened_again_once(is_clos
         state.closed(owner.server, 2, owner.epoch, 2_020)
     (write,) = of(Write, state.tick(4_000))
     (tell,) = of(NotifyServer, state.written(write.number, 4_010))
-    outputs = state.opened(tell.server, 2, tell.ask.owner.epoch, 4_020) + state.tick(5_000)
+    outputs = state.opened(tell.server, 2, tell.request.owner.epoch, 4_020) + state.tick(5_000)
     assert of(NotifyServer, outputs) == [], "nobody wants it closed any more"
     assert state.current.places[2].phase is Phase.OPEN
     state.check()

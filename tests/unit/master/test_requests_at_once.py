@@ -38,7 +38,7 @@ def opened() -> ClusterState:
     state.hello(S1, {}, {}, 0)
     for write in of(Write, state.begin(0)):
         for tell in of(NotifyServer, state.written(write.number, 10)):
-            state.opened(S1, tell.ask.region, tell.ask.owner.epoch, 20)
+            state.opened(S1, tell.request.region, tell.request.owner.epoch, 20)
     for write in of(Write, state.tick(1_100)):
         state.written(write.number, 1_200)
     assert all(place.server == "s1" for place in state.current.places.values())

@@ -96,7 +96,7 @@ def test_a_read_whose_link_breaks_goes_on_at_the_next_owner(failure: Exception) 
 
 
 def test_a_region_without_an_owner_is_waited_for_and_then_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners, "AWAY_PATIENCE_S", 0.05)
+    monkeypatch.setattr(owners, "UNAVAILABLE_TIMEOUT_S", 0.05)
 
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)

@@ -39,7 +39,7 @@ def batch_that_goes_on_at_another_server(house: House, monkeypatch: pytest.Monke
     async def moved(*_arguments: Any) -> Any:
         raise RegionNotLocal("t", "r")
 
-    monkeypatch.setattr(RowWrites, "_go_on", moved)
+    monkeypatch.setattr(RowWrites, "_continue_writing", moved)
     house.operations.access.others = cast(Any, object())
     waits = [house.apply(b"a", Put(b"a", b"q", b"v")).durable]
     return house.operations.writes._continue_on_all_servers(never_disconnected, [], waits, lambda _applied: None)
@@ -72,7 +72,7 @@ def test_whoever_waits_for_the_same_fsync_is_answered(
         shared = house.apply(b"b", Put(b"a", b"q", b"v")).durable
         assert shared is not first
         heard: list[Any] = []
-        shared.tell(heard.append)  # as a port does
+        shared.add_callback(heard.append)  # as a port does
         ended.cancel()
         await asyncio.wait([ended])
         assert ended.cancelled(), "at once: a stop does not wait for the disk"

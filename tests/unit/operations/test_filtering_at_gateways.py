@@ -34,7 +34,7 @@ class Gateway:
 
 def filtered(gateway: Any, rows: list[list[WireCell]]) -> list[tuple[list[WireCell], bool]]:
     async def run() -> list[tuple[list[WireCell], bool]]:
-        filtering = _Filtering(gateway, gateway.turn)
+        filtering = _Filtering(gateway, gateway.reserve_step)
         return [await filtering.row(b"row-%d" % number, cells) for number, cells in enumerate(rows)]
 
     return asyncio.run(run())

@@ -148,7 +148,7 @@ def test_rocksdb_forgets_a_range(tmp_path: object, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_log_that_stays_full_ends_a_call_as_it_refuses_a_put(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_deletes, "STALL_PATIENCE_S", 0.0)
+    monkeypatch.setattr(row_deletes, "STALL_TIMEOUT_S", 0.0)
 
     async def main() -> None:
         house = House(TABLE)

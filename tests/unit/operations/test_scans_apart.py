@@ -200,7 +200,7 @@ def test_ranges_are_deleted_over_all_servers() -> None:
 
 
 def test_a_table_is_flushed_and_described_by_the_owners_of_its_regions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed_upkeep, "LOOK_S", 0.05)
+    monkeypatch.setattr(distributed_upkeep, "STATUS_TIMEOUT_S", 0.05)
 
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
@@ -218,7 +218,7 @@ def test_a_table_is_flushed_and_described_by_the_owners_of_its_regions(monkeypat
         async def never(_message: Any) -> Any:
             await asyncio.sleep(60)
 
-        monkeypatch.setattr(cluster.servers[2].asked, "ask", never)
+        monkeypatch.setattr(cluster.servers[2].asked, "handle_request", never)
         states, silent = await operations.descriptions.everywhere([operations.descriptions.known(b"t")])
         assert [state.is_open for state in states] == [True, True, False, True]
         assert silent == ["c.22"]

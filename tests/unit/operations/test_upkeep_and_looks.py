@@ -235,7 +235,7 @@ def test_a_call_begins_anew_when_its_region_is_there_again() -> None:
 def test_a_call_is_not_begun_anew_for_a_client_that_has_gone_nor_after_the_longest_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retry, "AWAY_PATIENCE_S", 0.01)
+    monkeypatch.setattr(retry, "UNAVAILABLE_TIMEOUT_S", 0.01)
 
     async def main() -> None:
         loop, calls = asyncio.get_running_loop(), [0]

@@ -252,7 +252,7 @@ def test_an_engine_that_is_behind_leaves_no_mark_that_later_rows_fall_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovers: bool
 ) -> None:
     """The next opening empties a range whose mark stands, with all that was acknowledged in it since."""
-    monkeypatch.setattr(retry, "STALL_PATIENCE_S", 9.0 if recovers else 0.0)
+    monkeypatch.setattr(retry, "STALL_TIMEOUT_S", 9.0 if recovers else 0.0)
     tries: list[Any] = []
 
     async def work() -> None:

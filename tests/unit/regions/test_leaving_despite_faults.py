@@ -29,11 +29,11 @@ def once(fault: BaseException, work: Any) -> Any:
 
 
 PLACES = {
-    "hold": (ChangeListener, "hold"),
+    "quiesce_region": (ChangeListener, "quiesce_region"),
     "flush": (Region, "flush"),
     "close": (Hosting, "close"),
     "quiesce": (Hosting, "quiesce"),
-    "behind": (OwnLog, "behind"),
+    "unreplayed_parts": (OwnLog, "unreplayed_parts"),
     "release": (ChangeListener, "release"),
 }
 

@@ -74,7 +74,7 @@ def test_a_region_that_is_opened_anew_stands_in_nobodys_way() -> None:
 
 
 def test_patience_with_a_region_that_is_opened_anew_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "STALL_PATIENCE_S", 0.02)
+    monkeypatch.setattr(retry, "STALL_TIMEOUT_S", 0.02)
 
     async def main() -> None:
         stuck, soon = Engine("", 1 << 30), Engine("", 1)
@@ -88,7 +88,7 @@ def test_patience_with_a_region_that_is_opened_anew_ends_too(monkeypatch: pytest
 
 def test_patience_with_a_region_that_is_away_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it was away at once or after the engine was behind; who waited for it does not take it from others."""
-    monkeypatch.setattr(retry, "AWAY_PATIENCE_S", 0.02)
+    monkeypatch.setattr(retry, "UNAVAILABLE_TIMEOUT_S", 0.02)
 
     async def main() -> None:
         gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -111,7 +111,7 @@ def test_patience_with_a_region_that_is_away_ends(monkeypatch: pytest.MonkeyPatc
 
 
 def test_patience_ends_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "STALL_PATIENCE_S", 0.02)
+    monkeypatch.setattr(retry, "STALL_TIMEOUT_S", 0.02)
 
     async def main() -> None:
         stuck = Engine("a", 1 << 30)

@@ -294,7 +294,7 @@ def test_a_disk_that_fails_while_requests_wait_opens_nothing_before_the_catalogu
 async def test_it_waits_for_what_triggers_have_under_way(house: House) -> None:
     house.workers[0].is_held = True
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(region_replacement, "HOLD_PATIENCE_S", 0.05)
+        patch.setattr(region_replacement, "QUIESCE_TIMEOUT_S", 0.05)
         await house.put(b"10", b"90")
         await house.workers[0].until(lambda: house.told)
         with pytest.raises(RegionTooBusy, match="trigger-0 has been running for"):
@@ -393,7 +393,7 @@ async def test_a_region_far_behind_is_not_merged(house: House) -> None:
     house.keeper.feeder.pause("trigger-0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("columnar.flows.handover.CARRIED_CHANGES", 1)
-        patch.setattr("columnar.regions.merging.HOLD_PATIENCE_S", 0.01)
+        patch.setattr("columnar.regions.merging.QUIESCE_TIMEOUT_S", 0.01)
         await house.put(b"10", b"11", b"90")
         with pytest.raises(RegionTooBusy, match="a trigger is far behind"):
             await house.regions.merge(*house.infos)
@@ -453,11 +453,11 @@ async def test_nothing_is_committed_but_the_change_that_is_being_finished(house:
     low, high = (RegionInfo("t", 1_000 + n, start, end) for n, (start, end) in enumerate(((b"", b"5"), (b"5", b""))))
     late = RegionChange(tuple(house.infos), (low, high), house.catalogue.epoch)
     with pytest.raises(NotServingRegion, match="called off"):
-        await house.regions.answer_owner(Commit(late))
+        await house.regions.request_peer(Commit(late))
 
     def at(step: str) -> None:
         if step == "made":
-            seen.append(asyncio.ensure_future(house.regions.answer_owner(Commit(late))))
+            seen.append(asyncio.ensure_future(house.regions.request_peer(Commit(late))))
 
     seen: list[asyncio.Future[None]] = []
     house.regions.at = at

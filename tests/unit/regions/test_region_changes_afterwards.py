@@ -119,14 +119,14 @@ def test_what_triggers_have_under_way_ends_before_the_regions_do(
     async def run(house: House) -> None:
         for worker in house.workers:
             worker.is_held = True
-        monkeypatch.setattr(region_replacement, "HOLD_PATIENCE_S", 0.01)
+        monkeypatch.setattr(region_replacement, "QUIESCE_TIMEOUT_S", 0.01)
         await house.put(b"10", b"90")
         await house.until(lambda: len(house.told) == 2)
         before = list(house.infos)
         with pytest.raises(RegionTooBusy, match="trigger-0 has been running for"):
             await (in_one(house) if splits else in_two(house))
         assert house.infos == before
-        monkeypatch.setattr(region_replacement, "HOLD_PATIENCE_S", 10.0)
+        monkeypatch.setattr(region_replacement, "QUIESCE_TIMEOUT_S", 10.0)
         changing = asyncio.ensure_future(in_one(house) if splits else in_two(house))
         await asyncio.sleep(0.01)
         assert not changing.done()

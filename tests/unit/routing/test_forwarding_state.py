@@ -220,7 +220,7 @@ def test_events_out_of_place_are_mistakes() -> None:
 
 @BOTH
 def test_a_region_that_stays_closed_is_refused_at_once_with_its_reason(is_write: bool) -> None:
-    shut = replace(OLD, shut="nobody can open it")
+    shut = replace(OLD, blocked_reason="nobody can open it")
     assert ForwardedCall(HERE, is_write, 0).begin(shut, 0) == (Do.REFUSE_BLOCKED,)
     call = ForwardedCall(HERE, is_write, 0)
     assert call.begin(None, 0) == (Do.WAIT,)

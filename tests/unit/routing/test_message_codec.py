@@ -81,7 +81,7 @@ def test_a_field_that_an_older_version_does_not_send_has_its_default() -> None:
     older = copy.deepcopy(plain)
     del older["form"], older["spec"]["limit"], older["place"]["past"]
     arrived: Any = from_plain(name, older)
-    assert (arrived.form, arrived.spec.limit, arrived.place.past) == (None, 0, False)
+    assert (arrived.form, arrived.spec.limit, arrived.place.is_after_row) == (None, 0, False)
 
 
 @pytest.mark.parametrize(

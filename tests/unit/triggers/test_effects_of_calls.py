@@ -78,8 +78,8 @@ async def test_effects_that_the_store_cannot_write_now_blame_nobody(bench: Bench
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(appliers, "PATIENCE_S", 0.05)
-        patch.setattr(outcomes, "AWAY_S", 0.05)
+        patch.setattr(appliers, "RETRY_TIMEOUT_S", 0.05)
+        patch.setattr(outcomes, "LONGEST_BLOCK_PAUSE_S", 0.05)
         region.refuses_writes = True
         did(bench, call_id, "done", put(b"x"))
         await bench.main.until(lambda: runs(*bench.main.sent))
@@ -116,7 +116,7 @@ async def test_a_trigger_whose_effects_wait_for_long_says_why(bench: Bench) -> N
 async def test_a_blocked_trigger_takes_no_turn_after_some_calls_in_vain(bench: Bench) -> None:
     """Thousands of changes would be called for nothing; the first call that works lets it go on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outcomes, "AWAY_S", 0.05)
+        patch.setattr(outcomes, "LONGEST_BLOCK_PAUSE_S", 0.05)
         await bench.add("t", attempts=1)
         await bench.add("other")
         await bench.put(*(b"%02d" % n for n in range(40)))

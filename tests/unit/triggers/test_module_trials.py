@@ -17,7 +17,7 @@ from tests.unit.triggers.test_feeder import Bench, on_bench
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module_trials, "AWAY_S", 0.001)
+    monkeypatch.setattr(module_trials, "LONGEST_TRIAL_PAUSE_S", 0.001)
 
 
 async def trial_of(bench: Bench, before: list[FakeLink]) -> FakeLink:
@@ -69,7 +69,7 @@ def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_
 def test_a_reload_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source that it takes up was imported by a process already."""
     monkeypatch.setattr(module_trials, "pause_s", lambda _tries: 60.0)
-    monkeypatch.setattr(module_trials, "AWAY_S", 60.0)
+    monkeypatch.setattr(module_trials, "LONGEST_TRIAL_PAUSE_S", 60.0)
 
     @on_bench()
     async def run(bench: Bench) -> None:

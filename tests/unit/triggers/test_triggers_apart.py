@@ -150,7 +150,7 @@ async def test_an_error_of_an_owner_ends_the_wait() -> None:
 
 
 def test_looks_are_merged_and_a_server_that_is_silent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_triggers, "LOOK_S", 0.05)
+    monkeypatch.setattr(cluster_triggers, "STATUS_TIMEOUT_S", 0.05)
 
     @on_a_loop
     async def scenario() -> None:

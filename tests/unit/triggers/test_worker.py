@@ -329,7 +329,7 @@ def test_a_worker_whose_calls_block_says_so_no_oftener_than_it_must(
     monkeypatch.setattr(threads, "HEARTBEAT_S", 600.0)
     looked = threading.Semaphore(0)
     look = threads.Threads._check_leader
-    monkeypatch.setattr(threads.Threads, "_look", lambda held, seen: (look(held, seen), looked.release())[0])
+    monkeypatch.setattr(threads.Threads, "_check_leader", lambda held, seen: (look(held, seen), looked.release())[0])
     store = start()
     assert store.call(1, "one")[:2] == [1, "done"], "it says something"
     store.send(2, "waits")
@@ -344,7 +344,7 @@ def test_a_worker_whose_calls_block_says_so_no_oftener_than_it_must(
 def test_a_worker_at_rest_is_at_rest(start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
     look = threads.Threads._check_leader
-    monkeypatch.setattr(threads.Threads, "_look", lambda held, seen: (looks.append(1), look(held, seen))[1])
+    monkeypatch.setattr(threads.Threads, "_check_leader", lambda held, seen: (looks.append(1), look(held, seen))[1])
     store = start()
     assert store.call(1, "one")[:2] == [1, "done"]
     deadline_s = time.monotonic() + 10

@@ -114,7 +114,7 @@ class House:
 
 def scene(play: Callable[[House], Awaitable[None]]) -> Callable[[pytest.MonkeyPatch], None]:
     def test(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(connection_module, "TURN_S", 10.0)  # nobody is expensive, on a machine of any load
+        monkeypatch.setattr(connection_module, "SLICE_S", 10.0)  # nobody is expensive, on a machine of any load
 
         async def main() -> None:
             house = House()

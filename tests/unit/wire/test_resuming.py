@@ -85,7 +85,7 @@ def test_every_request_goes_on_some_in_each_turn(prompt: bool) -> None:
         await asyncio.sleep(0)
         assert seen == [], "nobody goes on before the fsync has ended"
         if prompt:
-            synced.resolve()
+            synced.complete()
             assert len(seen) == RESUMED_AT_ONCE, "the first of them at once"
         else:
             synced.set_result(None)
@@ -211,7 +211,7 @@ async def gone(server: WireServer, connection: Connection) -> None:
 def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the_dear(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection_module, "TURN_S", 10.0)  # what is cheap here is so on a machine of any load
+    monkeypatch.setattr(connection_module, "SLICE_S", 10.0)  # what is cheap here is so on a machine of any load
 
     async def main() -> None:
         service, wire = Writes(), Wire()

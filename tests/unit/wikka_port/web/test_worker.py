@@ -199,7 +199,7 @@ def test_dear_requests_of_clients_that_have_gone_are_not_begun() -> None:
 
 
 def test_what_waits_in_the_dear_lane_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wikka_port.slow_lane.DEAR_WAITING_MAX", 2)
+    monkeypatch.setattr("wikka_port.slow_lane.SLOW_WAITING_MAX", 2)
     application = Dear()
 
     def answering(environ: Any, start_response: Any) -> Any:
