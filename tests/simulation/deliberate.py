@@ -44,20 +44,20 @@ class _Forgetful(HostingState):
 
 
 class _ForgetfulTold(AssignedRegions):
-    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
+    def on_open_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         if self.owner_of(region) is None:
             self._regions.pop(region, None)
         return super().on_open_region(region, owner, leader)
 
 
 class _Obedient(AssignedRegions):
-    def told_open(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
+    def on_open_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         return super().on_open_region(region, owner, max(leader, self.leader))
 
-    def told_renumber(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
+    def on_renumber_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         return super().on_renumber_region(region, owner, max(leader, self.leader))
 
-    def told_close(self, region: int, epoch: int, leader: int) -> tuple[AssignmentOutput, ...]:
+    def on_close_region(self, region: int, epoch: int, leader: int) -> tuple[AssignmentOutput, ...]:
         return super().on_close_region(region, epoch, max(leader, self.leader))
 
 
