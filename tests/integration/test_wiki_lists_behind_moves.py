@@ -42,10 +42,10 @@ def gone_before_the_indexes_know(web: WikiClient, move: Callable[[], object]) ->
         if step == "leave":
             raise Fallen
 
-    web.wiki.mover.reached = fall
+    web.wiki.mover.on_step_done = fall
     with pytest.raises(Fallen):
         move()
-    web.wiki.mover.reached = lambda step: None
+    web.wiki.mover.on_step_done = lambda step: None
 
 
 @pytest.mark.parametrize("kind", ["delete", "rename"])
