@@ -43,7 +43,7 @@ test: compile
 	@$(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
 
 compile: $(VENV)/.made-dev
-	@$(BIN)/python -m columnar.compiling || true
+	@$(BIN)/python -m columnar.runtime.compiling || true
 
 idl: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.wire.parsing

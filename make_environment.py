@@ -4,7 +4,7 @@
 
 uv needs half a second of CPU where pip looks through the indexes for twelve.  Where uv cannot be had
 or does not succeed, pip does it all.  Nothing is compiled here: a checkout runs its sources until
-``columnar.compiling`` has made the twins.
+``columnar.runtime.compiling`` has made the twins.
 
 Runs with the standard library alone, before anything is installed.
 """

@@ -1,7 +1,7 @@
 """What ``pyproject.toml`` cannot say: the hot modules are compiled as a wheel is built.
 
 A wheel with the compiled modules is of this interpreter and platform.  Without a C compiler, or with
-COLUMNAR_COMPILED=no, the wheel is pure and runs its sources (``columnar.compiled``).  A checkout that is
+COLUMNAR_COMPILED=no, the wheel is pure and runs its sources (``columnar.runtime.compiled``).  A checkout that is
 installed as editable is not compiled: ``make compile`` does it at once, ``make run`` while it serves.
 """
 
@@ -20,7 +20,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # a build front end runs this from elsewhere
 
-from columnar import compiled  # noqa: E402 - found only now
+from columnar.runtime import compiled  # noqa: E402 - found only now
 
 PACKAGE = ROOT / "columnar"
 
@@ -38,7 +38,7 @@ class WheelOfThisPlatform(bdist_wheel):
     def run(self) -> None:
         """Compile first: what kind of wheel it is depends on whether that succeeds."""
         if os.environ.get(compiled.SWITCH) != "no":
-            subprocess.run([sys.executable, "-m", "columnar.compiling", str(PACKAGE)], cwd=ROOT, check=False)
+            subprocess.run([sys.executable, "-m", "columnar.runtime.compiling", str(PACKAGE)], cwd=ROOT, check=False)
         self.root_is_pure = not self.distribution.has_ext_modules()
         super().run()
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from columnar.standard_streams import open_closed_streams
+from columnar.runtime.standard_streams import open_closed_streams
 from columnar.version import VERSION
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class _Subcommands(click.Group):
         try:
             return super().main(*args, **extra)
         except OSError as error:
-            from columnar.file_errors import end_with_line  # sockets and TLS, which --help does without
+            from columnar.runtime.file_errors import end_with_line  # sockets and TLS, which --help does without
 
             end_with_line("columnar", error)
 
@@ -280,12 +280,12 @@ _ALLOCATOR: Final = {
 
 
 def _become_the_store(servers: int, **settings: Any) -> NoReturn:
-    """``columnar.standalone_process``, or that of several servers, in place of this one; it says why."""
-    module = "columnar.standalone_process"
+    """``columnar.roles.standalone_process``, or that of several servers, in place of this one; it says why."""
+    module = "columnar.roles.standalone_process"
     if servers > 1:
         if os.name != "posix":
             raise click.UsageError("--servers needs a system with fork and Unix sockets; leave it out")
-        module, settings["servers"] = "columnar.supervisor_process", servers
+        module, settings["servers"] = "columnar.roles.supervisor_process", servers
     finds_modules_here = sys.path[:1] == [os.getcwd()]  # as python -m does, and a script does not
     command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", module]
     command.append(json.dumps(settings))

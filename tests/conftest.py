@@ -27,7 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _asked = os.environ.get("COLUMNAR_COMPILED")
 os.environ["COLUMNAR_COMPILED"] = "no"
 import columnar  # noqa: E402, F401 - now, while the sources are asked for
-from columnar.faults import FAULTS  # noqa: E402
+from columnar.runtime.faults import FAULTS  # noqa: E402
 
 if _asked is None:
     del os.environ["COLUMNAR_COMPILED"]

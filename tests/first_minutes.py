@@ -99,7 +99,7 @@ def first_minutes(folder: Path, env: dict[str, str], *, with_tests: bool) -> flo
 
 def wheels(folder: Path, python: str, env: dict[str, str]) -> None:
     """``pip wheel`` with a compiler and without; each is installed and asked how it runs."""
-    asked = "import columnar.compiled as c; print(c.state)"
+    asked = "import columnar.runtime.compiled as c; print(c.state)"
     for kind, more, wanted in (("pure", {"CC": "/nonexistent"}, "-py3-none-any.whl"), ("compiled", {}, "linux")):
         watch, made = Watch(), folder / kind
         source, environment = made / "source", made / "env"

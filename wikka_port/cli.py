@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from columnar.standard_streams import open_closed_streams
+from columnar.runtime.standard_streams import open_closed_streams
 from wikka_port.interwiki_file import BadInterwiki, load_from_environment
 
 _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, short help
@@ -55,7 +55,7 @@ class _Subcommands(click.Group):
         try:
             return super().main(*args, **extra)
         except OSError as error:
-            from columnar.file_errors import end_with_line  # sockets and TLS, which --help does without
+            from columnar.runtime.file_errors import end_with_line  # sockets and TLS, which --help does without
 
             end_with_line("wikka", error)
 

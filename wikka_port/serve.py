@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NoReturn
 
-from columnar.child_processes import stops_once
+from columnar.runtime.child_processes import stops_once
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets

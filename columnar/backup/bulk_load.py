@@ -28,7 +28,7 @@ from columnar.client.errors import IOError, hbase_class
 from columnar.client.snapshots import StagedFolder
 from columnar.model import schema
 from columnar.model.schema import Table
-from columnar.regions.family_view import views_of
+from columnar.regions.read.family_view import views_of
 from columnar.regions.region import spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine

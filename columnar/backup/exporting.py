@@ -18,7 +18,7 @@ from columnar.backup.region_reader import cells_of
 from columnar.errors import CallerError, DamagedData, HostError
 from columnar.master import snapshot_manifest
 from columnar.master.snapshot_manifest import RegionCopy, SnapshotManifest
-from columnar.regions.family_view import views_of
+from columnar.regions.read.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.durable_files import HALF, sync_file, sync_folder, write_durably
 from columnar.storage.folders import make_private

@@ -13,8 +13,8 @@ from operator import itemgetter
 from columnar.backup.cell_blocks import ExportedCell
 from columnar.errors import HostError
 from columnar.model.schema import Table
-from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.family_view import FamilyView, kept_versions, views_of
+from columnar.regions.read.family_view import FamilyView, kept_versions, views_of
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Engine, Store
 from columnar.storage.layout import range_start, split_cell_key, version_prefix
 

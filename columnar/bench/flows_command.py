@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import click
 
-from columnar import compiled
 from columnar.bench import flows_queue, options
 from columnar.bench.address import EndpointFailed
 from columnar.bench.bench_output import (
@@ -29,6 +28,7 @@ from columnar.bench.flows_plan import PROFILES, QUICK
 from columnar.bench.flows_report import as_json, remarks_of, table_of, table_of_verdicts
 from columnar.bench.flows_runs import WORKLOADS, Experiment, FlowsPlan, application
 from columnar.bench.flows_variants import VARIANTS, Site
+from columnar.runtime import compiled
 
 QUICK_SECONDS: Final = 0.3
 

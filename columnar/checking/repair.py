@@ -31,7 +31,7 @@ from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
-from columnar.regions.opening import opened
+from columnar.regions.life.opening import opened
 from columnar.regions.region import Region
 from columnar.storage.api import Engine
 from columnar.storage.commit import Committer

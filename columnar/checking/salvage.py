@@ -18,10 +18,10 @@ from typing import Final, NamedTuple
 from columnar.backup.region_builder import FILE_BYTES
 from columnar.errors import ColumnarError, DamagedData, abbreviate
 from columnar.model.schema import Table
-from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.family_view import views_of
+from columnar.regions.read.family_view import views_of
 from columnar.regions.region import spaces_of
 from columnar.regions.spaces import options_of_spaces
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Engine, SortedFile, Store
 from columnar.storage.durable_files import write_durably
 from columnar.storage.file_copies import link_folder

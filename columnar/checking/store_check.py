@@ -23,7 +23,7 @@ from columnar.master.snapshot_manifest import MANIFEST
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.family_view import views_of
+from columnar.regions.read.family_view import views_of
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
 from columnar.storage.file_copies import check_file

@@ -33,7 +33,7 @@ from typing import Final
 from columnar.coordination.beat import BEAT_BYTES, Beat, last_of
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
 from columnar.coordination.processor_time import ProcessorWatch
-from columnar.last_lines import last_lines, lines_file
+from columnar.runtime.last_lines import last_lines, lines_file
 
 _BEATS_READ: Final = 512  # at a time; older ones say nothing that the last does not
 

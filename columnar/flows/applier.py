@@ -30,18 +30,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import CallerError, ColumnarError, ProgramFault
-from columnar.faults import FAULTS, UNEXPECTED, surviving
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.effects import Write, for_table
 from columnar.flows.fair_share import SHARE
 from columnar.flows.governor import GovernedStep, Governor
 from columnar.flows.write_line import WriteLine
-from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
+from columnar.runtime.faults import FAULTS, UNEXPECTED, surviving
+from columnar.runtime.loop_budget import IsDisconnected
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from columnar.regions.change_record import ChangeRecord, Sequence
+from columnar.regions.log.change_record import ChangeRecord, Sequence
 
 AT_HAND: Final = 1_024
 AT_HAND_BYTES: Final = 1024 * 1024  # of values

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from columnar.faults import FAULTS
+from columnar.runtime.faults import FAULTS
 
 _Key = TypeVar("_Key")
 

@@ -36,7 +36,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from columnar.errors import DamagedData
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 
 OPEN_CHANGES: Final = 4_096  # of one trigger in one region
 FIRST_PAUSE_S: Final = 0.1

@@ -25,8 +25,8 @@ from columnar.flows.follower_name import FollowerName
 from columnar.limits import LONGEST_LATER_S
 from columnar.model.flow_graph import Flow
 from columnar.model.flow_status import RUNNING
-from columnar.regions.change_log import CURSOR
-from columnar.regions.change_record import ChangeRecord, Images, Sequence, pack_key
+from columnar.regions.log.change_log import CURSOR
+from columnar.regions.log.change_record import ChangeRecord, Images, Sequence, pack_key
 from columnar.regions.region import Region
 
 FILL_RECORDS: Final = 256

@@ -27,8 +27,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from columnar.faults import FAULTS, UNEXPECTED
-from columnar.planned_step import PlannedStep, pause_after
+from columnar.runtime.faults import FAULTS, UNEXPECTED
+from columnar.runtime.planned_step import PlannedStep, pause_after
 
 STEP_S: Final = 0.0005
 PAUSE: Final = 8

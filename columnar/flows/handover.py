@@ -22,7 +22,7 @@ from columnar.flows.follower_name import FollowerName, of_key
 from columnar.flows.followers import Followers, Key
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.model.region_info import RegionInfo
-from columnar.regions import change_record
+from columnar.regions.log import change_record
 from columnar.regions.region import Region
 
 CARRIED_CHANGES: Final = OPEN_CHANGES // 4  # of one follower in one region: they become open ones of the merged

@@ -20,15 +20,15 @@ from itertools import islice
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData
-from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.backpressure import NO_BACKPRESSURE, LogBounds, backpressure_of
 from columnar.flows.delivery_state import needed_from
 from columnar.flows.follower_name import FollowerName, of_key
 from columnar.flows.followers import Followers
-from columnar.planned_step import PlannedStep
-from columnar.regions import change_record
-from columnar.regions.change_log import TRIM_RECORDS
+from columnar.regions.log import change_record
+from columnar.regions.log.change_log import TRIM_RECORDS
 from columnar.regions.region import Region
+from columnar.runtime.faults import FAULTS, UNEXPECTED
+from columnar.runtime.planned_step import PlannedStep
 
 _FIRST: Final = change_record.Sequence(0, 0, 0)
 _log = logging.getLogger(__name__)

@@ -20,7 +20,6 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from columnar.errors import ColumnarError, ProgramFault
-from columnar.faults import FAULTS, UNEXPECTED, surviving
 from columnar.flows.at_hand import AllAtHand
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
@@ -33,9 +32,10 @@ from columnar.flows.log_upkeep import LogUpkeep
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.model.region_info import RegionInfo
-from columnar.regions import change_record
-from columnar.regions.log_tail import LogTails
+from columnar.regions.log import change_record
+from columnar.regions.log.log_tail import LogTails
 from columnar.regions.region import Region
+from columnar.runtime.faults import FAULTS, UNEXPECTED, surviving
 
 _log = logging.getLogger(__name__)
 

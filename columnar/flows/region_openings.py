@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.errors import ColumnarError, RegionNotLocal
-from columnar.faults import FAULTS
 from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.model.region_info import RegionInfo
 from columnar.regions.server import RegionServer
+from columnar.runtime.faults import FAULTS
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from columnar.flows.follower import Subscription
 from columnar.flows.follower_name import FollowerName
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.images import union
+from columnar.regions.write.images import union
 
 Key = tuple[FollowerName, str]  # name and table: a follower of several tables subscribes to each
 

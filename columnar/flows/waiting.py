@@ -13,7 +13,7 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.followers import Followers, Key
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
-from columnar.regions import change_record
+from columnar.regions.log import change_record
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 

@@ -8,7 +8,7 @@
 
 A table changes as a whole: as long as one of its regions has had no owner yet, its earlier regions stay in the
 routes, and then they leave in the change in which the others come.  So a copy covers all rows of each table at all
-times (``routing.routes`` R1).
+times (``cluster.routes`` R1).
 
 Invariants (``check``, and the model in tests/model/test_publishing_model.py):
     U1. A table is in the routes with all regions of one list of the catalogue, or not at all.

@@ -31,7 +31,6 @@ from columnar.errors import (
     TableNotEnabled,
     TableNotFound,
 )
-from columnar.faults import FAULTS, surviving
 from columnar.master import namespace_room
 from columnar.master.catalogue import Catalogue
 from columnar.master.replacements import Plan, check_merge, check_split, due, merge_plan, split_plan
@@ -40,6 +39,7 @@ from columnar.model import region_messages as messages
 from columnar.model.owner import Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, Peer, RegionChange
+from columnar.runtime.faults import FAULTS, surviving
 from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)

@@ -25,7 +25,6 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from columnar.errors import ColumnarError, IllegalArgument, TableExists, TableNotEnabled
-from columnar.faults import FAULTS
 from columnar.master.catalogue import Catalogue
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.view_generations import ViewGenerations
@@ -36,6 +35,7 @@ from columnar.model.schema import Table
 from columnar.model.trigger_set import Trigger
 from columnar.model.view_generations import base_of, role_of
 from columnar.model.view_set import KeptView, ViewSet
+from columnar.runtime.faults import FAULTS
 
 _log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 Each change of the catalogue has a number, one above the change before, also a change that concerns no route.  A copy
 that misses a change asks for the changes after its own number, or for all routes anew.
 
-Knows nothing of how a copy is kept (``columnar.routing.routes``), nor of who sends it.
+Knows nothing of how a copy is kept (``columnar.cluster.routes``), nor of who sends it.
 """
 
 from __future__ import annotations

@@ -16,18 +16,18 @@ from time import monotonic
 from typing import Any, Protocol
 
 from columnar.errors import RegionNotLocal, RegionTooBusy
-from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import Contribute, RowPuts, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.throttle_limits import limits_of
 from columnar.operations.throttle import Throttle
-from columnar.regions.applied import Applied
-from columnar.regions.found_rows import CELL_OVERHEAD_BYTES
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.read.found_rows import CELL_OVERHEAD_BYTES
+from columnar.regions.read.reply_memory import ReplyMemoryBudget
 from columnar.regions.region import Region
-from columnar.regions.reply_memory import ReplyMemoryBudget
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
+from columnar.regions.write.applied import Applied
+from columnar.runtime.loop_budget import IsDisconnected
 from columnar.wire import detect
 from columnar.wire.service import Later
 

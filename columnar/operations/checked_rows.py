@@ -17,8 +17,8 @@ from columnar.errors import ColumnarError
 from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S
-from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 
 Outcomes = list[Applied | None]  # one for each row, in order; None: it is left
 

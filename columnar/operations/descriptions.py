@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from columnar.cluster.row_forms import RegionState
 from columnar.errors import IllegalArgument, TableNotFound, abbreviate
 from columnar.model.region_info import RegionInfo, write_fault_text
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import RegionState
 from columnar.storage.folders import size_of
 
 

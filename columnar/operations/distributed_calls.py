@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from columnar.loop_budget import IsDisconnected
+from columnar.cluster.owners import Owners
+from columnar.cluster.peer_requests import RowsDeleted
 from columnar.model.mutation import RowWrite
 from columnar.operations.access import Caller
 from columnar.operations.distributed_reads import DistributedReads
@@ -21,11 +22,10 @@ from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
 from columnar.operations.table_operations import TableOperations
 from columnar.operations.writes import Answer
-from columnar.regions.found_rows import FoundRows
-from columnar.regions.ingestion import IncomingRows
+from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.tables import ServedTable
-from columnar.routing.owners import Owners
-from columnar.routing.peer_requests import RowsDeleted
+from columnar.regions.write.ingestion import IncomingRows
+from columnar.runtime.loop_budget import IsDisconnected
 
 
 class DistributedCalls:

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import asyncio
 
+from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Search, by_owner
+from columnar.cluster.peer_requests import RowGroup, Rows, RowsFound
+from columnar.cluster.row_forms import ReplyForm
 from columnar.errors import RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES
 from columnar.model.owner import Incarnation
@@ -20,9 +23,6 @@ from columnar.operations.packing import reply_form
 from columnar.operations.reads import FoundRow, RowQuery
 from columnar.operations.servers import Servers
 from columnar.regions.tables import ServedTable
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
-from columnar.routing.peer_requests import RowGroup, Rows, RowsFound
-from columnar.routing.row_forms import ReplyForm
 from columnar.storage.stored_cells import PackedRows
 
 _Round = tuple[Incarnation, list[int], RowsFound | BaseException]  # the server, numbers of the rows, its answer

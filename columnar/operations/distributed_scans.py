@@ -11,17 +11,17 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Final, TypeAlias
 
+from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Search, choose_server
+from columnar.cluster.peer_requests import Scan, Scanned
+from columnar.cluster.row_forms import Place
 from columnar.limits import SHORT_FILTER_BYTES, STEP_BYTES, STEP_S
 from columnar.model.bounded_search import LARGE_BYTES
 from columnar.model.filter_memory import remembers
 from columnar.model.read import ScanSpec
 from columnar.operations.scanners import Scanner
 from columnar.operations.servers import Servers
-from columnar.regions.found_rows import FoundRows, size_of
-from columnar.regions.row_reader import WireCell
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, choose_server
-from columnar.routing.peer_requests import Scan, Scanned
-from columnar.routing.row_forms import Place
+from columnar.regions.read.found_rows import FoundRows, size_of
+from columnar.regions.read.row_reader import WireCell
 from columnar.storage.stored_cells import PackedRows
 
 PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two looks at the clock; else 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from columnar.cluster.fan_out import STATUS_TIMEOUT_S, gather_status
+from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Search, by_owner, choose_server
+from columnar.cluster.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
+from columnar.cluster.row_forms import RegionState
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.operations.servers import Servers
-from columnar.routing.fan_out import STATUS_TIMEOUT_S, gather_status
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner, choose_server
-from columnar.routing.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
-from columnar.routing.row_forms import RegionState
 
 
 class DistributedUpkeep:

@@ -17,20 +17,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
+from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Search, by_owner
+from columnar.cluster.peer_requests import Apply, Ingest
 from columnar.errors import ClientGone, ColumnarError, OutcomeUnknown, abbreviate
 from columnar.limits import BATCH_BYTES
-from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import RowWrite
 from columnar.model.owner import Incarnation
 from columnar.operations.row_plan import size_of
 from columnar.operations.servers import Servers
 from columnar.operations.writes import partly
-from columnar.regions import change_record
-from columnar.regions.applied import Applied
-from columnar.regions.ingestion import IncomingRows
+from columnar.regions.log import change_record
 from columnar.regions.tables import ServedTable
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Search, by_owner
-from columnar.routing.peer_requests import Apply, Ingest
+from columnar.regions.write.applied import Applied
+from columnar.regions.write.ingestion import IncomingRows
+from columnar.runtime.loop_budget import IsDisconnected
 
 
 class _Share:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from columnar.errors import RegionNotLocal
 from columnar.operations.access import TableAccess
-from columnar.regions.ingestion import IncomingRows, ingest
-from columnar.regions.retry import retry_until_ready
+from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.ingestion import IncomingRows, ingest
 
 
 async def ingest_rows(access: TableAccess, served: ServedTable, incoming: IncomingRows) -> bool:

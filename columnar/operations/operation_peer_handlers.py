@@ -16,6 +16,7 @@ from functools import lru_cache
 from time import monotonic
 from typing import Any, TypeVar
 
+from columnar.cluster import peer_requests, row_forms
 from columnar.errors import RegionNotLocal
 from columnar.limits import PEER_REPLY_BYTES, STEP_BYTES
 from columnar.model.filters import Filter
@@ -31,11 +32,10 @@ from columnar.operations.scanners import Scanner
 from columnar.operations.scans import Scans
 from columnar.operations.upkeep import Upkeep
 from columnar.operations.writes import RowWrites
-from columnar.regions.found_rows import FoundRows
-from columnar.regions.ingestion import IncomingRows
-from columnar.regions.reply_memory import ReplyMemoryBudget
+from columnar.regions.read.found_rows import FoundRows
+from columnar.regions.read.reply_memory import ReplyMemoryBudget
 from columnar.regions.server import RegionServer
-from columnar.routing import peer_requests, row_forms
+from columnar.regions.write.ingestion import IncomingRows
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import map_rows
 

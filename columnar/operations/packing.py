@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from columnar.regions.found_rows import FoundRows
-from columnar.regions.row_reader import Cells
-from columnar.routing.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2, Block, ReplyForm
+from columnar.cluster.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2, Block, ReplyForm
+from columnar.regions.read.found_rows import FoundRows
+from columnar.regions.read.row_reader import Cells
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire import row_pieces
 from columnar.wire.codec_replies import compact_packed_row, packed_row

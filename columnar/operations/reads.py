@@ -14,19 +14,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+from columnar.cluster.row_forms import THRIFT1, ReplyForm
 from columnar.errors import RegionNotLocal, RegionUnavailable, RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES, STEP_CELLS
-from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.model.read import Projection, ReadSpec, cut_by_family
 from columnar.operations.access import Caller, TableAccess, after, after_all, joined
 from columnar.operations.packing import reply_form
 from columnar.operations.wide_reads import First, Packed, PackedValues, Sink, read_wide
-from columnar.regions.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
-from columnar.regions.region_reads import get_column, get_family, get_row, get_slice
-from columnar.regions.retry import retry_until_ready
-from columnar.regions.row_reader import Cells, RowIsWide
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.read.found_rows import CELL_OVERHEAD_BYTES, ScanRow, size_of
+from columnar.regions.read.region_reads import get_column, get_family, get_row, get_slice
+from columnar.regions.read.row_reader import Cells, RowIsWide
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import THRIFT1, ReplyForm
+from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire import detect
 from columnar.wire.codec_replies import compact_packed_cells, packed_cells

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from columnar.model.read import ReadSpec, projection
+from columnar.regions.read.row_reader import Cells, RowCursor, wire_cells
 from columnar.regions.region import Region
-from columnar.regions.row_reader import Cells, RowCursor, wire_cells
 from columnar.storage.layout import range_start
 
 

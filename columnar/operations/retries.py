@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from columnar.errors import ClientGone, RegionUnavailable
-from columnar.loop_budget import IsDisconnected
-from columnar.regions.retry import wait_available
+from columnar.regions.life.retry import wait_available
+from columnar.runtime.loop_budget import IsDisconnected
 from columnar.wire.service import Later
 
 

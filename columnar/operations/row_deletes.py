@@ -19,11 +19,11 @@ from columnar.model.mutation import Delete, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.operations.access import TableAccess
-from columnar.regions.applied import Applied
+from columnar.regions.life.retry import STALL_TIMEOUT_S, retry_until_ready
+from columnar.regions.read.row_reader import RowCursor, wire_cells
 from columnar.regions.region import Region
-from columnar.regions.retry import STALL_TIMEOUT_S, retry_until_ready
-from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 from columnar.storage.api import StoreClosed
 from columnar.storage.layout import range_start
 

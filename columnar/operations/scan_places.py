@@ -7,10 +7,10 @@ Knows nothing of stores, rows and filters.
 
 from __future__ import annotations
 
+from columnar.cluster.row_forms import Place
 from columnar.model.read import ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.row_ranges import RowRange, RowRanges
-from columnar.routing.row_forms import Place
 from columnar.storage.layout import range_start, row_end, row_prefix
 
 

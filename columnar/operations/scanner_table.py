@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from columnar.cluster.scanner_ids import id_of
 from columnar.errors import ScannerNotFound, TooManyScanners
 from columnar.limits import (
     CONNECTION_SCANNERS,
@@ -17,7 +18,6 @@ from columnar.limits import (
     SCANNERS_BYTES,
 )
 from columnar.operations.scanners import Scanner, nobody
-from columnar.routing.scanner_ids import id_of
 
 
 @dataclass(slots=True)

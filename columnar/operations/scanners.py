@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any, Final
 
+from columnar.cluster.row_forms import Place, ReplyForm
 from columnar.errors import FilterTooExpensive, IllegalArgument, RegionNotLocal, RegionUnavailable
 from columnar.limits import REPLY_BYTES, ROWS_PER_REPLY, SHORT_FILTER_BYTES, STEP_BYTES, STEP_CELLS, STEP_S
-from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.model.bounded_search import PatternTimeout
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter
@@ -35,12 +35,11 @@ from columnar.operations.scan_places import (
     place_after_region,
 )
 from columnar.operations.wide_reads import Filtered, Listed, Packed, read_wide
-from columnar.regions.family_view import FamilyView
-from columnar.regions.found_rows import FoundRows, PackRows
-from columnar.regions.plain_rows import PlainStep
-from columnar.regions.region import Region
-from columnar.regions.retry import wait_available
-from columnar.regions.row_reader import (
+from columnar.regions.life.retry import wait_available
+from columnar.regions.read.family_view import FamilyView
+from columnar.regions.read.found_rows import FoundRows, PackRows
+from columnar.regions.read.plain_rows import PlainStep
+from columnar.regions.read.row_reader import (
     STEP_COST,
     Cells,
     RawRow,
@@ -52,8 +51,9 @@ from columnar.regions.row_reader import (
     visible_cells,
     wants_newest,
 )
+from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import Place, ReplyForm
+from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedRows
 

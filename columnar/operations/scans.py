@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any
 
+from columnar.cluster.row_forms import ReplyForm
 from columnar.errors import CallerError, ClientGone, IncompatibleFilter, RequestTooBig
 from columnar.limits import FILTER_BYTES, SHORT_FILTER_BYTES, STEP_S
-from columnar.loop_budget import IsDisconnected, LoopBudget
 from columnar.model.filters import Filter
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.operations.access import Caller, TableAccess
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scanners import Scanner
-from columnar.regions.found_rows import FoundRows, PackRows, size_of
-from columnar.regions.row_reader import Cells
+from columnar.regions.read.found_rows import FoundRows, PackRows, size_of
+from columnar.regions.read.row_reader import Cells
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import ReplyForm
+from columnar.runtime.loop_budget import IsDisconnected, LoopBudget
 
 Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from columnar.cluster.owners import Owners
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
-from columnar.routing.owners import Owners
 
 R = TypeVar("R")
 

@@ -19,21 +19,21 @@ import asyncio
 from time import perf_counter
 from typing import Any, Final, Protocol
 
+from columnar.cluster.row_forms import ReplyForm
 from columnar.errors import FilterTooExpensive, RequestTooBig, RowTooBig
 from columnar.limits import ROW_BYTES, STEP_S
-from columnar.loop_budget import IsDisconnected
 from columnar.model.bounded_search import PatternTimeout
 from columnar.model.cell import Cell
 from columnar.model.filters import Filter, FilteredRow
 from columnar.model.read import FamilyCut, ReadSpec
 from columnar.operations.access import TableAccess
 from columnar.operations.packing import pieces_of
-from columnar.regions.found_rows import size_of
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.read.found_rows import size_of
+from columnar.regions.read.row_reader import STEP_COST, Cells, WireCell
+from columnar.regions.read.wide_row import ReadingEnded, WideRow
 from columnar.regions.region import Region
-from columnar.regions.retry import retry_until_ready
-from columnar.regions.row_reader import STEP_COST, Cells, WireCell
-from columnar.regions.wide_row import ReadingEnded, WideRow
-from columnar.routing.row_forms import ReplyForm
+from columnar.runtime.loop_budget import IsDisconnected
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedCells, PackedRows
 

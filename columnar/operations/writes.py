@@ -21,13 +21,13 @@ from time import perf_counter
 from typing import Any, Final
 
 from columnar.errors import ColumnarError, RegionNotLocal, RegionUnavailable
-from columnar.loop_budget import IsDisconnected
 from columnar.model.mutation import Append, Contribute, Increment, RowMutation, RowWrite
 from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
-from columnar.regions.applied import Applied
-from columnar.regions.retry import retry_until_ready
+from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
+from columnar.runtime.loop_budget import IsDisconnected
 from columnar.storage.api import StoreBusy
 
 OTHERS_WRITTEN: Final = "; other rows of the call may have been written"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from columnar.model.region_info import RegionInfo
-from columnar.regions import change_record
+from columnar.regions.log import change_record
 
 if TYPE_CHECKING:
     from columnar.regions.region import Region

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from columnar.regions.applied import Counted
-from columnar.regions.column_draft import VERSIONS_SPACE, ColumnDraft
-from columnar.regions.family_view import is_alive
+from columnar.regions.read.family_view import is_alive
+from columnar.regions.write.applied import Counted
+from columnar.regions.write.column_draft import VERSIONS_SPACE, ColumnDraft
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import split_version_key, unpack, version_end, version_from, version_prefix
 

@@ -28,27 +28,27 @@ from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
-from columnar.faults import FAULTS
-from columnar.immediate_future import ImmediateFuture
 from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.applied import Applied, Step, touches_synced, wants_sync
-from columnar.regions.change_log import LOG_SPACE, ChangeLog
-from columnar.regions.change_logging import ChangeLogging
-from columnar.regions.change_record import ChangeRecord
-from columnar.regions.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
-from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.drafting import FUTURE, Drafting
-from columnar.regions.family_view import Views, views_of
-from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.ingestion import INGESTING, Coming
-from columnar.regions.log_retention import META_SPACE
+from columnar.regions.life.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
+from columnar.regions.log.change_log import LOG_SPACE, ChangeLog
+from columnar.regions.log.change_logging import ChangeLogging
+from columnar.regions.log.change_record import ChangeRecord
+from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.read.family_view import Views, views_of
+from columnar.regions.read.wide_row import WideRow
 from columnar.regions.row_range import delete_spans, row_spans
-from columnar.regions.row_stamps import STAMP, RowStamps
 from columnar.regions.spaces import follow_spaces
-from columnar.regions.wide_row import WideRow
+from columnar.regions.write.applied import Applied, Step, touches_synced, wants_sync
+from columnar.regions.write.column_draft import VERSIONS_SPACE
+from columnar.regions.write.drafting import FUTURE, Drafting
+from columnar.regions.write.guards import Guards
+from columnar.regions.write.ingestion import INGESTING, Coming
+from columnar.regions.write.row_stamps import STAMP, RowStamps
+from columnar.runtime.faults import FAULTS
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
 

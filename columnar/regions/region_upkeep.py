@@ -12,14 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError, RegionTooBusy
-from columnar.faults import FAULTS, surviving
 from columnar.model.schema import Table
-from columnar.regions.guards import sweepable_before
-from columnar.regions.hosting_state import State
+from columnar.regions.life.hosting_state import State
+from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.region import Region
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.spaces import untuned
 from columnar.regions.sweeper import needs_sweep, sweep, sweep_guards
+from columnar.regions.write.guards import sweepable_before
+from columnar.runtime.faults import FAULTS, surviving
 from columnar.storage.api import StoreClosed
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from columnar.model.region_info import RegionInfo
-from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.family_view import FamilyView
+from columnar.regions.read.family_view import FamilyView
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import range_start
 

@@ -19,23 +19,23 @@ from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, NotServingRegion
-from columnar.faults import FAULTS
 from columnar.limits import FLUSHED_AT_ONCE, GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions import read_only_regions
-from columnar.regions.async_writes import AsyncWrites
-from columnar.regions.guards import NeededFrom, nobody_needs
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
-from columnar.regions.hosting import Hosting
-from columnar.regions.hosting_state import Event, State
-from columnar.regions.read_only_regions import WriteFault
+from columnar.regions.life import read_only_regions
+from columnar.regions.life.hosting import Hosting
+from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.read_only_regions import WriteFault
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.life.surplus import to_close
+from columnar.regions.read.reply_memory import ReplyMemoryBudget
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
-from columnar.regions.reply_memory import ReplyMemoryBudget
-from columnar.regions.retry import retry_until_ready
-from columnar.regions.surplus import to_close
 from columnar.regions.tables import ServedTable, Tables
+from columnar.regions.write.async_writes import AsyncWrites
+from columnar.regions.write.guards import NeededFrom, nobody_needs
+from columnar.runtime.faults import FAULTS
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from columnar.model.schema import COMPRESSIONS, Family, Table
-from columnar.regions.column_draft import VERSIONS_SPACE
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 
 _Compression = Literal["none", "snappy", "lz4", "zstd"]

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from columnar.limits import STEP_CELLS
 from columnar.model.contribution import GUARD_KINDS, guard_made_ms
 from columnar.model.schema import Table
-from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.family_view import FamilyView, is_alive
-from columnar.regions.retry import retry_until_ready
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.read.family_view import FamilyView, is_alive
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Store
 from columnar.storage.layout import (
     CELL,

@@ -9,7 +9,7 @@ import click
 
 from columnar.backup.store_backup import BackupFolder
 from columnar.errors import CallerError, ColumnarError
-from columnar.file_errors import files_in
+from columnar.runtime.file_errors import files_in
 from columnar.shell.connecting import Misused, Refused, Server, with_server
 from columnar.shell.progress import progress_bar
 from columnar.shell.shell_output import Output, time_text

@@ -23,7 +23,7 @@ from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotC
 from columnar.client.store_socket import NoAnswer
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
-from columnar.file_errors import is_of_file, said_of
+from columnar.runtime.file_errors import is_of_file, said_of
 from columnar.shell.kept_connection import Opened
 from columnar.shell.meaning import family_meant, table_meant
 from columnar.shell.session import Session, in_script, session_of

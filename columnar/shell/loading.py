@@ -13,7 +13,7 @@ from columnar.backup.cell_blocks import MAGIC, ExportedCell, read_cells
 from columnar.backup.cell_sorting import sorted_cells
 from columnar.backup.exporting import part_cells, read_manifest
 from columnar.backup.load_inputs import FORMATS, cells_in, checked
-from columnar.file_errors import files_in
+from columnar.runtime.file_errors import files_in
 from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Server, with_server
 from columnar.shell.progress import progress_bar

@@ -15,7 +15,7 @@ from columnar.backup.exporting import digest_of, export_table, read_manifest
 from columnar.backup.importing import build_table
 from columnar.client import Connection
 from columnar.errors import CallerError, ColumnarError
-from columnar.file_errors import files_in
+from columnar.runtime.file_errors import files_in
 from columnar.shell.completion import table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.progress import progress_bar

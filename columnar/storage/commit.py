@@ -26,8 +26,8 @@ from time import perf_counter
 from typing import Final
 
 from columnar.errors import ColumnarError, OutcomeUnknown, ProgramFault
-from columnar.faults import FAULTS, UNEXPECTED
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.faults import FAULTS, UNEXPECTED
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.commit_line import ITERATIONS_BETWEEN_SYNCS, Line
 from columnar.storage.server_log_files import ServerLog

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Final
 
 from columnar.errors import ColumnarError
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage.capture import Capture
 
 # Turns of the loop between the end of one fsync and the begin of the next.  In them the answers go out

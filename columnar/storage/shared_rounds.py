@@ -22,8 +22,8 @@ from time import perf_counter
 from typing import Final, Protocol
 
 from columnar.errors import ColumnarError, HostError, ProgramFault
-from columnar.faults import FAULTS, UNEXPECTED
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.faults import FAULTS, UNEXPECTED
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage.api import Store
 from columnar.storage.capture import Capture
 from columnar.storage.commit_line import ITERATIONS_BETWEEN_SYNCS, Line

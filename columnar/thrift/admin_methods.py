@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from columnar.cluster.row_forms import RegionState
 from columnar.errors import CallerError, IllegalArgument
 from columnar.model.alteration import TableChange
 from columnar.model.attributes import OWN_COMPRESSION, attributes_of, with_attributes
@@ -12,7 +13,6 @@ from columnar.model.inert_attributes import attribute_name
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
 from columnar.operations.row_deletes import delete_rows
 from columnar.operations.table_operations import TableOperations
-from columnar.routing.row_forms import RegionState
 from columnar.thrift.translate import checked_bound
 from columnar.wire.idl import columnar
 

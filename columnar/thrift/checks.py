@@ -8,8 +8,8 @@ from columnar.errors import IllegalArgument
 from columnar.model.cell import checked_row
 from columnar.model.mutation import Append, CompareOp, Condition, Increment, RowMutation
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 from columnar.thrift import translate
 from columnar.wire.service import Sent, SentNumber
 

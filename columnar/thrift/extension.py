@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from columnar.cluster.row_forms import Figures
 from columnar.errors import IllegalArgument
 from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
 from columnar.operations.checked_rows import Outcomes, write_checked
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import Figures
+from columnar.regions.write.applied import Applied
 from columnar.thrift import translate
 from columnar.thrift.admin_methods import family_of
 from columnar.thrift.writes import WriteMethods

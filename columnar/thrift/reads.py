@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from columnar.cluster.row_forms import THRIFT1
 from columnar.errors import IllegalArgument, VersionsNotPositive
 from columnar.limits import SLICE_CELLS
 from columnar.model.cell import checked_row, split_column
 from columnar.model.read import ReadSpec
 from columnar.operations.reads import PackedAnswer, RowQuery
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.row_reader import Cells
+from columnar.regions.read.row_reader import Cells
 from columnar.regions.tables import READ_SPECS, ServedTable
-from columnar.routing.row_forms import THRIFT1
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList

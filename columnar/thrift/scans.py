@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from columnar.cluster.row_forms import THRIFT1
 from columnar.errors import IllegalArgument
 from columnar.model.read import ScanSpec
 from columnar.operations.packing import reply_form
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.found_rows import FoundRows
-from columnar.routing.row_forms import THRIFT1
+from columnar.regions.read.found_rows import FoundRows
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList, map_rows
 from columnar.wire.detect import Protocol

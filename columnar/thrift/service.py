@@ -19,7 +19,7 @@ from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext, ForwardedReply, Handler
 
 if TYPE_CHECKING:  # a process without other servers needs not the half a megabyte behind it
-    from columnar.routing.request_forwarder import RequestForwarder
+    from columnar.cluster.request_forwarder import RequestForwarder
 
 
 class ThriftService:

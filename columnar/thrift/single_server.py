@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from columnar.cluster.row_forms import RegionState
 from columnar.errors import NotAllowed
 from columnar.model.cluster_status_records import (
     OPEN,
@@ -24,7 +25,6 @@ from columnar.model.cluster_status_records import (
 )
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
-from columnar.routing.row_forms import RegionState
 
 ALONE: Final = "this store is one process, which serves everything: there is no other server"
 NEXT_STEP: Final = "start it with --servers N, N over 1"

@@ -11,8 +11,8 @@ from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.operations.loads import ingest_rows
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.applied import Applied
-from columnar.regions.ingestion import IncomingRows, obstacles_of
+from columnar.regions.write.applied import Applied
+from columnar.regions.write.ingestion import IncomingRows, obstacles_of
 from columnar.thrift import translate
 from columnar.wire.idl import columnar
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.model import flow_status
 from columnar.model.trigger_registration import Registration
-from columnar.regions.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
+from columnar.regions.log.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.dead_letter_store import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.trigger_manager import Summary, TriggerManager

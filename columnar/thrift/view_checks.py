@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from columnar.cluster.owners import Owners
 from columnar.errors import ClientGone, ViewError
 from columnar.flows.applier import Applier
 from columnar.model.view_check import CheckReport
 from columnar.model.view_definition import from_json
-from columnar.routing.owners import Owners
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
 from columnar.views.local_views import LocalViews

@@ -8,8 +8,8 @@ from columnar.model.cell import checked_row, split_column
 from columnar.model.mutation import Delete, RowMutation, RowPuts, RowWrite
 from columnar.operations.table_operations import TableOperations
 from columnar.operations.writes import Answer
-from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 from columnar.thrift import translate
 from columnar.wire.sent_puts import SentPuts
 from columnar.wire.service import Sent, SentNumber

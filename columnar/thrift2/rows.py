@@ -9,15 +9,15 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any, Final
 
-from columnar.loop_budget import IsDisconnected
+from columnar.cluster.row_forms import THRIFT2
 from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
 from columnar.operations.reads import FoundRow, PackedAnswer, RowQuery, RowsAnswer
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.applied import Applied
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import THRIFT2
+from columnar.regions.write.applied import Applied
+from columnar.runtime.loop_budget import IsDisconnected
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
 from columnar.wire.codec_results import Result, Results

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from columnar.cluster.row_forms import THRIFT2
 from columnar.errors import IllegalArgument
 from columnar.operations.packing import reply_form
 from columnar.operations.scanners import Scanner
 from columnar.operations.scans import Use
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.found_rows import FoundRows
-from columnar.routing.row_forms import THRIFT2
+from columnar.regions.read.found_rows import FoundRows
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift2 import translate
 from columnar.wire.codec_results import Result, Results

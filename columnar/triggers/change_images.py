@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_scope import Scope
-from columnar.regions.change_record import ChangeRecord
-from columnar.regions.images import images_of
+from columnar.regions.log.change_record import ChangeRecord
+from columnar.regions.read.region_reads import get_whole_row
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_whole_row
+from columnar.regions.write.images import images_of
 
 
 class ChangeImages(NamedTuple):

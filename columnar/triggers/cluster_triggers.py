@@ -12,15 +12,15 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from columnar.cluster.fan_out import STATUS_TIMEOUT_S, gather_status
+from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, choose_server
+from columnar.cluster.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.model import flow_status
 from columnar.model.flow_status import FlowStatus
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_status import TriggerStatus, merged
-from columnar.regions.change_record import ChangeRecord, pack
-from columnar.routing.fan_out import STATUS_TIMEOUT_S, gather_status
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, choose_server
-from columnar.routing.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
+from columnar.regions.log.change_record import ChangeRecord, pack
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change

@@ -17,19 +17,19 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from columnar.errors import ColumnarError, ProgramFault
-from columnar.faults import FAULTS
 from columnar.flows.backpressure import LONGEST_DELAY_S
 from columnar.flows.delivery_state import Delivery, DeliveryState, pause_s
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import trigger
 from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_registration import Registration
-from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
-from columnar.regions.images import images_of
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence
+from columnar.regions.read.region_reads import get_whole_row
+from columnar.regions.read.row_reader import RowCursor, latest_timestamp
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_whole_row
-from columnar.regions.retry import retry_until_ready
-from columnar.regions.row_reader import RowCursor, latest_timestamp
+from columnar.regions.write.images import images_of
+from columnar.runtime.faults import FAULTS
 from columnar.storage.layout import range_start
 from columnar.triggers.batch_timer import BatchTimer
 from columnar.triggers.change_images import ChangeImages, change_images_of

@@ -17,14 +17,14 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import Registration
 from columnar.operations.access import TableAccess
 from columnar.operations.region_rows import rows_of
-from columnar.regions.change_record import ChangeRecord
-from columnar.regions.images import covers
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.log.change_record import ChangeRecord
+from columnar.regions.read.region_reads import fetch
+from columnar.regions.read.row_reader import latest_timestamp
 from columnar.regions.region import Region
-from columnar.regions.region_reads import fetch
-from columnar.regions.retry import retry_until_ready
-from columnar.regions.row_reader import latest_timestamp
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.images import covers
 from columnar.triggers import dead_letters
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, DeadLetter
 from columnar.triggers.system_tables import SystemTables

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from columnar.errors import DamagedData
 from columnar.model.mutation import Delete, Put, RowMutation
-from columnar.regions import change_record
-from columnar.regions.change_record import ChangeRecord, pack_key, parse_token
+from columnar.regions.log import change_record
+from columnar.regions.log.change_record import ChangeRecord, pack_key, parse_token
 
 DEAD_LETTERS_TABLE: Final = "columnar:dead_letters"
 INFO: Final = b"info"

@@ -22,7 +22,6 @@ from time import perf_counter
 from typing import Any, Final, cast
 
 from columnar.errors import ColumnarError, DamagedData, ProgramFault
-from columnar.faults import FAULTS, UNEXPECTED, surviving
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery
 from columnar.flows.fair_share import ScheduledSlice
@@ -30,7 +29,8 @@ from columnar.flows.follower_name import trigger
 from columnar.flows.followers import Followers
 from columnar.flows.governor import STEP_S, GovernedStep, Governor
 from columnar.flows.log_upkeep import LogUpkeep
-from columnar.planned_step import PlannedStep
+from columnar.runtime.faults import FAULTS, UNEXPECTED, surviving
+from columnar.runtime.planned_step import PlannedStep
 from columnar.triggers.call_changes import changes_of, deliveries_reading_row
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter

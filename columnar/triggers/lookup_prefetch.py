@@ -14,9 +14,9 @@ from columnar.limits import STEP_BYTES
 from columnar.model.extract import Image
 from columnar.model.trigger_scope import LOOKUP_CELLS, Lookup
 from columnar.operations.access import TableAccess
+from columnar.regions.read.region_reads import get_slice
+from columnar.regions.read.row_reader import WireCell
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_slice
-from columnar.regions.row_reader import WireCell
 from columnar.triggers.blocks import is_obstacle
 
 _CELL_BYTES: Final = 64  # beside key and value, as ``get_slice`` counts, and more

@@ -15,8 +15,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from columnar.faults import FAULTS
 from columnar.flows.delivery_state import pause_s
+from columnar.runtime.faults import FAULTS
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.source_trial import SourceTrial
 from columnar.triggers.worker_slot import MakeLink

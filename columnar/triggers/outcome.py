@@ -11,7 +11,7 @@ from typing import Any, Final
 from columnar.errors import ColumnarError
 from columnar.flows.delivery_state import Delivery
 from columnar.limits import LONGEST_LATER_S
-from columnar.regions.change_record import ChangeRecord
+from columnar.regions.log.change_record import ChangeRecord
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.worker_slot import Call

@@ -28,11 +28,11 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from columnar.errors import ColumnarError, IllegalArgument, ProgramFault, TooManyHops
-from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import Delivery, pause_s
 from columnar.flows.effects import Write, size_of, writes_of
 from columnar.flows.figures import Figures
+from columnar.runtime.faults import FAULTS, UNEXPECTED
 from columnar.triggers.blocks import Blocks, is_obstacle
 from columnar.triggers.call_lines import CallLines
 from columnar.triggers.consumer import Consumer

@@ -25,7 +25,7 @@ from typing import Final
 from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
 from columnar.model.trigger_set import BEGINNING, Replay
-from columnar.regions.change_record import KEY_BYTES, Sequence, pack_key, unpack_key
+from columnar.regions.log.change_record import KEY_BYTES, Sequence, pack_key, unpack_key
 from columnar.regions.region import Region
 from columnar.storage.layout import range_start
 from columnar.triggers.consumer import BACKFILL, BEGIN

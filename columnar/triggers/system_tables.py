@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 from columnar.errors import RegionNotLocal, RegionUnavailable
-from columnar.loop_budget import IsDisconnected, never_disconnected
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
@@ -16,8 +15,9 @@ from columnar.operations.reads import RowReads
 from columnar.operations.retries import retried
 from columnar.operations.scanners import Scanner
 from columnar.operations.writes import RowWrites
-from columnar.regions.found_rows import FoundRows
+from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.server import RegionServer
+from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
 from columnar.wire.detect import Protocol
 from columnar.wire.service import Later

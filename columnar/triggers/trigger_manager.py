@@ -28,9 +28,9 @@ from columnar.model.trigger_registration import Registration, settings_of
 from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.model.trigger_status import TriggerStatus
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.images import union
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
+from columnar.regions.write.images import union
 from columnar.triggers import replaying
 from columnar.triggers.consumer import BACKFILL, Consumer
 from columnar.triggers.dead_letter_store import DeadLetterStore

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
-from columnar.log_lines import complain
 from columnar.model.effect import Effect
+from columnar.runtime.log_lines import complain
 from columnar.triggers.forked import ForkedCopies
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.fresh_source import forget

@@ -20,7 +20,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from columnar.faults import FAULTS, surviving
+from columnar.runtime.faults import FAULTS, surviving
 from columnar.triggers.frames import Frames, pack
 
 if TYPE_CHECKING:

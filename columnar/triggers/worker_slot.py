@@ -19,11 +19,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Job
 from columnar.flows.delivery_state import Delivery
 from columnar.flows.effect_contributions import ChangeContributions, Giver
-from columnar.planned_step import PlannedStep
+from columnar.runtime.faults import FAULTS, UNEXPECTED
+from columnar.runtime.planned_step import PlannedStep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
 from columnar.triggers.worker_link import Listener

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from columnar.errors import ColumnarError
-from columnar.faults import FAULTS
-from columnar.regions.change_record import Images, Sequence
+from columnar.regions.log.change_record import Images, Sequence
 from columnar.regions.region import Region
+from columnar.runtime.faults import FAULTS
 from columnar.views.contributions import Rules
 from columnar.views.piece_reader import PieceReader, ReadRow
 from columnar.views.progress import Pass, Piece, Progress

@@ -12,14 +12,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
+from columnar.cluster.view_check_requests import EntriesSnapshot, EntriesSnapshots
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.flows.applier import Applier
 from columnar.flows.effects import WRITE_BYTES
 from columnar.model.mutation import RowMutation
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
-from columnar.routing.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
-from columnar.routing.view_check_requests import EntriesSnapshot, EntriesSnapshots
 from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 
 LOCAL_TRIES: Final = 100  # in one process: of a region that is split or merged whenever it is looked at

@@ -25,11 +25,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from columnar.errors import printable
-from columnar.model.mutation import RowMutation
-from columnar.model.view_check import MOST_FINDINGS, CheckReport, Finding
-from columnar.model.view_definition import View
-from columnar.routing.view_check_requests import (
+from columnar.cluster.view_check_requests import (
     Entry,
     GroupsFound,
     GroupsPart,
@@ -38,6 +34,10 @@ from columnar.routing.view_check_requests import (
     SourceFound,
     SourcePart,
 )
+from columnar.errors import printable
+from columnar.model.mutation import RowMutation
+from columnar.model.view_check import MOST_FINDINGS, CheckReport, Finding
+from columnar.model.view_definition import View
 from columnar.views.check_owners import CheckOwners
 from columnar.views.contributions import rules_of
 from columnar.views.digests import BLOCK, BUCKETS, Balance, Buckets

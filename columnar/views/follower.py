@@ -22,17 +22,17 @@ from time import monotonic, perf_counter
 from typing import ClassVar, Final
 
 from columnar.errors import ColumnarError, DamagedData, ProgramFault
-from columnar.faults import FAULTS, UNEXPECTED
 from columnar.flows.applier import Applier, Job
 from columnar.flows.delivery_state import DeliveryState, pause_s
 from columnar.flows.figures import Figures
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import STEP_S, GovernedStep, Governor
-from columnar.planned_step import PlannedStep
-from columnar.regions.change_record import ChangeRecord, Sequence
-from columnar.regions.images import images_of, union
+from columnar.regions.log.change_record import ChangeRecord, Sequence
 from columnar.regions.region import Region
+from columnar.regions.write.images import images_of, union
+from columnar.runtime.faults import FAULTS, UNEXPECTED
+from columnar.runtime.planned_step import PlannedStep
 from columnar.views import progress as progresses
 from columnar.views.backfill import Backfill
 from columnar.views.contributions import Rules, difference

@@ -18,7 +18,7 @@ from columnar.errors import DamagedData
 from columnar.model.contribution import Member, split_order_qualifier, unpack, wrapped
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS
-from columnar.regions.family_view import visible_value
+from columnar.regions.read.family_view import visible_value
 from columnar.regions.region import Region
 from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key
 from columnar.views.group_check import GroupCheck, ordered_cell

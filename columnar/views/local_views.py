@@ -30,7 +30,7 @@ GUARDS_S: Final = 5.0  # that a sweep of guards waits for a view that lags; it c
 
 
 def view_key(name: str) -> str:
-    """The key of a view's followers, by which servers ask each other (``routing.asks.WaitForDelivery``)."""
+    """The key of a view's followers, by which servers ask each other (``cluster.peer_requests.WaitForDelivery``)."""
     return FollowerName(KIND, name).key
 
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from columnar.errors import NotAllowed, abbreviate
 from columnar.model.read import Projection, ReadSpec
-from columnar.regions.change_record import Images, Sequence
-from columnar.regions.family_view import kept_versions
+from columnar.regions.log.change_record import Images, Sequence
+from columnar.regions.read.family_view import kept_versions
+from columnar.regions.read.row_reader import RawRow, RowCursor, stored_versions, visible_cells
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RawRow, RowCursor, stored_versions, visible_cells
 from columnar.storage.layout import CELL, MARKER, range_start, unescape
 from columnar.views.contributions import Rules, Share, contributions
 

@@ -36,7 +36,7 @@ from enum import IntEnum
 from typing import Final
 
 from columnar.errors import DamagedData
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 
 _VERSION: Final = 1
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from columnar.routing.view_check_requests import EntriesSnapshot, ReadGroupMembers, ReadSourceRows
+from columnar.cluster.view_check_requests import EntriesSnapshot, ReadGroupMembers, ReadSourceRows
 from columnar.views.check_owners import CheckOwners
 from columnar.views.contributions import Rules
 

@@ -12,7 +12,7 @@ from typing import Final
 from columnar.flows.effects import OPERATION_BYTES, WRITE_BYTES, Write
 from columnar.model.mutation import Contribute, RowMutation
 from columnar.model.view_definition import MEMBERS, ORDERED
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from columnar.views.contributions import Rules, Share
 
 BATCH_RECORDS: Final = 1_024  # the more there are, the more of them share a group's totals

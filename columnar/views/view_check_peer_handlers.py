@@ -1,4 +1,4 @@
-"""Answers of an owner of regions to the asks of a check (``routing.view_asks``), from its own regions alone.
+"""Answers of an owner of regions to the asks of a check (``cluster.view_check_requests``), from its own regions alone.
 
 A walk answers after SLICE_S, at the end of the row that it is in, so that no ask takes long; it goes in the governor's
 steps, and its region is not closed under it.  A region that is to be closed ends the walk: the gateway asks again.
@@ -14,18 +14,7 @@ from functools import lru_cache
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from columnar.errors import RegionNotLocal, ViewError
-from columnar.flows.governor import Governor
-from columnar.model.mutation import RowMutation
-from columnar.model.view_definition import from_json
-from columnar.operations.access import TableAccess
-from columnar.regions.change_record import ChangeRecord
-from columnar.regions.hosting_state import State
-from columnar.regions.region import Region
-from columnar.regions.retry import retry_until_ready
-from columnar.regions.row_reader import fetch_row
-from columnar.regions.server import RegionServer
-from columnar.routing.view_check_requests import (
+from columnar.cluster.view_check_requests import (
     EntriesSnapshot,
     EntriesSnapshots,
     GroupsFound,
@@ -39,6 +28,17 @@ from columnar.routing.view_check_requests import (
     SourceFound,
     SourcePart,
 )
+from columnar.errors import RegionNotLocal, ViewError
+from columnar.flows.governor import Governor
+from columnar.model.mutation import RowMutation
+from columnar.model.view_definition import from_json
+from columnar.operations.access import TableAccess
+from columnar.regions.life.hosting_state import State
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.log.change_record import ChangeRecord
+from columnar.regions.read.row_reader import fetch_row
+from columnar.regions.region import Region
+from columnar.regions.server import RegionServer
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.digests import check_buckets
 from columnar.views.entries import Entries

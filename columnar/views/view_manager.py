@@ -21,8 +21,8 @@ from columnar.flows.hub import Hub
 from columnar.model.view_definition import from_json
 from columnar.model.view_set import KeptView, ViewSet
 from columnar.model.view_status import ViewStatus
-from columnar.regions.images import union
 from columnar.regions.region import Region
+from columnar.regions.write.images import union
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.follower import MAX_IN_FLIGHT, Maintaining, ViewFollower
 from columnar.views.view_flow import KIND

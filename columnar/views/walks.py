@@ -20,14 +20,14 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
+from columnar.cluster.view_check_requests import EntriesSnapshot, Entry
 from columnar.errors import DamagedData
 from columnar.model.contribution import given_bytes, unpack
 from columnar.model.read import Projection, ReadSpec
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS
-from columnar.regions.family_view import FamilyView, visible_value
+from columnar.regions.read.family_view import FamilyView, visible_value
+from columnar.regions.read.row_reader import RawRow, RowCursor, fetch_row, visible_cells
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RawRow, RowCursor, fetch_row, visible_cells
-from columnar.routing.view_check_requests import EntriesSnapshot, Entry
 from columnar.storage.layout import END_OF_ROW, cell_key, escape, range_start, row_end, split_cell_key, unescape
 from columnar.views.contributions import Given, Rules, contributions
 from columnar.views.digests import PART_BUCKETS, Digest, bucket_of, entry_hash, is_in

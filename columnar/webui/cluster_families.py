@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from columnar.faults import FAULTS
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
+from columnar.runtime.faults import FAULTS
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.families import log_lines_dropped, loop_faults
 

@@ -23,8 +23,8 @@ from prometheus_client import CollectorRegistry
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import abbreviate
-from columnar.faults import FAULTS
 from columnar.model import unanswered
+from columnar.runtime.faults import FAULTS
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
 from columnar.webui.status import NotAnswering, Status, TableLine

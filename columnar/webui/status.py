@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
-from columnar import log_lines
-from columnar.faults import FAULTS
+from columnar.cluster.row_forms import RegionState
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
-from columnar.routing.row_forms import RegionState
+from columnar.runtime import log_lines
+from columnar.runtime.faults import FAULTS
 from columnar.webui.counters import RequestCounters
 
 if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone

@@ -24,8 +24,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar.errors import ColumnarError, OutcomeUnknown, RegionUnavailable
-from columnar.immediate_future import ImmediateFuture
 from columnar.limits import SMALL_REQUEST_BYTES
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.detect import Protocol

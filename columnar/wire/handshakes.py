@@ -18,8 +18,8 @@ from collections import OrderedDict, deque
 from time import perf_counter
 from typing import Final, Protocol
 
-from columnar.faults import FAULTS, surviving
 from columnar.limits import HANDSHAKE_S, HANDSHAKES
+from columnar.runtime.faults import FAULTS, surviving
 
 SLICE_S: Final = 0.002
 

@@ -30,8 +30,8 @@ from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import Final
 
-from columnar.faults import surviving
 from columnar.limits import BATCH_BYTES
+from columnar.runtime.faults import surviving
 from columnar.wire.codec import Request, ServiceCodec
 from columnar.wire.framing import Hangup, Refusal, Whole, decode_message
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from columnar.errors import ColumnarError, OutcomeUnknown, RegionNotLocal, RegionUnavailable
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.wire import detect
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.connection import LARGE_BYTES

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
 from columnar.errors import CallQueueTooBig
-from columnar.immediate_future import ImmediateFuture
 from columnar.limits import SMALL_REQUEST_BYTES
-from columnar.loop_budget import LoopBudget
+from columnar.runtime.immediate_future import ImmediateFuture
+from columnar.runtime.loop_budget import LoopBudget
 from columnar.wire import idl
 from columnar.wire.browsers import Visitors
 from columnar.wire.codec import ServiceCodec

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from columnar.loop_budget import IsDisconnected, never_disconnected
+from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire import detect
 from columnar.wire.codec import Request
 

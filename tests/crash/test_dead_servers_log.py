@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from columnar import serving
 from columnar.client.regions import RegionAdmin
 from columnar.errors import DamagedData, HostError
 from columnar.model.region_info import RegionInfo
+from columnar.roles import serving
 from columnar.storage import commit
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import META, SERVER_LOG

@@ -21,7 +21,7 @@ import pytest
 from thriftpy2.thrift import TException
 
 from columnar.client import Connection, Delete, Increment, Put
-from columnar.regions.change_record import Sequence, parse_token
+from columnar.regions.log.change_record import Sequence, parse_token
 from tests.support import trigger_functions
 from tests.support.store_process import StoreProcess
 

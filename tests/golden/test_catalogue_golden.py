@@ -16,7 +16,7 @@ from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_registration import Registration
-from columnar.standalone import DataFolder
+from columnar.roles.standalone import DataFolder
 from tests.support.golden import hold_to
 
 Work = Callable[[Catalogue, list[RowMutation]], Awaitable[None]]

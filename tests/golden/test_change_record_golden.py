@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.regions.change_record import (
+from columnar.regions.log.change_record import (
     ChangeRecord,
     Entry,
     Kind,

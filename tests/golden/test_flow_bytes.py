@@ -9,8 +9,8 @@ from columnar.flows import position
 from columnar.flows.position import Position, Range
 from columnar.model import follower_numbers
 from columnar.model.follower_numbers import Numbers
-from columnar.regions.change_log import begin_log
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_log import begin_log
+from columnar.regions.log.change_record import Sequence
 from columnar.storage.memory import MemoryEngine
 
 HELD = Position(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from columnar.cluster import message_codec, peer_frames, refusals
+from columnar.cluster.hello import HELLO, Hello
+from columnar.cluster.refusals import Moved, PeerFault, Refusal, Unknown
+from columnar.cluster.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2
 from columnar.errors import FilterSyntaxError, RegionTooBusy, TableNotFound
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
-from columnar.routing import message_codec, peer_frames, refusals
-from columnar.routing.hello import HELLO, Hello
-from columnar.routing.refusals import Moved, PeerFault, Refusal, Unknown
-from columnar.routing.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2
 from columnar.wire.detect import Protocol
 from tests.support.golden import hold_to
 from tests.support.peer_messages import ANSWERS, MESSAGES

@@ -10,9 +10,9 @@ from columnar.errors import DamagedData
 from columnar.flows.delivery_state import Cursor, Progress, pack_cursor, unpack_cursor
 from columnar.model.mutation import Put
 from columnar.model.trigger_registration import Registration, from_json, to_json
-from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
-from columnar.regions.change_record import pack as pack_record
-from columnar.regions.log_retention import LogRetention
+from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence
+from columnar.regions.log.change_record import pack as pack_record
+from columnar.regions.log.log_retention import LogRetention
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers import dead_letters
 from columnar.triggers.dead_letters import DeadLetter

@@ -15,7 +15,7 @@ from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, Source, Vie
 from columnar.model.view_definition import to_json as definition_to_json
 from columnar.model.view_generations import Swap
 from columnar.model.view_set import FAMILIES, KeptView, Reads, ViewSet
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from columnar.views import progress
 from columnar.views.contributions import rules_of
 from columnar.views.declaring import table_of

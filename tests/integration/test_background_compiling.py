@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
-# In place of columnar/compiling.py: says that it runs, and ends as the file ``end`` beside it says.
+# In place of columnar/runtime/compiling.py: says that it runs, and ends as the file ``end`` beside it says.
 COMPILES = """
 import os, pathlib, sys, threading
 def end_with_parent():
@@ -126,7 +126,7 @@ def test_a_failure_is_told_in_one_line(checkout: Checkout) -> None:
     checkout.compiler()
     (checkout.folder / "end").write_text("a line before\nnot compiled: no C compiler")
     await_that(lambda: checkout.says("; not compiled: no C compiler"))
-    lines = [line for line in checkout.log().splitlines() if "columnar.compiling" in line]
+    lines = [line for line in checkout.log().splitlines() if "columnar.runtime.compiling" in line]
     assert len(lines) == 2
     assert lines[1].endswith("not compiled: no C compiler")
 

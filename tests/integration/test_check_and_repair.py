@@ -20,7 +20,7 @@ from columnar.client.errors import IOError
 from columnar.master.catalogue import META_SCHEMA
 from columnar.model import region_info
 from columnar.model.region_info import RegionInfo
-from columnar.regions.family_view import views_of
+from columnar.regions.read.family_view import views_of
 from columnar.storage.api import Batch
 from columnar.storage.layout import cell_key, pack_cell, version_key
 from columnar.storage.rocks import RocksEngine

@@ -18,7 +18,7 @@ from columnar.model.owner_messages import Address, Addresses, HandOver, Handover
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.schema import Family, make_table
-from columnar.ports import THRIFT1_SERVICE, THRIFT2_SERVICE
+from columnar.roles.ports import THRIFT1_SERVICE, THRIFT2_SERVICE
 from tests.support.certificates import Authority
 from tests.support.server_children import Child, Master, with_master
 from tests.support.toy_wire import call, framed, reply_of

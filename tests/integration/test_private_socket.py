@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from columnar.master_service import CATALOGUE_READ_METHODS
-from columnar.routing.method_routing import METHOD_ROUTES, MethodRoute
-from columnar.routing.row_forms import THRIFT1
+from columnar.cluster.method_routing import METHOD_ROUTES, MethodRoute
+from columnar.cluster.row_forms import THRIFT1
+from columnar.roles.master_service import CATALOGUE_READ_METHODS
 from columnar.shell import connecting, private_connection, wrong_port
 from columnar.storage import run_file
 from columnar.wire.server import WireServer

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from columnar import meta_region, standalone
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.client.regions import RegionAdmin
 from columnar.errors import DamagedData
-from columnar.leading import Leading
 from columnar.master.catalogue import Catalogue
-from columnar.ports import ServerPorts
+from columnar.roles import meta_region, standalone
+from columnar.roles.leading import Leading
+from columnar.roles.ports import ServerPorts
 from columnar.storage.rocks import RocksEngine
 from columnar.triggers.trigger_manager import TriggerManager
 from tests.support.failing_disk import until_it_works

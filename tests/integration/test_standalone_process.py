@@ -242,7 +242,7 @@ def test_wider_than_loopback_warns(tmp_path: Path) -> None:
 
 HANGING_STOP = """
 import asyncio
-from columnar import standalone
+from columnar.roles import standalone
 standalone.Standalone.stop = lambda self: asyncio.Event().wait()
 from columnar.cli import main
 main()

@@ -12,9 +12,9 @@ import pytest
 from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
-from columnar import ports
 from columnar.client.errors import IOError
 from columnar.master import snapshots
+from columnar.roles import ports
 from columnar.storage.data_folder import DataFolder
 from tests.support.serving import Serving
 

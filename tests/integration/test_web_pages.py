@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 import requests
 
-from columnar import log_lines
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
-from columnar.standalone import Standalone
+from columnar.roles.standalone import Standalone
+from columnar.runtime import log_lines
 from columnar.webui import server as web_server
 from columnar.webui.server import WebServer, bind, served_at
 from columnar.webui.status import TriggerLine

@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 
-from columnar.regionserver_process import SPARE
+from columnar.roles.regionserver_process import SPARE
 from tests.support.cluster_process import children, shown_as, until
 from tests.support.standalone_store import ENVIRONMENT
 

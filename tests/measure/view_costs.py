@@ -27,17 +27,17 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from columnar import compiled
 from columnar.bench.bench_output import machine, now
 from columnar.clock import StoreClock, system_ms
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Put, RowMutation, RowWrite
 from columnar.model.schema import Family
 from columnar.model.view_definition import MEMBERS, TOTALS, Source, View
-from columnar.process_tuning import calm_collector
-from columnar.regions.change_record import ChangeRecord, Sequence
-from columnar.regions.images import images_of, union
+from columnar.regions.log.change_record import ChangeRecord, Sequence
 from columnar.regions.region import Region
+from columnar.regions.write.images import images_of, union
+from columnar.runtime import compiled
+from columnar.runtime.process_tuning import calm_collector
 from columnar.storage.rocks import RocksEngine
 from columnar.views.contributions import Rules, difference, rules_of
 from columnar.views.share_writes import ShareBatch

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pytest
 
 from columnar.flows.delivery_state import LONGEST_PAUSE_S, Delivery, DeliveryState, pack_cursor, unpack_cursor
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from tests.support.seeds import seed
 
 SEED = seed(20261124)

@@ -22,7 +22,7 @@ from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
 from columnar.operations.access import TableAccess
 from columnar.operations.scanners import Scanner
-from columnar.regions.region_reads import get_column
+from columnar.regions.read.region_reads import get_column
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse

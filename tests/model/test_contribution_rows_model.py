@@ -16,8 +16,8 @@ import pytest
 from columnar.errors import ColumnarError
 from columnar.model.mutation import Contribute, Operation, Put, RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.regions import contribution_rows
-from columnar.regions.column_draft import VERSIONS_SPACE
+from columnar.regions.write import contribution_rows
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Batch
 from tests.support.region_house import House
 from tests.support.seeds import seed

@@ -23,15 +23,15 @@ from columnar.model.mutation import Contribute, Operation, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions.applied import Applied
-from columnar.regions.guards import Guards
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.read.region_reads import get_row
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
 from columnar.regions.region_upkeep import sweep_region_guards
-from columnar.regions.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
+from columnar.regions.write.guards import Guards
 from columnar.storage.memory import MemoryEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock, HeldEngine

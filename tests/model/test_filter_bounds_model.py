@@ -23,7 +23,7 @@ from columnar.model.schema import Family, make_table
 from columnar.operations import scanners
 from columnar.operations.access import TableAccess
 from columnar.operations.scanners import Scanner
-from columnar.regions.found_rows import FoundRows
+from columnar.regions.read.found_rows import FoundRows
 from tests.differential.random_filters import FilterWords, random_filter
 from tests.support.calls_apart import TABLE as TABLE_APART
 from tests.support.calls_apart import in_cluster, put

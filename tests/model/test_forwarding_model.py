@@ -14,12 +14,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from columnar.cluster.forwarding_state import LONGEST_PAUSE_MS, ROUTING_TIMEOUT_MS, Do, ForwardedCall, State
+from columnar.cluster.refusals import Moved, refuse_not_local
+from columnar.cluster.routes import Routes
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
-from columnar.routing.forwarding_state import LONGEST_PAUSE_MS, ROUTING_TIMEOUT_MS, Do, ForwardedCall, State
-from columnar.routing.refusals import Moved, refuse_not_local
-from columnar.routing.routes import Routes
 
 GATEWAY = Incarnation("gw", 1)
 ROWS = [b"b", b"k", b"t"]

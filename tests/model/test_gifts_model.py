@@ -23,7 +23,7 @@ from columnar.model.contribution import Member, differences, follow, pack, unpac
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Effect, Put, Tally
 from columnar.model.mutation import Contribute as Contribution
 from columnar.model.mutation import RowMutation
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from columnar.triggers import slices
 from columnar.triggers.api import Later
 from columnar.triggers.slices import Call, Function

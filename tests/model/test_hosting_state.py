@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from columnar.regions.hosting_state import (
+from columnar.regions.life.hosting_state import (
     HAS_STORE,
     REFUSING,
     SERVING,

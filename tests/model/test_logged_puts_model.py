@@ -17,9 +17,9 @@ import pytest
 from columnar.errors import ColumnarError
 from columnar.model.mutation import Delete, Increment, Operation, Put, RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.regions.change_record import ChangeRecord, Images, unpack, unpack_key
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.logged_puts import LoggedPuts
+from columnar.regions.log.change_record import ChangeRecord, Images, unpack, unpack_key
+from columnar.regions.write.logged_puts import LoggedPuts
 from tests.support.region_house import House
 from tests.support.seeds import seed
 

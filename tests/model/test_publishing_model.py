@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
+from columnar.cluster.routes import Routes
 from columnar.master.publishing import Publishing
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, Route, route_to
-from columnar.routing.routes import Routes
 from tests.support.seeds import seed
 
 SERVERS = [Incarnation(f"s{n}", n) for n in (1, 2, 3)]

@@ -19,16 +19,16 @@ from columnar.model.mutation import Delete, Durability, Increment, Put, RowMutat
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family, Table, make_table
 from columnar.regions import hot_cells
-from columnar.regions.applied import Applied
-from columnar.regions.change_log import LOG_SPACE
-from columnar.regions.change_record import unpack, unpack_key
-from columnar.regions.column_draft import VERSIONS_SPACE
-from columnar.regions.drafting import FUTURE
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.log_retention import META_SPACE
-from columnar.regions.log_tail import LogTails
+from columnar.regions.log.change_log import LOG_SPACE
+from columnar.regions.log.change_record import unpack, unpack_key
+from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.log_tail import LogTails
+from columnar.regions.read.region_reads import get_column, get_row
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_column, get_row
+from columnar.regions.write.applied import Applied
+from columnar.regions.write.column_draft import VERSIONS_SPACE
+from columnar.regions.write.drafting import FUTURE
 from columnar.storage import rocks_store
 from columnar.storage.api import StoreBusy
 from columnar.storage.layout import MARKER, timestamp_of, version_end

@@ -37,15 +37,15 @@ from columnar.model.schema import Family, Table, make_table
 from columnar.operations.access import TableAccess
 from columnar.operations.scanners import Scanner
 from columnar.regions import hot_cells
-from columnar.regions.applied import Applied
-from columnar.regions.change_record import Sequence, unpack
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.log.change_record import Sequence, unpack
+from columnar.regions.read.region_reads import get_column, get_row
+from columnar.regions.read.row_reader import RowCursor, wire_cells
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_column, get_row
-from columnar.regions.row_reader import RowCursor, wire_cells
 from columnar.regions.server import RegionServer
 from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from columnar.cluster.routes import Routes
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
-from columnar.routing.routes import Routes
 
 SERVERS = [Incarnation(name, number) for name in ("s1", "s2", "s3") for number in (1, 2)]
 TABLES = ("a", "b")

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
-from columnar.regions.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
-from columnar.regions.region_assignment_state import (
+from columnar.regions.life.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
+from columnar.regions.life.region_assignment_state import (
     AssignedRegions,
     AssignmentOutput,
     BringIn,

@@ -15,7 +15,7 @@ from columnar.model.filter_language import parse
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import reads, scanners, wide_reads
-from columnar.regions import plain_rows, region_reads
+from columnar.regions.read import plain_rows, region_reads
 from columnar.storage.api import PAIR_COST
 from columnar.storage.rocks import RocksEngine
 from columnar.thrift2.rows import RowMethods2

@@ -47,7 +47,7 @@ from columnar.master.instructions import (
 from columnar.master.placement import Phase, ServerState
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
-from columnar.process_tuning import calm_collector
+from columnar.runtime.process_tuning import calm_collector
 from tests.support.planned_cluster import PlannedCluster
 
 OWNERLESS_MS = 200

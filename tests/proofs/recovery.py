@@ -29,7 +29,7 @@ import click
 from columnar.client import ClusterAdmin, Connection
 from columnar.client.cluster import RegionLocation
 from columnar.client.errors import IOError
-from columnar.regionserver_process import SPARE
+from columnar.roles.regionserver_process import SPARE
 from tests.proofs.region_clients import FAMILY, Crowd, prefixes, quantile
 from tests.support.cluster_process import ClusterProcess, children, shown_as
 

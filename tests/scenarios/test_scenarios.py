@@ -19,7 +19,7 @@ from thriftpy2.thrift import TClient, TException
 from thriftpy2.transport import TBufferedTransport, TSocket
 
 from columnar.config import StandaloneConfig
-from columnar.standalone import Standalone
+from columnar.roles.standalone import Standalone
 from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE
 from tests.support.cluster_process import ClusterProcess

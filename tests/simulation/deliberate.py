@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from columnar.master.cluster_state import ClusterState
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
-from columnar.regions.hosting_state import HostingState
-from columnar.regions.region_assignment_state import AssignedRegions, AssignmentOutput
+from columnar.regions.life.hosting_state import HostingState
+from columnar.regions.life.region_assignment_state import AssignedRegions, AssignmentOutput
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

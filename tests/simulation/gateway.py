@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from columnar.cluster.forwarding_state import Do, ForwardedCall, State
+from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
+from columnar.cluster.routes import Routes
 from columnar.model.owner import Incarnation
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
-from columnar.routing.forwarding_state import Do, ForwardedCall, State
-from columnar.routing.refusals import Moved, Unknown, refuse_not_local
-from columnar.routing.routes import Routes
 from tests.simulation.agenda import MS
 from tests.simulation.clients import TABLE, Client, Op
 from tests.simulation.owning import Done, Elsewhere, Outcome, Unsure

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 from columnar.master.instructions import Close, OwnerRequest
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
-from columnar.regions.region_assignment_state import AssignmentOutput, Refuse, Stage
+from columnar.regions.life.region_assignment_state import AssignmentOutput, Refuse, Stage
 from tests.simulation.stores import unpacked
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.route import Route
-from columnar.regions.hosting_state import Event, State
-from columnar.regions.region_assignment_state import (
+from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.region_assignment_state import (
     AssignmentOutput,
     BringIn,
     CallOff,

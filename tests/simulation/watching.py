@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from columnar.regions.hosting_state import HostingState
-from columnar.regions.region_assignment_state import AssignedRegions
+from columnar.regions.life.hosting_state import HostingState
+from columnar.regions.life.region_assignment_state import AssignedRegions
 
 LOOKS: dict[type[Any], frozenset[str]] = {
     HostingState: frozenset({"state", "in_states", "epoch_of", "owns", "check"}),

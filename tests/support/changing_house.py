@@ -18,11 +18,11 @@ from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
 from columnar.model.trigger_registration import Registration
-from columnar.region_owner import RegionOwner
-from columnar.regions.applied import Applied
-from columnar.regions.retry import retry_until_ready
+from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
+from columnar.roles.region_owner import RegionOwner
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
 from columnar.triggers.system_tables import SYSTEM_TABLES

@@ -20,12 +20,12 @@ from columnar.model.view_check import CheckReport
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View, to_json
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.applied import Applied
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.read.region_reads import get_row
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 from columnar.storage.commit import Committer
 from columnar.storage.layout import split_cell_key
 from columnar.storage.memory import MemoryEngine

@@ -16,7 +16,7 @@ from thriftpy2.thrift import TClient
 from thriftpy2.transport import TCyBufferedTransportFactory, TSocket
 
 from columnar.config import AHEAD
-from columnar.regionserver_process import SPARE
+from columnar.roles.regionserver_process import SPARE
 from columnar.wire.idl import SERVICE, hbase
 from tests.support.standalone_store import LOOK_S, WAIT_S, StoreProcess
 

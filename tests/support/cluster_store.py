@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from columnar.client import Connection
-from columnar.routing.row_forms import THRIFT1
+from columnar.cluster.row_forms import THRIFT1
 from columnar.thrift.cluster_methods import ClusterMethods
 from tests.support.operated_cluster import OperatedCluster
 from tests.support.serving import Serving

@@ -14,7 +14,7 @@ from typing import Any
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family
 from columnar.model.trigger_registration import Registration
-from columnar.regions.region_reads import get_row
+from columnar.regions.read.region_reads import get_row
 from columnar.triggers.api import Change
 from columnar.triggers.slices import change_from
 from tests.support.changing_house import CatalogueRows, ChangingHouse

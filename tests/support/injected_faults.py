@@ -30,8 +30,8 @@ from random import Random
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from columnar import faults, immediate_future, planned_step
-from columnar.faults import FAULTS
+from columnar.runtime import faults, immediate_future, planned_step
+from columnar.runtime.faults import FAULTS
 from tests.support.seeds import seed
 
 DRAWN: Final = 30

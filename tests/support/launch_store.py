@@ -19,7 +19,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_set import Triggers
 from columnar.model.view_set import ViewSet
-from columnar.standalone import Standalone
+from columnar.roles.standalone import Standalone
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,8 +12,8 @@ from columnar.model.mutation import Put, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
+from columnar.regions.read.region_reads import get_row
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_row
 from columnar.storage.api import SpaceOptions
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.ownership import Ownership

@@ -7,14 +7,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from columnar.leading import Leading
 from columnar.master import trigger_rows
 from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_set import Triggers
-from columnar.regions.opening import opened
+from columnar.regions.life.opening import opened
 from columnar.regions.region import Region
+from columnar.roles.leading import Leading
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine

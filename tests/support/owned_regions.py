@@ -11,8 +11,8 @@ from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, OpenRegion
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
-from columnar.regions.region_assigner import RegionAssigner
-from columnar.regions.retry import retry_until_ready
+from columnar.regions.life.region_assigner import RegionAssigner
+from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import SpaceOptions, Store

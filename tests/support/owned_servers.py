@@ -16,6 +16,11 @@ from typing import Any, TypeVar
 import msgpack
 
 from columnar.clock import Clock
+from columnar.cluster import refusals
+from columnar.cluster.message_codec import answer_from_plain, answer_to_plain, from_plain, to_plain
+from columnar.cluster.owners import NotSent, RoutedOwners
+from columnar.cluster.routes import Routes
+from columnar.cluster.scanner_ids import slot_of_server
 from columnar.errors import ColumnarError, RegionUnavailable
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
@@ -28,14 +33,9 @@ from columnar.operations.retries import retried
 from columnar.operations.row_deletes import delete_rows
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.region_changes import ChangingRegions
+from columnar.regions.replace.region_changes import ChangingRegions
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
-from columnar.routing import refusals
-from columnar.routing.message_codec import answer_from_plain, answer_to_plain, from_plain, to_plain
-from columnar.routing.owners import NotSent, RoutedOwners
-from columnar.routing.routes import Routes
-from columnar.routing.scanner_ids import slot_of_server
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.thrift.checks import CheckMethods
@@ -78,7 +78,7 @@ class Services:
 
 
 class OwnedServer:
-    """One server, and its links to the others (``routing.owners.Asking``)."""
+    """One server, and its links to the others (``cluster.owners.Asking``)."""
 
     def __init__(self, cluster: OwnedServers, name: str, number: int) -> None:
         self.here = Incarnation(name, number)

@@ -15,6 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+from columnar.cluster.forwarding import Forwarding
+from columnar.cluster.hello import Hello
+from columnar.cluster.peer_server import PeerServer
+from columnar.cluster.peers import Peers
+from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
+from columnar.cluster.request_forwarder import RequestForwarder
+from columnar.cluster.routes import Routes
+from columnar.cluster.row_forms import THRIFT1, THRIFT2
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
@@ -22,17 +30,9 @@ from columnar.model.schema import Family, Table, make_table
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.hosting_state import Event, State
+from columnar.regions.life.hosting_state import Event, State
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
-from columnar.routing.forwarding import Forwarding
-from columnar.routing.hello import Hello
-from columnar.routing.peer_server import PeerServer
-from columnar.routing.peers import Peers
-from columnar.routing.refusals import Moved, Unknown, refuse_not_local
-from columnar.routing.request_forwarder import RequestForwarder
-from columnar.routing.routes import Routes
-from columnar.routing.row_forms import THRIFT1, THRIFT2
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.thrift.checks import CheckMethods

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from columnar.cluster import peer_requests, row_forms, view_check_requests
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.flow_status import FlowStatus
@@ -23,7 +24,6 @@ from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.model.trigger_status import TriggerStatus
 from columnar.model.view_set import KeptView, Reads, ViewSet
 from columnar.model.view_status import ViewStatus
-from columnar.routing import peer_requests, row_forms, view_check_requests
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
 LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00", b"")

@@ -15,12 +15,12 @@ from columnar.model.schema import Table
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scanners import Scanner
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.applied import Applied
-from columnar.regions.found_rows import FoundRows, ScanRow
+from columnar.regions.read.found_rows import FoundRows, ScanRow
+from columnar.regions.read.region_reads import get_whole_row
 from columnar.regions.region import Region
-from columnar.regions.region_reads import get_whole_row
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from tests.support.held_engine import FakeClock, HeldEngine

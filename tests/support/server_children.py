@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from columnar.client import Connection
+from columnar.cluster.hello import Hello
+from columnar.cluster.peer_frames import Frame
+from columnar.cluster.peer_link import PeerLink
+from columnar.cluster.refusals import Unknown
 from columnar.coordination.beat import BEAT_BYTES, last_of
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
-from columnar.last_lines import lines_file
 from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Commit, Message, Publish
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Table
-from columnar.regionserver_process import ORPHANED
-from columnar.routing.hello import Hello
-from columnar.routing.peer_frames import Frame
-from columnar.routing.peer_link import PeerLink
-from columnar.routing.refusals import Unknown
+from columnar.roles.regionserver_process import ORPHANED
+from columnar.runtime.last_lines import lines_file
 from columnar.storage.data_folder import SERVERS
 from columnar.storage.dead_logs import DeadLog, measure
 from columnar.storage.server_folders import LOG
@@ -46,7 +46,7 @@ _ALWAYS_SHARED = """
 import sys
 from columnar.storage import commit
 commit.SHARED_FROM = 0
-from columnar.regionserver_process import main
+from columnar.roles.regionserver_process import main
 sys.exit(main(sys.argv[1:]))
 """
 R = TypeVar("R")
@@ -137,7 +137,7 @@ class Master:
         beats, its_beats = os.pipe()
         lines = lines_file()
         passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, self._lock, lines)
-        program = ["-c", _ALWAYS_SHARED] if self.is_shared else ["-m", "columnar.regionserver_process"]
+        program = ["-c", _ALWAYS_SHARED] if self.is_shared else ["-m", "columnar.roles.regionserver_process"]
         command = [sys.executable, *program, *map(str, passed)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"COLUMNAR_COMPILED": "no"} if self.is_shared else {})}
         with open(self.log, "ab") as log:
@@ -274,7 +274,7 @@ def with_master(run: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 _MIDDLE = """
 import json, subprocess, sys
 fds = [int(word) for word in sys.argv[1].split(",")]
-command = [sys.executable, "-m", "columnar.regionserver_process", *map(str, fds)]
+command = [sys.executable, "-m", "columnar.roles.regionserver_process", *map(str, fds)]
 child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=fds, stdout=sys.stderr)
 child.stdin.write(sys.argv[2].encode() + b"\\n")
 child.stdin.close()

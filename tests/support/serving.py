@@ -14,7 +14,7 @@ import uvloop
 from columnar.client import Connection
 from columnar.client.triggers import Triggers
 from columnar.config import StandaloneConfig
-from columnar.standalone import Standalone
+from columnar.roles.standalone import Standalone
 from tests.support import trigger_functions
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import uvloop
 
 from columnar.client import Connection
 from columnar.config import StandaloneConfig
-from columnar.standalone import Standalone
+from columnar.roles.standalone import Standalone
 
 
 class StoreThread:

@@ -13,10 +13,10 @@ from columnar.model.read import ReadSpec, projection
 from columnar.model.region_messages import Backfilled, Message
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json
-from columnar.regions.applied import Applied
-from columnar.regions.retry import retry_until_ready
-from columnar.regions.row_reader import RowCursor, visible_cells
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.read.row_reader import RowCursor, visible_cells
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.applied import Applied
 from columnar.storage.layout import range_start
 from columnar.storage.memory import MemoryEngine
 from columnar.views import declaring

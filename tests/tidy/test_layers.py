@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.tidy.sources import PACKAGES, SOURCES, module_name, statements, tree_of
+from tests.tidy.sources import PACKAGES, ROOT, SOURCES, module_name, statements, tree_of
 
 # Longest prefix wins.  A module may import its own layer and every lower one.
 LAYERS: dict[str, float] = {
     "columnar": 0,
     "columnar.errors": 0,
     "columnar.limits": 0,
-    "columnar.log_rate": 0,
-    "columnar.last_lines": 0,
+    "columnar.runtime": 0,
     "columnar.model": 1,
     "columnar.storage": 1,
     "columnar.coordination": 1,
@@ -22,52 +21,24 @@ LAYERS: dict[str, float] = {
     "columnar.regions": 3,
     "columnar.master": 3,
     "columnar.client": 3,
-    "columnar.routing": 4,
-    "columnar.operations": 4.2,  # a call of operations may be forwarded; routing knows no operation
+    "columnar.cluster": 4,
+    "columnar.backup": 4,
+    "columnar.operations": 4.2,  # a call of operations may be forwarded; the cluster's links know no operation
     "columnar.flows": 4.5,
+    "columnar.checking": 5,
     "columnar.triggers": 5,
     "columnar.views": 5,
+    "columnar.connections": 5,
     "columnar.thrift": 6,
     "columnar.thrift2": 6,
     "columnar.webui": 6,
     "columnar.shell": 6,
     "columnar.bench": 6,
-    "columnar.backup": 4,
-    "columnar.checking": 5,
-    "columnar.standalone": 7,
-    "columnar.meta_region": 7,
-    "columnar.region_owner": 7,
-    "columnar.standalone_process": 7,
-    "columnar.leading": 7,
-    "columnar.serving": 7,
-    "columnar.remote_master": 7,
-    "columnar.server_rpc_handlers": 7,
-    "columnar.server_measures": 7,
-    "columnar.cluster_status_gatherer": 7,
-    "columnar.regionserver": 7,
-    "columnar.regionserver_process": 7,
-    "columnar.ports": 7,
-    "columnar.mode_switch": 7,
-    "columnar.decision_journal": 7,
-    "columnar.server_deaths": 7,
-    "columnar.server_processes": 7,
-    "columnar.server_watch": 7,
-    "columnar.listeners": 7,
-    "columnar.connection_dispatcher": 7,
-    "columnar.connection_rebalancer": 7,
-    "columnar.server_connection_channel": 7,
-    "columnar.cluster_host": 7,
-    "columnar.cluster_owners": 7,
-    "columnar.cluster_writes": 7,
-    "columnar.cluster_requests": 7,
-    "columnar.master_rpc_handlers": 7,
-    "columnar.master_service": 7,
-    "columnar.supervised_servers": 7,
-    "columnar.supervisor": 7,
-    "columnar.supervisor_process": 7,
+    "columnar.roles": 7,
     "columnar.cli": 7,
     "columnar.__main__": 7,
 }
+TOP = {"__init__", "__main__", "cli", "clock", "config", "errors", "limits", "version"}  # modules of no folder
 # Same layer, but strangers to each other.
 STRANGERS: list[set[str]] = [
     {"columnar.regions", "columnar.master", "columnar.client"},
@@ -80,10 +51,10 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "columnar.client",
         "columnar.triggers.api",
         "columnar.errors",
-        "columnar.log_lines",
-        "columnar.standard_streams",
-        "columnar.file_errors",
-        "columnar.child_processes",
+        "columnar.runtime.log_lines",
+        "columnar.runtime.standard_streams",
+        "columnar.runtime.file_errors",
+        "columnar.runtime.child_processes",
     ),
     "wikibench": (),
 }
@@ -138,6 +109,10 @@ def test_imports_go_down() -> None:
     assert found == []
 
 
+def test_the_top_has_no_other_modules() -> None:
+    assert {path.stem for path in (ROOT / "columnar").glob("*.py")} == TOP, "find the folder that a module belongs to"
+
+
 def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
     module = tmp_path / "access.py"
     module.write_text(
@@ -157,7 +132,7 @@ def test_the_checker_sees_an_upward_import() -> None:
     assert violations("columnar.model.cell", ["columnar.regions.region"])
     assert violations("columnar.regions.region", ["columnar.client"])
     assert violations("columnar.operations.access", ["columnar.thrift.translate"])
-    assert violations("columnar.routing.routes", ["columnar.operations.access"])
+    assert violations("columnar.cluster.routes", ["columnar.operations.access"])
     assert violations("columnar.views.contributions", ["columnar.triggers.trigger_manager"])
     assert violations("wikibench.trace", ["columnar.client"])
     assert not violations("columnar.regions.region", ["columnar.model.cell"])

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from columnar import cluster_host
-from columnar.cluster_host import ClusterHost
-from columnar.cluster_owners import ClusterOwners
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.routes import Routes
 from columnar.errors import DamagedData, HostError, NotServingRegion, OutcomeUnknown
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
@@ -27,8 +26,9 @@ from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owne
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes
 from columnar.model.schema import Family, make_table
-from columnar.routing.link_errors import LinkBroke, NotSent
-from columnar.routing.routes import Routes
+from columnar.roles import cluster_host
+from columnar.roles.cluster_host import ClusterHost
+from columnar.roles.cluster_owners import ClusterOwners
 
 TABLE = make_table("t", [Family("f")])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from columnar import compiled
+from columnar.runtime import compiled
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +21,7 @@ def state_of(root: Path, switch: str | None = None) -> str:
     env = {key: value for key, value in os.environ.items() if key != compiled.SWITCH} | {"PYTHONPATH": str(root)}
     if switch is not None:
         env[compiled.SWITCH] = switch
-    asked = "import columnar.compiled as c; print(c.__file__); print(c.state)"
+    asked = "import columnar.runtime.compiled as c; print(c.__file__); print(c.state)"
     done = subprocess.run([sys.executable, "-c", asked], env=env, cwd=root, capture_output=True, text=True, check=True)
     place, state = done.stdout.splitlines()
     assert Path(place).is_relative_to(root)
@@ -92,7 +92,7 @@ def test_what_is_half_compiled_does_not_appear(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "columnar", tmp_path / "columnar", ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
     with compiled.source_of("columnar.model.cell", tmp_path / "columnar").open("a") as source:
         source.write('BROKEN: int = "a text"\n')
-    program = "import sys; from columnar import compiling; compiling.HOT = ('columnar.model.cell',); "
+    program = "import sys; from columnar.runtime import compiling; compiling.HOT = ('columnar.model.cell',); "
     command = [sys.executable, "-c", program + "sys.exit(compiling.main())", str(tmp_path / "columnar")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 1

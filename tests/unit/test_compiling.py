@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from columnar import compiled, compiling
+from columnar.runtime import compiled, compiling
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
@@ -75,9 +75,9 @@ def is_running(pid: int) -> bool:
 
 
 def beside(package: Path, *options: str, build: str = LASTS) -> subprocess.Popen[str]:
-    """``python -m columnar.compiling`` with a compiler that is ``build``."""
+    """``python -m columnar.runtime.compiling`` with a compiler that is ``build``."""
     program = (
-        "import sys; from columnar import compiling; compiling._BUILD = sys.argv.pop(1); "
+        "import sys; from columnar.runtime import compiling; compiling._BUILD = sys.argv.pop(1); "
         "compiling._check_tools = lambda: None; sys.exit(compiling.main())"
     )
     command = [sys.executable, "-c", program, build, *options, str(package)]
@@ -138,7 +138,7 @@ def test_a_failure_is_one_line_and_leaves_the_twins_there_were(package: Path, mo
 
 def test_without_a_compiler_no_time_is_spent(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "columnar", tmp_path / "columnar", ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
-    command = [sys.executable, "-m", "columnar.compiling", str(tmp_path / "columnar")]
+    command = [sys.executable, "-m", "columnar.runtime.compiling", str(tmp_path / "columnar")]
     env = {**os.environ, "CC": "/nonexistent/cc"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1

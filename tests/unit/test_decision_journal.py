@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from columnar import decision_journal
-from columnar.decision_journal import NAME, DecisionJournal, line_of, parse_decision
 from columnar.master.instructions import DECISIONS_KEPT
 from columnar.model.cluster_status_records import DecisionStatus
 from columnar.model.region_info import RegionInfo
+from columnar.roles import decision_journal
+from columnar.roles.decision_journal import NAME, DecisionJournal, line_of, parse_decision
 from tests.support.operated_cluster import OperatedCluster
 
 TEXT = "t 8f14e45f goes to s2: s1 is gone"

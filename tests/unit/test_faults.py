@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from columnar import faults as module
-from columnar.faults import FAULTS, HEALTH_WINDOW_S, STUCK_S, STUCK_TRIES, Faults, surviving
-from columnar.planned_step import LONGEST_PAUSE_S, PlannedStep, pause_after
+from columnar.runtime import faults as module
+from columnar.runtime.faults import FAULTS, HEALTH_WINDOW_S, STUCK_S, STUCK_TRIES, Faults, surviving
+from columnar.runtime.planned_step import LONGEST_PAUSE_S, PlannedStep, pause_after
 from columnar.webui.pages import health_of
 
 

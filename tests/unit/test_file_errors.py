@@ -17,7 +17,7 @@ from click import ClickException
 
 from columnar.backup import exporting, store_backup
 from columnar.errors import HostError
-from columnar.file_errors import files_in, is_of_file
+from columnar.runtime.file_errors import files_in, is_of_file
 from columnar.shell.connecting import Misused, Unreachable, report_errors
 from tests.support.shell import Shell, store_at
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from columnar.last_lines import DUMP_BYTES, LastLines, last_lines, lines_file
 from columnar.limits import LAST_LINE_BYTES, LAST_LINES
-from columnar.log_lines import LineQueue
+from columnar.runtime.last_lines import DUMP_BYTES, LastLines, last_lines, lines_file
+from columnar.runtime.log_lines import LineQueue
 from tests.support.standalone_store import ROOT
 
 WAIT_S = 20.0
@@ -88,8 +88,8 @@ def test_lines_of_a_queue_whose_reader_stalls_are_there(descriptor: int) -> None
 
 _PROGRAM = """
 import os, sys
-from columnar.last_lines import LastLines
-from columnar.log_lines import keep_last_lines, log_to_stderr
+from columnar.runtime.last_lines import LastLines
+from columnar.runtime.log_lines import keep_last_lines, log_to_stderr
 import logging
 log_to_stderr("INFO", "s1.4")
 keep_last_lines(LastLines(int(sys.argv[1])))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from columnar.limits import LOG_LINE_BYTES
-from columnar.log_lines import LineQueue, OneLine, QueuedLines
+from columnar.runtime.log_lines import LineQueue, OneLine, QueuedLines
 
 WAIT_S = 20.0
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from columnar.limits import CLIENT_LINES_PER_SECOND
-from columnar.log_rate import ClientLineRate
+from columnar.runtime.log_rate import ClientLineRate
 
 
 class Clock:
@@ -47,4 +47,4 @@ def test_an_error_is_not_kept_back_by_warnings() -> None:
 
 def test_lines_of_the_store_itself_have_no_bound() -> None:
     rate = ClientLineRate(Clock())
-    assert all(rate.filter(record("columnar.regions.hosting")) for _ in range(1_000))
+    assert all(rate.filter(record("columnar.regions.life.hosting")) for _ in range(1_000))

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from columnar import cluster_host, meta_region, server_watch, serving
-from columnar.cluster_host import ClusterHost
 from columnar.errors import HostError
 from columnar.flows import log_upkeep, region_openings
 from columnar.flows.background import Background
@@ -20,12 +18,15 @@ from columnar.master.placement import Phase
 from columnar.master.region_changes import RegionChanges
 from columnar.master.view_changes import ViewChanges
 from columnar.master.view_generations import ViewGenerations
-from columnar.meta_region import MetaRegion
 from columnar.model.owner import Incarnation
-from columnar.regions import async_writes, region_upkeep
-from columnar.regions.async_writes import AsyncWrites
+from columnar.regions import region_upkeep
 from columnar.regions.region_upkeep import RegionUpkeep
-from columnar.serving import Serving
+from columnar.regions.write import async_writes
+from columnar.regions.write.async_writes import AsyncWrites
+from columnar.roles import cluster_host, meta_region, server_watch, serving
+from columnar.roles.cluster_host import ClusterHost
+from columnar.roles.meta_region import MetaRegion
+from columnar.roles.serving import Serving
 from columnar.wire.handshakes import Handshakes
 from tests.support.injected_faults import Calls, survived
 from tests.unit.test_cluster_host import House, two_servers

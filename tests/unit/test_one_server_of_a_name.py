@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import pytest
 
-from columnar import server_deaths, server_processes
+from columnar.cluster.hello import Hello
 from columnar.model.owner import Incarnation
-from columnar.routing.hello import Hello
-from columnar.server_processes import ServerProcesses
+from columnar.roles import server_deaths, server_processes
+from columnar.roles.server_processes import ServerProcesses
 from tests.support.seeds import seed
 
 EARLY = ("another", "die early", "descriptors")  # a server that has yet to join, its death, and whether it can

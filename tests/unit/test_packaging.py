@@ -13,12 +13,12 @@ from types import ModuleType
 
 import pytest
 
-from columnar import compiled
+from columnar.runtime import compiled
 
 ROOT = Path(__file__).parents[2]
 COMPILES = """
 import pathlib, sys
-from columnar import compiled
+from columnar.runtime import compiled
 package = pathlib.Path(sys.argv[1])
 folder = compiled.compiled_folder(package)
 folder.mkdir(parents=True)

@@ -16,10 +16,10 @@ from typing import Any, Final, cast
 import pytest
 
 import columnar
+from columnar.cluster import message_codec
 from columnar.config import RegionServerConfig, StandaloneConfig
-from columnar.master_rpc_handlers import MasterRpcHandlers
-from columnar.regionserver import ClusterServer
-from columnar.routing import message_codec
+from columnar.roles.master_rpc_handlers import MasterRpcHandlers
+from columnar.roles.regionserver import ClusterServer
 
 SOURCES: Final = Path(columnar.__file__).parent
 KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
@@ -37,7 +37,7 @@ TO_SERVER: Final = (
 )
 TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
     "region_owner": frozenset({"Commit", "Backfilled"}),
-    "regions/region_assigner": frozenset({"CannotOpen"}),
+    "regions/life/region_assigner": frozenset({"CannotOpen"}),
     "regionserver": frozenset({"Listening"}),
 }
 TO_OWNER: Final[Mapping[str, frozenset[str]]] = {

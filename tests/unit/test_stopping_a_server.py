@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from columnar import server_processes
 from columnar.limits import OPEN_REGIONS
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandOver, HandoverResult
-from columnar.server_processes import Server, ServerProcesses
+from columnar.roles import server_processes
+from columnar.roles.server_processes import Server, ServerProcesses
 
 S1 = Incarnation("s1", 1)
 

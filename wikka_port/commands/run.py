@@ -24,8 +24,8 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from columnar.child_processes import STOP_ONCE, before_exec
-from columnar.log_lines import complain, say
+from columnar.runtime.child_processes import STOP_ONCE, before_exec
+from columnar.runtime.log_lines import complain, say
 from wikka_port.commands.admin_link import first_admin_link
 from wikka_port.commands.serving_options import as_arguments, serving_options, speak_the_language
 from wikka_port.commands.store_options import open_wiki

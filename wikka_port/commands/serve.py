@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from columnar.client import ClientTls
-from columnar.log_lines import log_to_stderr, say
+from columnar.runtime.log_lines import log_to_stderr, say
 from wikka_port.commands.account_options import taken_accounts
 from wikka_port.commands.serving_options import serving_options, speak_the_language
 from wikka_port.commands.store_options import address_of, checked_tls, store_options

@@ -25,14 +25,14 @@ from columnar.client.errors import IOError
 from columnar.clock import StoreClock, system_ms
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
-from columnar.meta_region import MetaRegion
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table, to_json
-from columnar.regions.opening import opened
+from columnar.regions.life.opening import opened
+from columnar.regions.read.row_reader import RowCursor, wire_cells
 from columnar.regions.region import Region
-from columnar.regions.row_reader import RowCursor, wire_cells
+from columnar.roles.meta_region import MetaRegion
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import SERVER_LOG
 from columnar.storage.dead_logs import DeadLogs

@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from columnar.limits import MIB
-from columnar.process_tuning import (
+from columnar.runtime.process_tuning import (
     BUSY_S,
     GROWN_BYTES,
     PAYS_BYTES,

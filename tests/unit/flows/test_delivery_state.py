@@ -17,7 +17,7 @@ from columnar.flows.delivery_state import (
     pause_s,
     unpack_cursor,
 )
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 
 BOUND = 8
 ATTEMPTS = 3

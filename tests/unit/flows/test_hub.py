@@ -13,10 +13,10 @@ from columnar.flows.follower import Follower, Kind, Subscription
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.log_upkeep import SAVED_AT_ONCE, LogUpkeep
 from columnar.model.mutation import Put
-from columnar.regions.change_record import Images
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.images import RowImages, images_of
+from columnar.regions.log.change_record import Images
 from columnar.regions.region import Region
+from columnar.regions.write.images import RowImages, images_of
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 COLLECTOR = "collector"

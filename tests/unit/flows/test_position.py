@@ -10,7 +10,7 @@ import pytest
 
 from columnar.flows import position
 from columnar.flows.position import Position, Range
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 
 HELD = Position(
     (Range(b"", Sequence(7, 2, 300), None), Range(b"m", None, b"m"), Range(b"t", Sequence(9, 1, 5), b"u\xff"))

@@ -6,7 +6,7 @@ import pytest
 
 from columnar.errors import IllegalArgument
 from columnar.flows.waiting import checked_token
-from columnar.regions.change_record import Sequence, pack_key
+from columnar.regions.log.change_record import Sequence, pack_key
 
 HIGHEST = Sequence((1 << 64) - 1, (1 << 32) - 1, (1 << 64) - 1)
 

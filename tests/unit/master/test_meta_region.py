@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from columnar import meta_region
 from columnar.errors import HostError, OutcomeUnknown, RetryLater
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
-from columnar.meta_region import MetaRegion
 from columnar.model.region_info import RegionInfo
-from columnar.regions.opening import opened
+from columnar.regions.life.opening import opened
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
+from columnar.roles import meta_region
+from columnar.roles.meta_region import MetaRegion
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from tests.support.held_engine import FakeClock, HeldEngine

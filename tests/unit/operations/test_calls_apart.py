@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from columnar.cluster import owners, peer_requests
+from columnar.cluster.owners import LinkBroke, NotSent
 from columnar.errors import (
     ClientGone,
     IllegalArgument,
@@ -26,9 +28,7 @@ from columnar.model.region_messages import Message
 from columnar.operations import distributed_reads, distributed_writes, writes
 from columnar.operations.loads import ingest_rows
 from columnar.operations.writes import OTHERS_WRITTEN, partly
-from columnar.regions.ingestion import IncomingRows
-from columnar.routing import owners, peer_requests
-from columnar.routing.owners import LinkBroke, NotSent
+from columnar.regions.write.ingestion import IncomingRows
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2
 from columnar.wire.service import CallContext

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from columnar.cluster.owners import LinkBroke
 from columnar.errors import ServersEnded
-from columnar.routing.owners import LinkBroke
 from tests.support.calls_apart import CTX, a_while, in_cluster, names, put
 from tests.support.owned_servers import OwnedServers
 

@@ -10,16 +10,16 @@ import pytest
 
 from columnar.errors import TableNotEnabled
 from columnar.flows.applier import _Caller
-from columnar.loop_budget import never_disconnected
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.operations.access import TableAccess
 from columnar.operations.loads import ingest_rows
 from columnar.operations.reads import RowQuery
 from columnar.operations.row_deletes import delete_rows
-from columnar.regions.change_record import ChangeRecord
-from columnar.regions.hosting_state import State
-from columnar.regions.ingestion import IncomingRows
+from columnar.regions.life.hosting_state import State
+from columnar.regions.log.change_record import ChangeRecord
+from columnar.regions.write.ingestion import IncomingRows
+from columnar.runtime.loop_budget import never_disconnected
 from tests.support.memory_house import House, housed
 from tests.support.openings import operations_of
 

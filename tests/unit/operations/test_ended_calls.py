@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from columnar.errors import RegionNotLocal, RegionUnavailable
-from columnar.loop_budget import never_disconnected
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import writes
 from columnar.operations.retries import retried
 from columnar.operations.writes import RowWrites
+from columnar.runtime.loop_budget import never_disconnected
 from columnar.wire.idl import hbase
 from columnar.wire.service import CallContext, Later
 from tests.support.region_house import House

@@ -13,7 +13,7 @@ from columnar.model.filters import apply
 from columnar.operations import distributed_scans
 from columnar.operations.distributed_scans import PIECE_CELLS, _Filtering
 from columnar.operations.wide_reads import Filtered, _cell
-from columnar.regions.row_reader import WireCell
+from columnar.regions.read.row_reader import WireCell
 
 CELLS: list[WireCell] = [(b"f:%05d" % number, b"v%d" % (number % 7), 1) for number in range(10 * PIECE_CELLS)]
 

@@ -17,10 +17,10 @@ from columnar.limits import APPENDED_BYTES, ROW_OPERATIONS
 from columnar.model.mutation import Append, Delete, Increment, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.operations import row_plan, writes
-from columnar.regions import row_draft
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.region_reads import get_column
-from columnar.regions.row_draft import WIDE_ROW
+from columnar.regions.read.region_reads import get_column
+from columnar.regions.write import row_draft
+from columnar.regions.write.row_draft import WIDE_ROW
 from columnar.thrift.extension import ExtensionMethods
 from columnar.thrift2.rows import RowMethods2
 from columnar.wire.codec_results import Result

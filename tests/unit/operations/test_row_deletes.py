@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from columnar.cluster.peer_requests import DeleteRows
 from columnar.errors import RegionTooBusy
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
@@ -15,9 +16,8 @@ from columnar.operations.access import TableAccess
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.hosting_state import Event
-from columnar.regions.retry import STALL_POLL_S
-from columnar.routing.peer_requests import DeleteRows
+from columnar.regions.life.hosting_state import Event
+from columnar.regions.life.retry import STALL_POLL_S
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
 from tests.support.memory_house import House as ChangedHouse

@@ -21,8 +21,8 @@ from columnar.model.mutation import Append, Delete, Increment, Put, RowPuts
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family, Table, make_table
 from columnar.operations import reads
-from columnar.regions import row_draft
-from columnar.regions.region_reads import get_column
+from columnar.regions.read.region_reads import get_column
+from columnar.regions.write import row_draft
 from columnar.storage.layout import TIMESTAMP_MAX
 from columnar.wire.idl import hbase
 from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts

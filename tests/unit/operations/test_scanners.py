@@ -23,8 +23,8 @@ from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import scanner_table, scanners
 from columnar.operations.scanner_table import ScannerTable
-from columnar.regions.found_rows import FoundRows
-from columnar.regions.reply_memory import ReplyMemoryBudget
+from columnar.regions.read.found_rows import FoundRows
+from columnar.regions.read.reply_memory import ReplyMemoryBudget
 from columnar.regions.tables import ServedTable
 from tests.support.region_house import House, counted_turns, names_of, rows_of
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from columnar.cluster import peer_requests, row_forms
+from columnar.cluster.owners import LinkBroke
+from columnar.cluster.scanner_ids import slot_of, slot_of_server
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.operations import distributed_upkeep
 from columnar.operations.row_deletes import Deleted
-from columnar.routing import peer_requests, row_forms
-from columnar.routing.owners import LinkBroke
-from columnar.routing.scanner_ids import slot_of, slot_of_server
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2
 from tests.support.calls_apart import CTX, ROWS, TABLE, a_while, in_cluster, names, put

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from columnar.flows.applier import _Caller
-from columnar.loop_budget import never_disconnected
 from columnar.model.mutation import Put, RowMutation
+from columnar.runtime.loop_budget import never_disconnected
 from columnar.storage.api import StoreBusy
 from tests.support.memory_house import House, housed
 from tests.support.openings import operations_of

@@ -14,7 +14,7 @@ from columnar.model.mutation import Put
 from columnar.model.schema import Family, Table, make_table
 from columnar.model.throttle_limits import limits_of
 from columnar.operations.throttle import Throttle
-from columnar.regions.found_rows import CELL_OVERHEAD_BYTES
+from columnar.regions.read.found_rows import CELL_OVERHEAD_BYTES
 from columnar.regions.tables import ServedTable
 from columnar.thrift2.rows import RowMethods2
 from columnar.thrift2.scans import ScanMethods2

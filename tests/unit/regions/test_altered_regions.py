@@ -12,8 +12,8 @@ from columnar.errors import NoSuchColumnFamily, NotServingRegion, TableReadOnly
 from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Delete, Durability, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions.hosting_state import State
-from columnar.regions.region_reads import get_column, get_row
+from columnar.regions.life.hosting_state import State
+from columnar.regions.read.region_reads import get_column, get_row
 from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreBusy

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from columnar.regions import change_log, log_marks
-from columnar.regions.change_log import LOG_SPACE, ChangeLog, begin_log
-from columnar.regions.change_record import ChangeRecord, Sequence, pack_key
+from columnar.regions.log import change_log, log_marks
+from columnar.regions.log.change_log import LOG_SPACE, ChangeLog, begin_log
+from columnar.regions.log.change_record import ChangeRecord, Sequence, pack_key
 from columnar.storage.memory import MemoryEngine
 
 MARK = b"stamp"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from columnar.errors import OutcomeUnknown
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage import commit, commit_line
 from columnar.storage.commit import FEW, Committer
 from columnar.storage.memory import MemoryEngine

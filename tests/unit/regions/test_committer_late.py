@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import OutcomeUnknown
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage import commit, commit_line
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.commit import Committer

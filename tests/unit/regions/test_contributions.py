@@ -14,9 +14,9 @@ from columnar.limits import GUARD_MS
 from columnar.model.contribution import unpack, unpack_carried
 from columnar.model.mutation import CompareOp, Condition, Contribute, Delete, Increment, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions.change_record import Kind
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.images import images_of
+from columnar.regions.log.change_record import Kind
+from columnar.regions.write.images import images_of
 from tests.support.memory_house import House as ChangingHouse
 from tests.support.memory_house import housed
 from tests.support.openings import region_at_once

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
-from columnar.regions.change_record import ChangeRecord, Kind, unpack
-from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.log.change_record import ChangeRecord, Kind, unpack
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from tests.support.region_house import House
 
 PLAIN = make_table("t", [Family("a", max_versions=3), Family("b")])

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from columnar.model.mutation import Append, CompareOp, Condition, Increment, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.region_reads import fetch, get_slice
-from columnar.regions.row_reader import latest_timestamp
+from columnar.regions.read.region_reads import fetch, get_slice
+from columnar.regions.read.row_reader import latest_timestamp
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a", max_versions=3)])

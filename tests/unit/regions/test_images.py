@@ -13,9 +13,9 @@ from columnar.errors import ImageTooBig, NotAllowed, NotALong
 from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
 from columnar.model.mutation import Append, CompareOp, Condition, Delete, Increment, Operation, Put, RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.regions.change_record import ChangeRecord, Entry, Images, Kind, unpack
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.images import covers, images_of, union
+from columnar.regions.log.change_record import ChangeRecord, Entry, Images, Kind, unpack
+from columnar.regions.write.images import covers, images_of, union
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a"), Family("b", max_versions=3), Family("c")])

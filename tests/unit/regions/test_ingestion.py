@@ -15,9 +15,9 @@ from columnar.backup.region_builder import SortedFiles
 from columnar.errors import HostError
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
-from columnar.regions import retry
-from columnar.regions.ingestion import INGESTING, IncomingRows, ingest
-from columnar.regions.region_reads import get_column
+from columnar.regions.life import retry
+from columnar.regions.read.region_reads import get_column
+from columnar.regions.write.ingestion import INGESTING, IncomingRows, ingest
 from columnar.storage.api import Batch, StoreBusy
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.owner_messages import Segments
-from columnar.regions.lacking_logs import LackingLogs
+from columnar.regions.log.lacking_logs import LackingLogs
 from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed
 from columnar.storage.ownership import THIS_RUN, LogPart
 

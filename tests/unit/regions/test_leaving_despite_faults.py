@@ -9,9 +9,9 @@ import pytest
 
 from columnar.model.owner import first_owner
 from columnar.model.owner_messages import GivenUp
-from columnar.regions import region_assigner
 from columnar.regions.hooks import ChangeListener
-from columnar.regions.hosting import Hosting
+from columnar.regions.life import region_assigner
+from columnar.regions.life.hosting import Hosting
 from columnar.regions.region import Region
 from tests.support.owned_regions import HERE, House, OwnLog, run
 

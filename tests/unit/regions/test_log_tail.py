@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 
-from columnar.regions import log_marks, log_tail
-from columnar.regions.change_log import LOG_SPACE, begin_log
-from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence, pack_key, unpack, unpack_key
-from columnar.regions.log_tail import RECORD_BYTES, LogTail, LogTails
+from columnar.regions.log import log_marks, log_tail
+from columnar.regions.log.change_log import LOG_SPACE, begin_log
+from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence, pack_key, unpack, unpack_key
+from columnar.regions.log.log_tail import RECORD_BYTES, LogTail, LogTails
 from columnar.storage.memory import MemoryEngine
 from tests.unit.triggers.test_feeder import Bench, on_bench
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from columnar.regions.change_record import Sequence
-from columnar.regions.log_retention import MARKS, merged
+from columnar.regions.log.change_record import Sequence
+from columnar.regions.log.log_retention import MARKS, merged
 
 LOW, HIGH = 3, 9  # origins of two regions
 

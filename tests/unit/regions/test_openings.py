@@ -14,8 +14,8 @@ from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.operations.reads import RowQuery
-from columnar.regions import hosting
-from columnar.regions.hosting_state import Event, State
+from columnar.regions.life import hosting
+from columnar.regions.life.hosting_state import Event, State
 from columnar.regions.tables import ServedTable
 from columnar.wire.service import CallContext
 from tests.support.region_house import House

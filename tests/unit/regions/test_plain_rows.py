@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from columnar.model.read import Projection, ReadSpec
-from columnar.regions.family_view import FamilyView
-from columnar.regions.found_rows import FoundRows, ScanRow, size_of
-from columnar.regions.plain_rows import BLOCK_BYTES, PlainStep
-from columnar.regions.row_reader import RowCursor, visible_cells, wire_cells
+from columnar.regions.read.family_view import FamilyView
+from columnar.regions.read.found_rows import FoundRows, ScanRow, size_of
+from columnar.regions.read.plain_rows import BLOCK_BYTES, PlainStep
+from columnar.regions.read.row_reader import RowCursor, visible_cells, wire_cells
 from columnar.storage.layout import cell_key, pack_cell, pack_marker, row_end
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.stored_cells import PackedRows, StoredCells

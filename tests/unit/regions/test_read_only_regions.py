@@ -13,11 +13,11 @@ import pytest
 from columnar.errors import DamagedData, DiskFails, HostError
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
-from columnar.regions import read_only_regions
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.hosting_state import State
-from columnar.regions.ingestion import INGESTING
+from columnar.regions.life import read_only_regions
+from columnar.regions.life.hosting_state import State
 from columnar.regions.tables import ServedTable
+from columnar.regions.write.ingestion import INGESTING
 from columnar.storage.api import SpaceOptions, Store
 from columnar.storage.ownership import Ownership
 from columnar.storage.rocks import RocksEngine

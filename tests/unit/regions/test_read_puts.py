@@ -11,7 +11,7 @@ import pytest
 
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions import drafting, read_puts
+from columnar.regions.write import drafting, read_puts
 from tests.support.region_house import House
 
 FAMILIES = [Family("a"), Family("b", ttl_s=1), Family("c", max_versions=3)]

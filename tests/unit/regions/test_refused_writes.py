@@ -13,10 +13,10 @@ from columnar.errors import NotALong
 from columnar.model.mutation import Increment, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions import hot_cells
-from columnar.regions.change_record import ChangeRecord
-from columnar.regions.column_draft import VERSIONS_SPACE
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.log_tail import LogTails
+from columnar.regions.log.change_record import ChangeRecord
+from columnar.regions.log.log_tail import LogTails
+from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import StoreBusy
 from tests.support.region_house import House
 

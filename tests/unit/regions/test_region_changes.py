@@ -21,8 +21,8 @@ from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Commit, Loads, RegionChange
 from columnar.model.trigger_registration import Registration
-from columnar.regions import region_copier, region_replacement
-from columnar.regions.ingestion import obstacles_of
+from columnar.regions.replace import region_copier, region_replacement
+from columnar.regions.write.ingestion import obstacles_of
 from columnar.storage.api import StoreClosed
 from columnar.triggers import consumer
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
@@ -393,7 +393,7 @@ async def test_a_region_far_behind_is_not_merged(house: House) -> None:
     house.keeper.feeder.pause("trigger-0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("columnar.flows.handover.CARRIED_CHANGES", 1)
-        patch.setattr("columnar.regions.merging.QUIESCE_TIMEOUT_S", 0.01)
+        patch.setattr("columnar.regions.replace.merging.QUIESCE_TIMEOUT_S", 0.01)
         await house.put(b"10", b"11", b"90")
         with pytest.raises(RegionTooBusy, match="a trigger is far behind"):
             await house.regions.merge(*house.infos)

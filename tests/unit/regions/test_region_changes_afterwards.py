@@ -11,8 +11,8 @@ import pytest
 from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
 from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.schema import Family
-from columnar.regions import region_copier, region_replacement
-from columnar.regions.ingestion import obstacles_of
+from columnar.regions.replace import region_copier, region_replacement
+from columnar.regions.write.ingestion import obstacles_of
 from tests.support.memory_house import House, housed
 
 NOTHING = lambda _step: None  # noqa: E731 - what is told of steps when nobody looks

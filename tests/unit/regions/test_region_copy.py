@@ -11,10 +11,10 @@ import pytest
 from columnar.backup.cell_blocks import ExportedCell
 from columnar.backup.region_builder import SortedFiles
 from columnar.model.schema import Family, make_table
-from columnar.regions import region_copy
-from columnar.regions.hosting_state import Event
-from columnar.regions.ingestion import INGESTING
+from columnar.regions.life.hosting_state import Event
 from columnar.regions.region import Region, spaces_of
+from columnar.regions.replace import region_copy
+from columnar.regions.write.ingestion import INGESTING
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House

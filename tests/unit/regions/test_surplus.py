@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy, NoListener
-from columnar.regions.hosting_state import State
+from columnar.regions.life.hosting_state import State
+from columnar.regions.life.surplus import MOST_CANDIDATES, to_close
 from columnar.regions.region import Region
-from columnar.regions.surplus import MOST_CANDIDATES, to_close
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House

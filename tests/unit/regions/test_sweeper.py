@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from columnar.model.mutation import Delete, Durability, Increment, Put
 from columnar.model.schema import Family, make_table
-from columnar.regions.region_reads import get_column
+from columnar.regions.read.region_reads import get_column
 from columnar.regions.sweeper import sweep
 from tests.support.region_house import House
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from columnar.errors import OutcomeUnknown
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage import commit, shared_rounds
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine

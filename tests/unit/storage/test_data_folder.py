@@ -16,7 +16,7 @@ from columnar import clock
 from columnar.clock import ClockFile
 from columnar.config import StandaloneConfig
 from columnar.errors import FolderInUse, HostError
-from columnar.standalone import Standalone
+from columnar.roles.standalone import Standalone
 from columnar.storage import data_folder
 from columnar.storage.data_folder import REGIONS, DataFolder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.regions.log_retention import META_SPACE as META_OF_REGIONS
+from columnar.regions.log.log_retention import META_SPACE as META_OF_REGIONS
 from columnar.storage.ownership import (
     META_SPACE,
     THIS_RUN,

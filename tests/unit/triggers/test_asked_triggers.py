@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from columnar.cluster.peer_requests import TriggerStatuses, Waited, WaitForDelivery
 from columnar.flows.delivery_state import unpack_cursor
-from columnar.routing.peer_requests import TriggerStatuses, Waited, WaitForDelivery
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 from tests.unit.triggers.test_feeder import Bench, on_bench
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from columnar.flows import follower, log_upkeep
-from columnar.regions import change_log
-from columnar.regions.change_record import ChangeRecord
+from columnar.regions.log import change_log
+from columnar.regions.log.change_record import ChangeRecord
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 LOOKS = 100  # of a loop that comes to rest: some 10

@@ -14,8 +14,8 @@ from columnar.model.effect import Tally
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
-from columnar.regions.change_record import Sequence
-from columnar.regions.region_reads import get_row
+from columnar.regions.log.change_record import Sequence
+from columnar.regions.read.region_reads import get_row
 from columnar.regions.tables import ServedTable
 from columnar.triggers import worker_slot as lanes
 from tests.support.openings import region_at_once

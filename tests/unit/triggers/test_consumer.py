@@ -15,7 +15,7 @@ from columnar.flows.follower_name import trigger
 from columnar.limits import LOG_BYTES, LOG_RECORDS
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from columnar.storage.memory import MemoryEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock

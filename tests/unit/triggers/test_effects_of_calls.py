@@ -13,7 +13,7 @@ from columnar.flows.fair_share import FairShare
 from columnar.model.mutation import Put
 from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE
-from columnar.regions.region_reads import get_row
+from columnar.regions.read.region_reads import get_row
 from columnar.triggers import call_lines, outcomes
 from columnar.triggers import worker_slot as lanes
 from columnar.triggers.blocks import IN_SERIES

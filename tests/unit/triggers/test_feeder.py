@@ -22,10 +22,10 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE as THREADS
 from columnar.model.trigger_registration import Registration
-from columnar.region_owner import RegionOwner
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.roles.region_owner import RegionOwner
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer

@@ -10,7 +10,7 @@ from columnar.flows.backpressure import LogBounds
 from columnar.flows.delivery_state import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
 from columnar.model.trigger_registration import Registration
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 UNREADABLE = b'{"name": "t", "table'

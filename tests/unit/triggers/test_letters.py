@@ -6,7 +6,7 @@ import pytest
 
 from columnar.errors import DamagedData, TriggerError
 from columnar.model.mutation import Put, RowMutation
-from columnar.regions.change_record import ChangeRecord
+from columnar.regions.log.change_record import ChangeRecord
 from columnar.triggers import dead_letter_store, dead_letters, system_tables
 from columnar.triggers.api import Change
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, INFO, DeadLetter

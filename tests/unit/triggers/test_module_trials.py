@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import TriggerError
-from columnar.faults import FAULTS
+from columnar.runtime.faults import FAULTS
 from columnar.triggers import module_trials, worker_slot
 from columnar.triggers.source_trial import SourceTrial
 from tests.support.fake_links import FakeLink, runs

@@ -7,7 +7,7 @@ import pytest
 from columnar.flows import at_hand
 from columnar.flows import follower as followers
 from columnar.flows.at_hand import AllAtHand, AtHand, value_bytes
-from columnar.regions.change_record import ChangeRecord, Entry, Kind, Sequence
+from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.triggers import consumer as consumers
 from columnar.triggers.consumer import Consumer
 from tests.unit.triggers.test_feeder import Bench, on_bench

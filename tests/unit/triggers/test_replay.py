@@ -11,7 +11,7 @@ from columnar.flows.delivery_state import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
 from columnar.model.trigger_registration import start_at
 from columnar.model.trigger_set import BEGINNING, Replay
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from columnar.triggers import replaying
 from columnar.triggers.replaying import REPLAY
 from tests.support.fake_links import runs

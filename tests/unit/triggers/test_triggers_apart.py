@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.peer_requests import LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.errors import TableNotEnabled
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.model.trigger_status import TriggerStatus, merged
-from columnar.regions.change_record import ChangeRecord
-from columnar.routing.link_errors import LinkBroke, NotSent
-from columnar.routing.peer_requests import LogAgain, TriggerStatuses, Waited, WaitForDelivery
+from columnar.regions.log.change_record import ChangeRecord
 from columnar.triggers import cluster_triggers
 from columnar.triggers.cluster_triggers import ClusterTriggers
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers

@@ -11,7 +11,7 @@ import pytest
 from columnar.flows import delivery_state, governor
 from columnar.model.read import ReadSpec, projection
 from columnar.regions import region
-from columnar.regions.region_reads import get_row
+from columnar.regions.read.region_reads import get_row
 from columnar.triggers import feeder, outcomes, pool, worker_slot
 from tests.support.fake_links import FakeLink
 from tests.support.injected_faults import DRAWN, Calls, survived

@@ -13,7 +13,7 @@ from columnar.flows import region_followers
 from columnar.flows.at_hand import AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
 from columnar.model.mutation import Put
-from columnar.regions.change_log import ChangeLog
+from columnar.regions.log.change_log import ChangeLog
 from columnar.triggers import rereads
 from columnar.triggers.consumer import Consumer
 from tests.unit.triggers.test_feeder import Bench, on_bench

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from columnar.views.progress import Pass, Piece, Progress, merged
 
 OVER = Progress(1, 2, 10, Pass.OVER, None, None)

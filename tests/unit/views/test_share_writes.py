@@ -6,7 +6,7 @@ import random
 
 from columnar.model.mutation import Contribute
 from columnar.model.view_definition import Source, View
-from columnar.regions.change_record import Sequence
+from columnar.regions.log.change_record import Sequence
 from columnar.views import share_writes
 from columnar.views.contributions import Share, rules_of
 from columnar.views.share_writes import BATCH_RECORDS, ROW_SHARES, ShareBatch, operation_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.wire import connection as connection_module
 from columnar.wire.connection import Connection
 from columnar.wire.server import WireLimits, WireServer

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from columnar.bench import calls
-from columnar.immediate_future import ImmediateFuture
+from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.wire import connection as connection_module
 from columnar.wire.codec import Request
 from columnar.wire.codec_replies import RowList

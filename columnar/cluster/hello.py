@@ -1,0 +1,37 @@
+"""(pure) The first frame of each side of a link: who speaks, and for which cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from columnar.cluster.value_codec import INCARNATION, INT, TEXT, record
+from columnar.model.owner import Incarnation
+
+# 1  the first; frames and messages as in docs/formats/peers.md
+PROTOCOL_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    cluster: str  # the cluster's id
+    server: Incarnation
+    version: int = PROTOCOL_VERSION  # of the protocol; two sides use what the lower of the two has
+    leader_epoch: int = 0  # of the master that speaks; 0: a server speaks
+
+
+HELLO: Final = record(Hello, {"cluster": TEXT, "server": INCARNATION, "version": INT, "leader_epoch": INT})
+
+
+def obstacle(hello: Hello, cluster: str, leader_epoch: int) -> str | None:
+    """Why a link with this peer is to be closed; None: it is good.
+
+    ``leader_epoch``: the highest that was heard of.  A master below it has been replaced and may not know it.
+    """
+    if hello.cluster != cluster:
+        return f"{hello.server} is of cluster {hello.cluster}, not of {cluster}"
+    if hello.version < 1:
+        return f"{hello.server} speaks version {hello.version} of the protocol; there is none below 1"
+    if 0 < hello.leader_epoch < leader_epoch:
+        return f"master {hello.server} leads at epoch {hello.leader_epoch}, and {leader_epoch} has begun"
+    return None

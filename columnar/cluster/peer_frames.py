@@ -1,0 +1,248 @@
+"""(pure) Frames on a link between two servers, or a server and the master: their bytes, and nothing else.
+
+    frame := length:u32 number:u64 kind:u8 body          big-endian; length counts what follows it
+    kind     body
+    1 call     service:u8 protocol:u8 message   a client's call as it came: without its frame, without HTTP around it
+    2 answer   message                          in the client's own protocol, with its seqid
+    3 ask      msgpack [operation, {...}]       a message of ``message_codec``
+    4 told     msgpack                          the answer to an ask
+    5 refused  msgpack [why, {...}]             the answer to a call or an ask that was not carried out, or failed
+    6 hello    msgpack {...}                    the first frame of each side, with number 0; ``Hello``
+
+    service   1 Thrift 1    2 Thrift 2          protocol   1 binary    2 compact
+
+``ask(1, "rows", {})`` is the frame 00000010 0000000000000001 03 92 a4 "rows" 80.
+
+The asking side numbers its calls and asks; an answer has the number of its question, and answers come in any order.
+
+Invariants:
+    F1. A length is believed up to the bound only, and nothing is read before its bytes are there.
+    F2. A body is not copied where the frame lies within one piece of the stream; otherwise once per byte, by itself.
+    F3. After a BadFrame nothing more comes out: the place of the next frame is not known.
+
+A call of 200 bytes costs 0.16 us to pack and 0.28 us to read, interpreted 0.17 and 0.5 us (process time, on a
+2-core machine, CPython 3.11).
+
+Knows nothing of sockets, of what operations there are, and of who waits for an answer.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, Final
+
+from columnar.cluster.row_forms import THRIFT1, THRIFT2
+from columnar.limits import PEER_FRAME_BYTES
+from columnar.wire.detect import Protocol
+
+CALL: Final = 1
+ANSWER: Final = 2
+REQUEST: Final = 3
+RESPONSE: Final = 4
+REFUSED: Final = 5
+HELLO: Final = 6
+
+_PROTOCOLS: Final = {1: Protocol.BINARY, 2: Protocol.COMPACT}
+
+_HEAD: Final = Struct(">IQB")
+_CALL_HEAD: Final = Struct(">IQBBB")
+_LENGTH_BYTES: Final = 4
+HEAD_BYTES: Final = _HEAD.size
+assert HEAD_BYTES == 13, "between versions: a new layout needs a new protocol number in the hello"
+_COUNTED: Final = HEAD_BYTES - _LENGTH_BYTES  # of the head, in the length
+_CALL_BYTES: Final = 2  # before the message
+_pack_head = _HEAD.pack
+_pack_call_head = _CALL_HEAD.pack
+_unpack_head = _HEAD.unpack_from
+
+
+class BadFrame(ValueError):
+    """The bytes are no frames of ours; the link is to be closed."""
+
+
+class FrameTooLong(ValueError):
+    """A body over the bound; nothing of it was packed."""
+
+
+class Frame:
+    """``buffer[start:end]`` is the body; the buffer may hold other frames.  Constant.
+
+    A kept frame keeps its whole buffer in memory.
+    """
+
+    __slots__ = ("buffer", "end", "kind", "number", "start")
+
+    def __init__(self, kind: int, number: int, buffer: bytes, start: int, end: int) -> None:
+        self.kind = kind
+        self.number = number
+        self.buffer = buffer
+        self.start = start
+        self.end = end
+
+    @property
+    def body(self) -> memoryview:
+        """Without a copy."""
+        return memoryview(self.buffer)[self.start : self.end]
+
+    @property
+    def message_start(self) -> int:
+        """``buffer[message_start:end]`` is the client's message of a call."""
+        return self.start + _CALL_BYTES
+
+    @property
+    def service(self) -> int:
+        """THRIFT1 or THRIFT2, for a call.  BadFrame."""
+        found = self.buffer[self.start] if self.end - self.start >= _CALL_BYTES else 0
+        if found not in (THRIFT1, THRIFT2):
+            raise BadFrame(f"a call of no service of ours ({found})")
+        return found
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol of a call's message.  BadFrame."""
+        found = _PROTOCOLS.get(self.buffer[self.start + 1]) if self.end - self.start >= _CALL_BYTES else None
+        if found is None:
+            raise BadFrame("a call in no protocol of ours")
+        return found
+
+    def unpacked(self) -> Any:
+        """The body as plain data, of every kind but calls and answers.  BadFrame."""
+        import msgpack  # half a megabyte that a standalone without triggers needs not
+
+        try:
+            return msgpack.unpackb(self.body)
+        except (ValueError, msgpack.UnpackException) as error:
+            raise BadFrame(f"a body that is no msgpack of ours: {error}") from None
+
+    def named(self) -> tuple[str, dict[str, Any]]:
+        """(operation, fields) of an ask; (why, fields) of a refusal.  BadFrame."""
+        found = self.unpacked()
+        if isinstance(found, list) and len(found) >= 2 and type(found[0]) is str and type(found[1]) is dict:
+            return found[0], found[1]
+        raise BadFrame("an ask or a refusal that is no list of a name and a map")
+
+
+# --- packing -----------------------------------------------------------------------------------------
+
+
+def call_head(number: int, service: int, protocol: int, size_bytes: int) -> bytes:
+    """The bytes before a call's message of this size, which follows as it came.  FrameTooLong."""
+    if size_bytes + _CALL_BYTES + _COUNTED > PEER_FRAME_BYTES:
+        raise _too_long(size_bytes)
+    return _pack_call_head(size_bytes + _CALL_BYTES + _COUNTED, number, CALL, service, protocol)
+
+
+def answer_head(number: int, size_bytes: int) -> bytes:
+    """The bytes before the reply of this size, which follows as it is.  FrameTooLong."""
+    if size_bytes + _COUNTED > PEER_FRAME_BYTES:
+        raise _too_long(size_bytes)
+    return _pack_head(size_bytes + _COUNTED, number, ANSWER)
+
+
+def request_frame(number: int, operation: str, fields: dict[str, Any]) -> bytes:
+    return _packed(number, REQUEST, [operation, fields])
+
+
+def response_frame(number: int, answer: Any) -> bytes:
+    return _packed(number, RESPONSE, answer)
+
+
+def refused(number: int, why: str, fields: dict[str, Any]) -> bytes:
+    return _packed(number, REFUSED, [why, fields])
+
+
+def hello(fields: dict[str, Any]) -> bytes:
+    return _packed(0, HELLO, fields)
+
+
+def _packed(number: int, kind: int, plain: Any) -> bytes:
+    import msgpack
+
+    body: bytes = msgpack.packb(plain)
+    if len(body) + _COUNTED > PEER_FRAME_BYTES:
+        raise _too_long(len(body))
+    return _pack_head(len(body) + _COUNTED, number, kind) + body
+
+
+def _too_long(size_bytes: int) -> FrameTooLong:
+    return FrameTooLong(f"{size_bytes} bytes for a peer are over the bound of {PEER_FRAME_BYTES} for a frame")
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+class FrameReader:
+    """Pieces of the stream in, whole frames out."""
+
+    def __init__(self, bound_bytes: int = PEER_FRAME_BYTES) -> None:
+        self._bound = bound_bytes
+        self._pieces: list[bytes] = []  # of the frame that is not whole
+        self._buffered_bytes = 0
+        self._wanted = 0  # bytes in the pieces at which to look again
+        self._fault = ""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes that wait for the rest of their frame."""
+        return self._buffered_bytes
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """BadFrame (F3); whole frames before the bad one in the same piece are lost with it."""
+        if self._fault:
+            raise BadFrame(self._fault)
+        frames: list[Frame] = []
+        at, size = 0, len(data)
+        while self._buffered_bytes:
+            at = self._fill(data, at)
+            if self._buffered_bytes < self._wanted:
+                return frames
+            whole = b"".join(self._pieces)
+            self._pieces.clear()
+            length, number, kind = _unpack_head(whole, 0)
+            self._check(length, kind)
+            self._wanted = _LENGTH_BYTES + length
+            if self._buffered_bytes < self._wanted:  # it was the head alone
+                self._pieces.append(whole)
+                continue
+            frames.append(Frame(kind, number, whole, HEAD_BYTES, self._buffered_bytes))
+            self._buffered_bytes = 0
+        while size - at >= HEAD_BYTES:
+            length, number, kind = _unpack_head(data, at)
+            self._check(length, kind)
+            end = at + _LENGTH_BYTES + length
+            if end > size:
+                self._keep(data, at, end - at)
+                return frames
+            frames.append(Frame(kind, number, data, at + HEAD_BYTES, end))
+            at = end
+        if at < size:
+            self._keep(data, at, HEAD_BYTES)
+        return frames
+
+    def _fill(self, data: bytes, at: int) -> int:
+        """Take what the frame that is not whole lacks, as far as it is there; where the rest of ``data`` begins.
+
+        The frames behind it are not copied with it.
+        """
+        end = min(at + self._wanted - self._buffered_bytes, len(data))
+        self._pieces.append(data[at:end])
+        self._buffered_bytes += end - at
+        return end
+
+    def _check(self, length: int, kind: int) -> None:
+        if not _COUNTED <= length <= self._bound or not CALL <= kind <= HELLO:
+            raise self._bad(length, kind)
+
+    def _keep(self, data: bytes, at: int, wanted: int) -> None:
+        self._pieces.append(data[at:] if at else data)
+        self._buffered_bytes = len(data) - at
+        self._wanted = wanted
+
+    def _bad(self, length: int, kind: int) -> BadFrame:
+        if length > self._bound:
+            self._fault = f"a frame of {length} bytes is over the bound of {self._bound}"
+        elif length < _COUNTED:
+            self._fault = f"a frame of {length} bytes is shorter than its head"
+        else:
+            self._fault = f"a frame of kind {kind}, which this version does not know"
+        return BadFrame(self._fault)

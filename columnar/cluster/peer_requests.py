@@ -1,0 +1,211 @@
+"""(pure) The asks between servers for calls that concern several regions: rows, writes, scans, upkeep, triggers.
+
+A gateway cuts a call by the owners of its rows, asks each of them, and puts the answers together.  Rows travel in the
+form of the reply to the client wherever they can, so that the gateway does not unpack them.
+
+A region of another server in an ask: its rows are in ``elsewhere`` of the answer, and nothing was done for them.
+
+Knows nothing of links and regions, nor of how a reply is packed (``columnar.wire``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from columnar.cluster.row_forms import Block, Figures, Place, RegionState, ReplyForm
+from columnar.limits import ROWS_BYTES
+from columnar.model.flow_status import FlowStatus
+from columnar.model.mutation import RowWrite
+from columnar.model.read import ReadSpec, ScanSpec
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message
+from columnar.model.row_ranges import RowRange
+from columnar.model.trigger_status import TriggerStatus
+from columnar.model.view_status import ViewStatus
+
+# --- rows --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows of which the same is wanted."""
+
+    rows: tuple[bytes, ...]
+    read: ReadSpec
+    filter_string: bytes | None = None
+    offset: int = 0  # cells of each family that are passed over (Thrift 2)
+    limit: int = -1  # cells of each family that are given; -1: all
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    rows: tuple[bytes | None, ...]  # packed, in the order of the groups and their rows; None: no such cells
+    not_local_rows: tuple[int, ...] = ()  # numbers of rows in that order
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Message[RowsFound]):
+    """``getRows``, ``getMultiple`` and their kin.  The answer may end early, after the row that passes ``max_bytes``.
+
+    RequestTooBig: a row that is over ``limits.ROWS_BYTES`` by itself.
+    """
+
+    table: str
+    form: ReplyForm
+    groups: tuple[RowGroup, ...]
+    max_bytes: int = ROWS_BYTES
+
+
+# --- writes ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    not_local_rows: tuple[int, ...] = ()  # numbers of rows that were not written; all others are on disk
+    sequence: tuple[int, int, int] | None = None  # ``change_record.Sequence`` of the last change; None: no row
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Message[Applied]):
+    """Write rows without conditions, each as a step of its own.  After an error some rows may be written."""
+
+    table: str
+    rows: tuple[RowWrite, ...]  # each row once
+
+
+@dataclass(frozen=True, slots=True)
+class RowsDeleted:
+    rows: int | None  # None: a range went whole
+    next_row: bytes | None  # where to go on; None: all is done
+    is_not_local: bool = False  # the region of ``next_row`` is another server's
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows(Message[RowsDeleted]):
+    """Rows ``start <= row < stop`` of this server's regions, from ``start`` to the first region of another."""
+
+    table: str
+    start: bytes
+    stop: bytes  # empty: to the last row
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    came: bool  # False: the rows are not all of one region, or something stands among them
+    is_not_local: bool = False  # the region is another server's: nothing was done
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest(Message[Ingested]):
+    """Take whole rows in as sorted files, which lie in a folder of all servers (``regions.ingestion``)."""
+
+    table: str
+    first: bytes
+    last: bytes
+    highest_timestamp: int
+    rows: int
+    files: tuple[tuple[str, tuple[str, ...]], ...]  # key space, paths
+
+
+# --- scans -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    blocks: tuple[Block, ...] = ()  # of a scan with a form
+    rows: tuple[tuple[bytes, tuple[tuple[bytes, bytes, int], ...]], ...] = ()  # else: row, (column, value, timestamp)
+    place: Place | None = None  # of the next step; None: the scan is at its end
+    cells_read: int = 0
+    is_not_local: bool = False  # the region is another server's: nothing was read
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Message[Scanned]):
+    """Steps of a scan over this server's regions, until a bound is reached.  The gateway keeps the scanner's place."""
+
+    table: str
+    spec: ScanSpec  # without batch and limit; its filter has no memory: the gateway runs a filter that has
+    place: Place
+    max_rows: int
+    max_cells: int  # that are walked
+    max_bytes: int
+    form: ReplyForm | None = None  # None: as cells, for a filter or a cut of the gateway
+    versions: bool = False  # as cells, all that a filter sees: rows without visible cells, and older versions
+    rows: RowRange | None = None  # without a filter: no other rows are wanted; at their end the scan is at its end
+    values: bool = True  # with ``versions``; False: the filter needs none
+
+
+# --- upkeep ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tend(Message[bool]):
+    """Flush or compact a region.  False: it is another server's, and nothing was done."""
+
+    region: RegionInfo
+    work: str  # ``operations.upkeep.FLUSH`` and the like
+
+
+# --- triggers ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerStatuses(Message[tuple[TriggerStatus, ...]]):
+    """Every trigger, as far as it concerns this server's regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatuses(Message[tuple[ViewStatus, ...]]):
+    """Every view, as far as it concerns this server's regions of its sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStatuses(Message[tuple[FlowStatus, ...]]):
+    """Every flow, as far as it concerns this server's regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    is_delivered: bool  # False: not in time
+    is_not_local: bool  # a region was another server's at some time: nothing is said then
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForDelivery(Message[Waited]):
+    """Wait until ``trigger`` (empty: all) has the change ``token`` (empty: all that is written now) of these regions.
+
+    ``trigger`` is the key of a follower: ``view:NAME`` waits for a view.
+
+    The answer may take as long as ``timeout_ms``.
+    """
+
+    trigger: str
+    token: str
+    timeout_ms: int
+    regions: tuple[RegionInfo, ...]
+    saved: bool = False  # and the cursors that say so are on disk: nothing of it is sent again
+
+
+@dataclass(frozen=True, slots=True)
+class LogAgain(Message[bool]):
+    """Log the row as it is now, or a change, for this trigger alone.  False: it is another server's."""
+
+    table: str
+    row: bytes
+    trigger: str
+    change: bytes = b""  # as in a log (``change_record``), with its stamp; empty: the row as it is now
+
+
+# --- looks -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFigures(Message[Figures]):
+    """The figures of this server."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionStates(Message[tuple[RegionState, ...]]):
+    """How regions of tables stand, with their sizes: of those that this server has open."""
+
+    tables: tuple[str, ...]

@@ -1,0 +1,252 @@
+"""The side of a server, or of the master, that answers what comes over links: calls and asks.
+
+    a call    by the service that it names, as a client's would be (``wire.raw_calls``), its errors among the replies.
+              A call about a row that another server owns is refused as "moved": it is never forwarded again
+    an ask    by the method that is registered for its message; it may wait
+
+Calls are begun in the order in which they came, SLICE_S of them in an iteration of the loop; the others wait for the
+next one, so that a piece of the stream with a thousand calls does not hold the loop.  Asks are begun in their order,
+too, each as a task.
+
+Bound: the calls under way, and what their link has not sent yet, hold ``limits.PEER_SERVING_BYTES`` and one call more;
+a call beyond is refused, and nothing was done.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+from columnar.cluster.method_routing import ROWS_OF
+from columnar.cluster.peer_frames import Frame, FrameTooLong
+from columnar.cluster.peer_link import PeerLink, State
+from columnar.cluster.refusals import Moved, PeerFault, Unknown
+from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, RegionNotLocal, RequestTooBig
+from columnar.limits import PEER_FRAME_BYTES, PEER_SERVING_BYTES
+from columnar.model.region_messages import Message
+from columnar.runtime.faults import surviving
+from columnar.wire.codec import Request
+from columnar.wire.detect import Protocol
+from columnar.wire.raw_calls import RawCaller, RawCalls
+from columnar.wire.server import WireServer
+from columnar.wire.service import CallContext
+
+_log = logging.getLogger(__name__)
+
+SLICE_S: Final = 0.002  # as ``wire.connection.TURN_S``
+_BINARY: Final = Protocol.BINARY
+
+M = TypeVar("M", bound=Message[Any])
+RefuseNotLocal = Callable[[str, bytes], Moved | Unknown]  # of a table and a row that this server does not own
+
+
+class _Link:
+    """A link as the client of its calls."""
+
+    __slots__ = ("binary", "compact", "link", "peer")
+
+    def __init__(self, link: PeerLink, connection_id: int) -> None:
+        self.link = link
+        self.peer = f"server {link.peer.server}" if link.peer is not None else "a server"
+        self.binary = CallContext(connection_id, self.peer, Protocol.BINARY, self.has_ended)
+        self.compact = CallContext(connection_id, self.peer, Protocol.COMPACT, self.has_ended)
+
+    def has_ended(self) -> bool:
+        return self.link.state is State.ENDED
+
+
+class _Call:
+    """A call under way, as its ``RawCaller``."""
+
+    __slots__ = ("calls", "ctx", "frame", "link", "number", "server", "service", "size_bytes")
+
+    def __init__(
+        self, server: PeerServer, link: PeerLink, frame: Frame, service: int, calls: RawCalls, ctx: CallContext
+    ) -> None:
+        self.server = server
+        self.link = link
+        self.frame: Frame | None = frame  # until it is begun
+        self.service = service
+        self.calls = calls  # of the service
+        self.ctx = ctx
+        self.size_bytes = frame.end - frame.message_start
+        self.number = frame.number
+
+    def replied(self, reply: bytes) -> None:
+        self.server.ended(self)
+        try:
+            self.link.answer(self.number, reply)
+        except FrameTooLong:
+            self.link.refuse(self.number, _too_long(len(reply)))
+
+    def not_local(self, error: RegionNotLocal, request: Request) -> None:
+        self.server.ended(self)
+        self.link.refuse(self.number, self.server.refusal(self.service, error, request))
+
+    def broken(self, error: Exception) -> None:
+        self.server.ended(self)
+        self.link.refuse(self.number, error)
+
+
+def _too_long(reply_bytes: int) -> RequestTooBig:
+    return RequestTooBig(
+        f"the answer has {reply_bytes} bytes, which is over the bound of {PEER_FRAME_BYTES} between servers; ask for "
+        "fewer columns or versions, or read the row by a scan with a batch size"
+    )
+
+
+class PeerServer:
+    """An ``Answerer`` of ``peer_link``; ``link_ended`` is the ``on_ended`` of its links."""
+
+    def __init__(
+        self,
+        wires: Mapping[int, WireServer],
+        elsewhere: RefuseNotLocal,
+        connection_ids: Iterator[int],
+        bound_bytes: int = PEER_SERVING_BYTES,
+    ) -> None:
+        """``wires``: by service, THRIFT1 or THRIFT2, those whose services answer; they need not listen.
+
+        ``connection_ids``: those of ``WireServer``, as scanners are known by them.
+        """
+        self._wires = wires
+        self._calls_of = {service: RawCalls(wire) for service, wire in wires.items()}
+        self._refuse_not_local = elsewhere
+        self._ids = connection_ids
+        self._bound_bytes = bound_bytes
+        self._links: dict[PeerLink, _Link] = {}
+        self._waiting: deque[_Call] = deque()
+        self._is_planned = False
+        self._spent_s = 0.0  # of this iteration's slice
+        self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.serving_bytes = 0  # of calls under way
+        self.misdirected = 0  # calls that were refused as another server's
+
+    # --- calls ---------------------------------------------------------------------------------------
+
+    def called(self, link: PeerLink, frame: Frame) -> None:
+        service, protocol = frame.service, frame.protocol
+        calls = self._calls_of.get(service)
+        if calls is None:
+            raise PeerFault(f"service {service} is not served here")
+        if self.serving_bytes + link.queued_bytes > self._bound_bytes:
+            text = f"{self.serving_bytes} bytes of calls of other servers are under way; send it again later"
+            link.refuse(frame.number, CallQueueTooBig(text))
+            return
+        client = self._client(link)
+        ctx = client.binary if protocol is _BINARY else client.compact
+        call = _Call(self, link, frame, service, calls, ctx)
+        self.serving_bytes += call.size_bytes
+        if self._waiting or self._spent_s >= SLICE_S:
+            self._waiting.append(call)
+        else:
+            self._begin(call)
+        if not self._is_planned:
+            self._is_planned = True
+            asyncio.get_running_loop().call_soon(self._next_slice)
+
+    def _begin(self, call: _Call) -> None:
+        begun = perf_counter()
+        frame = call.frame
+        assert frame is not None, "a call is begun once"
+        call.frame = None
+        try:
+            call.calls.begin(call.ctx, frame.buffer, frame.message_start, frame.end, call)
+        except Exception as fault:  # noqa: BLE001 - the server's loop: the caller hears of it
+            _log.exception("a call of %s failed", call.ctx.peer)
+            call.broken(fault)
+        self._spent_s += perf_counter() - begun
+
+    def _next_slice(self) -> None:
+        self._is_planned = False
+        self._spent_s = 0.0
+        while self._waiting and self._spent_s < SLICE_S:
+            call = self._waiting.popleft()
+            with surviving("calls of other servers"):
+                if call.link.state is State.ENDED:
+                    self.ended(call)
+                else:
+                    self._begin(call)
+        if self._waiting:
+            self._is_planned = True
+            asyncio.get_running_loop().call_soon(self._next_slice)
+
+    def _client(self, link: PeerLink) -> _Link:
+        held = self._links.get(link)
+        if held is None:
+            held = self._links[link] = _Link(link, next(self._ids))
+        return held
+
+    def serve_locally(self, ctx: CallContext, service: int, message: bytes, caller: RawCaller) -> None:
+        """A call of this server's own client whose region has come here while it was on its way."""
+        self._calls_of[service].begin(ctx, message, 0, len(message), caller)
+
+    def ended(self, call: _Call) -> None:
+        """The call's reply or refusal is on its way to the link."""
+        self.serving_bytes -= call.size_bytes
+
+    def refusal(self, service: int, error: RegionNotLocal, request: Request) -> Moved | Unknown:
+        self.misdirected += 1
+        method = request.method
+        row_of = ROWS_OF[service].get(method.name) if method is not None else None
+        row = row_of(request.args) if row_of is not None else None
+        return self._refuse_not_local(error.table, row or b"")
+
+    # --- asks ----------------------------------------------------------------------------------------
+
+    def register(self, kind: type[M], answer: Callable[[M], Awaitable[Any]]) -> None:
+        """Have messages of this class answered by ``answer``; its errors travel."""
+        assert kind not in self._answers, f"{kind.__name__} has its answer"
+        self._answers[kind] = answer
+
+    @property
+    def kinds(self) -> frozenset[type[Any]]:
+        """The classes of messages that have an answer."""
+        return frozenset(self._answers)
+
+    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+        answer = self._answers.get(type(message))
+        if answer is None:
+            link.refuse(number, PeerFault(f"{type(message).__name__} is not answered here"))
+            return
+        task = asyncio.ensure_future(self._answer(link, number, message, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(
+        self, link: PeerLink, number: int, message: Message[Any], answer: Callable[[Any], Awaitable[Any]]
+    ) -> None:
+        try:
+            link.send_response(number, message, await answer(message))
+        except asyncio.CancelledError:
+            link.refuse(number, OutcomeUnknown("the server stopped before this was done"))
+            raise
+        except ColumnarError as error:
+            link.refuse(number, error)
+        except Exception as fault:  # noqa: BLE001 - the peer hears of it, and the log has its traceback
+            _log.exception("%s of %s failed", type(message).__name__, link.peer.server if link.peer else "a peer")
+            link.refuse(number, fault)
+
+    # --- ends ----------------------------------------------------------------------------------------
+
+    def link_ended(self, link: PeerLink) -> None:
+        """Calls under way go on, and nobody hears of them."""
+        held = self._links.pop(link, None)
+        if held is not None:
+            for wire in self._wires.values():
+                wire.service.connection_closed(held.binary.connection_id)
+
+    async def close(self) -> None:
+        """End the asks under way; the calls end with the ports (``WireServer.close``)."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

@@ -1,0 +1,122 @@
+"""The way of a call from a service of this server to another server.
+
+``ahead`` looks before the handler is asked: a call of a single row goes to the owner of the row's region if this
+server's own state says that the region is another's.  The handler would find that out by raising RegionNotLocal,
+which costs more than all the rest of a forwarded call at its gateway.  The owner says what else may be wrong with
+such a call.
+
+``forward_after_error`` looks at the error of a handler:
+
+    RegionNotLocal, of a method of a single row     to the owner of the row's region, which was here before a wait
+    ForwardToMaster                                     to the master
+    ScannerNotFound                                  to the server that gave the scanner its id
+
+Other errors are answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from columnar.cluster.forwarding import Forwarding, raw_message
+from columnar.cluster.method_routing import METHOD_ROUTES, ROWS_OF, MethodRoute, RowOf
+from columnar.errors import ForwardToMaster, RegionNotLocal, ScannerNotFound
+from columnar.model.owner import Incarnation
+from columnar.regions.server import RegionServer
+from columnar.wire.codec import Request
+from columnar.wire.service import CallContext, ForwardedReply
+
+ServerOfScanner = Callable[[int], Incarnation | None]  # by its id; None: no living server gave it
+
+
+class OneRow:
+    """A method of a single row.  Constant."""
+
+    __slots__ = ("is_write", "row_of")
+
+    def __init__(self, row_of: RowOf, is_write: bool) -> None:
+        self.row_of = row_of
+        self.is_write = is_write
+
+
+def _unknown(_scanner_id: int) -> None:
+    return None
+
+
+class RequestForwarder:
+    """Constant, but for what is counted."""
+
+    def __init__(
+        self,
+        forwarding: Forwarding,
+        server: RegionServer,
+        service: int,
+        server_of_scanner: ServerOfScanner = _unknown,
+    ) -> None:
+        """``service``: THRIFT1 or THRIFT2, of all calls."""
+        self._forwarding = forwarding
+        self._server = server
+        self._tables = server.tables
+        self._server_of_scanner = server_of_scanner
+        self._service = service
+        self._method_routes = METHOD_ROUTES[service]
+        self._of_one_row = {
+            method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE)
+            for method, row_of in ROWS_OF[service].items()
+        }
+        self.forwarded_calls: dict[str, int] = {}  # calls that went on, by method: as many as the service has
+
+    def leads_from(self, method: str) -> bool:
+        """A call of this method may be handed on after it has waited."""
+        return method in self._of_one_row
+
+    def forward_early(self, ctx: CallContext, request: Request) -> ForwardedReply | None:
+        """None: the handler is to be asked, for the region is here, or the call does not name table and row."""
+        method = request.method
+        if method is None:
+            return None
+        found = self._of_one_row.get(method.name)
+        if found is None:
+            return None
+        args = request.args
+        table, row = args[0], found.row_of(args)
+        if type(table) is not bytes:
+            table = getattr(table, "table", None)  # of TIncrement and TAppend
+        if type(table) is not bytes or type(row) is not bytes:
+            return None
+        served = self._tables.meant(table)
+        if served is None or not served.enabled or not self._server.is_not_local(served, row):
+            return None
+        self._count(method.name)
+        raw = raw_message(request, self._service, ctx.protocol)
+        return self._forwarding.forward(ctx, raw, served.schema.name, row, found.is_write)
+
+    def forward_after_error(self, ctx: CallContext, request: Request, error: Exception) -> ForwardedReply | None:
+        """None: ``error`` is for the client."""
+        method = request.method
+        if method is None or not request.buffer:
+            return None
+        found = self._forward_by_error(ctx, request, method.name, error)
+        if found is not None:
+            self._count(method.name)
+        return found
+
+    def _count(self, method: str) -> None:
+        self.forwarded_calls[method] = self.forwarded_calls.get(method, 0) + 1
+
+    def _forward_by_error(
+        self, ctx: CallContext, request: Request, method: str, error: Exception
+    ) -> ForwardedReply | None:
+        if isinstance(error, RegionNotLocal):
+            found = self._of_one_row.get(method)
+            if found is None:
+                return None
+            raw = raw_message(request, self._service, ctx.protocol)
+            return self._forwarding.forward(ctx, raw, error.table, found.row_of(request.args) or b"", found.is_write)
+        if isinstance(error, ForwardToMaster):
+            return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
+        if isinstance(error, ScannerNotFound) and self._method_routes[method] is MethodRoute.SCANNER:
+            server = self._server_of_scanner(error.scanner_id)
+            if server is not None and server != self._forwarding.local_server:
+                return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))
+        return None

@@ -1,0 +1,1 @@
+"""The life of a region at its server: assigned, opened, served, closed."""

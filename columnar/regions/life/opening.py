@@ -1,0 +1,71 @@
+"""Opening a region: its store, the repair of what a crash cut off in it, and what the region begins with.
+
+Blocks for some 6 ms, during which the engine holds the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import os
+from shlex import quote
+
+from columnar.clock import Clock
+from columnar.errors import DamagedData
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.life.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
+from columnar.regions.log.change_log import begin_log
+from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.read.family_view import views_of
+from columnar.regions.region import Region, spaces_of
+from columnar.regions.spaces import drop_leftovers, options_of_spaces
+from columnar.regions.write.drafting import FUTURE
+from columnar.regions.write.guards import Guards, read_marks
+from columnar.regions.write.ingestion import undo_cut_off
+from columnar.storage.api import Engine, Store
+from columnar.storage.commit import Committer
+from columnar.storage.data_folder import check_place
+from columnar.storage.ownership import Ownership
+from columnar.storage.rocks_errors import data_of
+
+
+def opened(
+    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
+    ownership: Ownership | None = None,
+) -> Region:  # fmt: skip
+    """The region at ``path``, which is made where it is missing.  HostError, DamagedData."""
+    store = engine.open(path, spaces_of(table), options_of_spaces(table), ownership)
+    try:
+        return region_of(store, info, table, committer, clock)
+    except BaseException:
+        store.close()
+        raise
+
+
+def opened_again(
+    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
+    ownership: Ownership,
+) -> Region:  # fmt: skip
+    """``opened``, for a region that the catalogue names: without its folder all that was written to it is lost."""
+    if not engine.has_folder(path):
+        check_place(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+        command = f"columnar repair --data {quote(data_of(path) or 'DIR')}"
+        raise DamagedData(
+            f"{path}: the folder of this region of {info.table} is missing, with all that was written to it; "
+            f"put it back from a copy; or stop the store, and '{command}' puts an empty region there"
+        )
+    return opened(engine, path, info, table, committer, clock, ownership)
+
+
+def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer, clock: Clock) -> Region:
+    """The region in a store that is open."""
+    drop_leftovers(store, table)
+    undo_cut_off(store, views_of(table))
+    log = begin_log(store, info.region_id)
+    reached_ms = _number(store, CLOCK_MARK)
+    clock.observe(reached_ms)
+    reached, guards = ClockHighWaterMark(store, clock, reached_ms), Guards(read_marks(store))
+    return Region(info, table, store, log, reached, guards, _number(store, FUTURE), committer, clock)
+
+
+def _number(store: Store, key: bytes) -> int:
+    return int.from_bytes(store.get(META_SPACE, key) or b"", "big")

@@ -1,0 +1,349 @@
+"""The change log of one region: written in the batch of the cells, read by followers from their cursors.
+
+It lives in the region's own store, in the space ``log`` (records, by sequence) and in ``meta``
+(the cursors).  Invariants:
+    I1. A record is in the same batch as the cells it tells of (design D6): there is never one
+        without the other.
+    I2. Within one opening n rises by one with each mutation of the region; each opening has a new
+        epoch, so sequences of one origin only ever grow.
+    I3. A record is removed only when every follower that promises delivery has passed it, and, where the table
+        says CHANGE_LOG, not before that time, unless more than CHANGE_LOG_BYTES are there.
+    I4. Followers see a record only after an fsync that covers it (``durable``).
+    I5. ``kept`` are the records that are there though no follower needs them, but for a replay; all others are needed.
+
+The last records are in memory too where somebody follows the log (``log_tail``).
+
+Knows nothing of kinds of followers: a consumer is the key of a cursor, whose bytes are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from columnar.regions.log.change_record import Appended, ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
+from columnar.regions.log.log_marks import LogMarks
+from columnar.regions.log.log_retention import META_SPACE, TRIMMED, LogRetention
+from columnar.regions.log.log_tail import LogTail, LogTails
+from columnar.storage.api import Batch, Store
+from columnar.storage.layout import END_OF_COLUMN
+
+LOG_SPACE: Final = "log"
+EPOCH: Final = b"epoch"
+CURSOR: Final = b"cursor/"
+NUMBER: Final = b"number/"  # of the consumer's registration, u64; none where an earlier version began the cursor
+TRIM_RECORDS: Final = 10_000  # of one call
+
+
+def cursors_in(store: Store) -> dict[str, bytes]:
+    """The last saved state of each consumer of a region's log."""
+    found = store.scan(META_SPACE, CURSOR, CURSOR[:-1] + b"0")
+    return {key[len(CURSOR) :].decode(): value for key, value in found}
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Records that no consumer needs any more and that CHANGE_LOG keeps: those below ``to`` (a key)."""
+
+    to: bytes = b""
+    records: int = 0
+    size_bytes: int = 0
+
+
+class ChangeLog:
+    def __init__(self, store: Store, origin: int, epoch: int) -> None:
+        """``epoch``: above every earlier opening's, and in the store already (``begin_log``)."""
+        self._store = store
+        self.origin = origin
+        self.epoch = epoch
+        self.last_n = 0
+        self.durable_n = 0
+        self.last_logged: Sequence | None = None  # of this opening
+        self.records = 0  # in the log; those of earlier openings as far as ``count_step`` has come
+        self.size_bytes = 0
+        self.retention = LogRetention(store)
+        self._tail: LogTail | None = None  # where somebody follows the log
+        self._cursor_names: frozenset[str] | None = None  # None: to be looked up
+        self._counted_to = b""  # key: inherited records up to here are in ``records``
+        self._is_counted_whole = False
+        self._inherited_end = pack_key(Sequence(origin, epoch, 0))
+        self._inherited = LogMarks()  # as far as counted
+        self._own = LogMarks()
+        self._kept = _Kept()
+        self._trimmed_to = b""  # key: nothing stands at or below it, so that tombstones are not walked again
+
+    def next(self) -> Sequence:
+        self.last_n += 1
+        return Sequence(self.origin, self.epoch, self.last_n)
+
+    @property
+    def durable(self) -> Sequence:
+        """The last sequence that consumers may see."""
+        return Sequence(self.origin, self.epoch, self.durable_n)
+
+    @property
+    def written_to(self) -> Sequence:
+        """Every record that is in the store stands at or below it."""
+        return Sequence(self.origin, self.epoch, self.last_n)
+
+    @property
+    def last_to_wait_for(self) -> Sequence:
+        """At or above every record there is; a reader that comes to the end gets there."""
+        return self.last_logged or Sequence(self.origin, self.epoch, 0)
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        """How many records, and bytes, some consumer has still to see; of earlier openings as far as counted."""
+        return self.records - self._kept.records, self.size_bytes - self._kept.size_bytes
+
+    def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> Appended:
+        """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
+        data = pack(record)
+        batch.put(LOG_SPACE, pack_key(sequence), data)
+        return sequence, record, len(data)
+
+    def written(self, appended: list[Appended]) -> None:
+        """The batch of these records is in the store."""
+        self.last_logged = appended[-1][0]
+        self.records += len(appended)
+        tail = self._tail
+        for sequence, record, packed_bytes in appended:
+            self.size_bytes += packed_bytes
+            self._own.add(pack_key(sequence))
+            if tail is not None:
+                tail.append(sequence, record, packed_bytes)
+
+    def begin_tail(self, tails: LogTails) -> None:
+        """Hold the last records in memory from now on (``log_tail``)."""
+        if self._tail is None:
+            self._tail = LogTail(tails, self.written_to)
+
+    def end_tail(self) -> None:
+        if self._tail is not None:
+            self._tail.clear()
+            self._tail = None
+
+    def read(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
+        """Durable records after ``after`` (None: from the oldest), in order.  Lazy."""
+        tail = self._tail
+        if tail is not None and after is not None and tail.covers(after):
+            return tail.read(after, self.durable)
+        return self._read_store(after)
+
+    def _read_store(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
+        start = pack_key(after) + END_OF_COLUMN if after is not None else b""
+        last = pack_key(self.durable)
+        for key, data in self._store.scan(LOG_SPACE, start, None):
+            # Records of other origins were inherited whole: they are durable since the split.
+            if key > last and unpack_key(key).origin == self.origin:
+                return
+            yield unpack_key(key), unpack(data)
+
+    def cursors(self) -> dict[str, bytes]:
+        """The last saved state of each consumer."""
+        return cursors_in(self._store)
+
+    def cursor(self, consumer: str) -> bytes | None:
+        return self._store.get(META_SPACE, CURSOR + consumer.encode())
+
+    def cursor_names(self) -> frozenset[str]:
+        """The consumers that have cursors.  O(1), but for the first call."""
+        if self._cursor_names is None:
+            self._cursor_names = frozenset(self.cursors())
+        return self._cursor_names
+
+    def record_at(self, sequence: Sequence) -> ChangeRecord | None:
+        held = self._tail.find(sequence) if self._tail is not None else None
+        if held is not None:
+            return held
+        data = self._store.get(LOG_SPACE, pack_key(sequence))
+        return unpack(data) if data is not None else None
+
+    def save_cursor(self, consumer: str, state: bytes) -> None:
+        """Unsynced: after a crash a consumer may see again what it had passed, never miss anything."""
+        batch = self._store.batch()
+        batch.put(META_SPACE, CURSOR + consumer.encode(), state)
+        self._store.write(batch)
+        if self._cursor_names is not None and consumer not in self._cursor_names:
+            self._cursor_names = None
+
+    def begin_cursor(self, consumer: str, state: bytes, number: int) -> None:
+        """As ``save_cursor``, of a consumer that has none yet: the number of its registration stands beside it."""
+        batch = self._store.batch()
+        batch.put(META_SPACE, CURSOR + consumer.encode(), state)
+        batch.put(META_SPACE, NUMBER + consumer.encode(), number.to_bytes(8, "big"))
+        self._store.write(batch)
+        self._cursor_names = None
+
+    def rewind_cursor(self, consumer: str, state: bytes, marks: Mapping[bytes, bytes]) -> None:
+        """As ``save_cursor``, with ``marks`` in ``meta``: a crash keeps all of it or nothing."""
+        batch = self._store.batch()
+        batch.put(META_SPACE, CURSOR + consumer.encode(), state)
+        for key, value in marks.items():
+            batch.put(META_SPACE, key, value)
+        self._store.write(batch)
+        self._cursor_names = None
+
+    def number_of(self, consumer: str) -> int:
+        """The number of the registration that began the cursor; 0: an earlier version did."""
+        return int.from_bytes(self._store.get(META_SPACE, NUMBER + consumer.encode()) or b"", "big")
+
+    def drop_cursor(self, consumer: str, *marks: bytes) -> None:
+        """Forget the consumer, and what ``Region.log_records`` left for it under ``marks``."""
+        batch = self._store.batch()
+        for key in (CURSOR + consumer.encode(), NUMBER + consumer.encode(), *marks):
+            batch.delete(META_SPACE, key)
+        self._store.write(batch)
+        self._cursor_names = None
+
+    def count_after(self, after: Sequence | None, limit: int) -> int:
+        """How many records stand after ``after``, at most ``limit``.
+
+        Looks at 2 * EVERY records (``log_marks``) at most, and at the answer while ``count_step`` is not done.
+        """
+        tail = self._tail
+        if tail is not None and after is not None and tail.covers(after):
+            return min(limit, tail.count_after(after))
+        key = pack_key(after) if after is not None else b""
+        start = key + END_OF_COLUMN if key else b""
+        count, stop = self._own.count_after(max(key, self._inherited_end))
+        if key < self._inherited_end and self._is_counted_whole:
+            inherited, place = self._inherited.count_after(key)
+            count += inherited + self._count_records(start, place or self._inherited_end, limit - count - inherited)
+            start = self._inherited_end
+        return min(limit, count + self._count_records(start, stop, limit - count))
+
+    def _count_records(self, start: bytes, stop: bytes | None, most: int) -> int:
+        return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, stop), most)) if most > 0 else 0
+
+    def before(self, time_ms: int) -> Sequence | None:
+        """A place before all that was written since that time, behind which the log is whole; None: there is none."""
+        return next((at for ms, at in reversed(self.retention.marks()) if ms <= time_ms and self._is_whole(at)), None)
+
+    def times(self) -> list[int]:
+        """The times of its marks, ascending."""
+        return [ms for ms, _ in self.retention.marks()]
+
+    def earliest_whole_time(self) -> int | None:
+        """The earliest time for which ``before`` answers; None: there is none."""
+        return next((ms for ms, at in self.retention.marks() if self._is_whole(at)), None)
+
+    def vouch(self, now_ms: int, keep_s: int) -> None:
+        """An empty log is whole from now on, whatever it had before."""
+        if self.earliest_whole_time() is None and not any(
+            True for _ in islice(self._store.scan(LOG_SPACE, b"", None), 1)
+        ):
+            batch = self._store.batch()
+            batch.put(META_SPACE, TRIMMED, pack_key(self.written_to))
+            self._store.write(batch)
+            self.retention.note(self.written_to, now_ms, keep_s)
+
+    def _is_whole(self, after: Sequence) -> bool:
+        """Nothing behind it was removed: its mark says so, or an older record is there."""
+        trimmed = self._store.get(META_SPACE, TRIMMED)
+        if trimmed is not None:
+            return trimmed <= pack_key(after)
+        return any(True for _ in islice(self._store.scan(LOG_SPACE, b"", pack_key(after) + END_OF_COLUMN), 1))
+
+    def last_record(self) -> bytes | None:
+        """The last record of this region's own, of any opening; those it inherited are not looked at."""
+        start = pack_key(Sequence(self.origin, 0, 0))
+        return next((data for _, data in self._store.scan_reverse(LOG_SPACE, start, None)), None)
+
+    def keep(self, below: Sequence) -> bool:
+        """No consumer needs records below ``below`` (I5).  Looks at TRIM_RECORDS at most; True: there is more."""
+        kept, end, count = self._kept, pack_key(below), 0
+        counted_end = self._counted_to + b"\x00" if self._counted_to else b""
+        for start, stop in ((kept.to, min(end, counted_end)), (max(kept.to, self._inherited_end), end)):
+            if start >= stop:
+                continue
+            for key, data in islice(self._store.scan(LOG_SPACE, start, stop), TRIM_RECORDS - count):
+                kept.records, kept.size_bytes, kept.to = kept.records + 1, kept.size_bytes + len(data), key + b"\x00"
+                count += 1
+            if count >= TRIM_RECORDS:
+                return True
+        kept.to = max(kept.to, end)
+        if self._tail is not None:
+            self._tail.trim(Sequence(below.origin, below.epoch, below.n - 1))
+        return False
+
+    def keep_all(self) -> None:
+        """No consumer needs any of those that are there.  O(1)."""
+        self._kept = _Kept(pack_key(self.written_to) + b"\x00", self.records, self.size_bytes)
+
+    def trim(self, below: Sequence, mark: bytes, highest: int) -> int:
+        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many.
+
+        ``highest`` goes under ``mark`` in ``meta`` with them: at or above all their stamps.
+        """
+        found = islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS)
+        return self._remove([(key, len(data)) for key, data in found], mark, highest)
+
+    def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, mark: bytes, highest: int) -> int:
+        """As ``trim``, of what is kept: records below ``old``, and the oldest while more than ``most_bytes`` stay.
+
+        ``below``: a replay reads from there on what was kept.
+        """
+        end, stop = pack_key(old) if old is not None else b"", min(self._kept.to, pack_key(below))
+        if self._trimmed_to >= stop:
+            return 0
+        doomed: list[tuple[bytes, int]] = []
+        left = self.size_bytes
+        for key, data in islice(self._store.scan(LOG_SPACE, self._trimmed_to, stop), TRIM_RECORDS):
+            if key >= end and left <= most_bytes:
+                break
+            doomed.append((key, len(data)))
+            left -= len(data) if self._is_counted(key) else 0
+        return self._remove(doomed, mark, highest)
+
+    def _remove(self, doomed: list[tuple[bytes, int]], mark: bytes, highest: int) -> int:
+        """All records up to the last of ``doomed``: keys and sizes."""
+        if not doomed:
+            return 0
+        end, kept = doomed[-1][0] + END_OF_COLUMN, self._kept
+        batch = self._store.batch()
+        batch.delete_range(LOG_SPACE, self._trimmed_to, end)
+        batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
+        batch.put(META_SPACE, TRIMMED, doomed[-1][0])
+        self._store.write(batch)
+        self._trimmed_to = end
+        self._inherited.drop(doomed[-1][0])
+        self._own.drop(doomed[-1][0])
+        if self._tail is not None:
+            self._tail.trim(unpack_key(doomed[-1][0]))
+        for key, size in doomed:
+            if self._is_counted(key):
+                self.records, self.size_bytes = self.records - 1, self.size_bytes - size
+                if key < kept.to:
+                    kept.records, kept.size_bytes = kept.records - 1, kept.size_bytes - size
+        return len(doomed)
+
+    def _is_counted(self, key: bytes) -> bool:
+        return key <= self._counted_to or key > self._inherited_end
+
+    def count_step(self, limit: int) -> bool:
+        """Count up to ``limit`` records of earlier openings into ``records``; False when all are."""
+        start = self._counted_to + END_OF_COLUMN if self._counted_to else b""
+        seen = 0
+        for key, data in islice(self._store.scan(LOG_SPACE, start, self._inherited_end), limit):
+            self._counted_to = key
+            self._inherited.add(key)
+            self.records, self.size_bytes, seen = self.records + 1, self.size_bytes + len(data), seen + 1
+            if key < self._kept.to:
+                self._kept.records, self._kept.size_bytes = self._kept.records + 1, self._kept.size_bytes + len(data)
+        self._is_counted_whole = seen < limit
+        return not self._is_counted_whole
+
+
+def begin_log(store: Store, origin: int) -> ChangeLog:
+    """The log of a region that is being opened: reads the epoch of the last opening and writes the next one (I2).
+
+    Without an fsync: whatever of the new epoch becomes durable follows it in the same log.
+    """
+    epoch = int.from_bytes(store.get(META_SPACE, EPOCH) or b"", "big") + 1
+    batch = store.batch()
+    batch.put(META_SPACE, EPOCH, epoch.to_bytes(4, "big"))
+    store.write(batch)
+    return ChangeLog(store, origin, epoch)

@@ -1,0 +1,92 @@
+"""Reads of single rows of a region, as they are now.
+
+A caller waits for ``Region.barrier`` before it shows what it read: a crash could take it back until then.
+
+Cost: a seek for each family of the row that is asked for; of one column with one version a get.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from columnar.limits import STEP_BYTES, STEP_CELLS
+from columnar.model.read import ReadSpec
+from columnar.regions.read.row_reader import (
+    STEP_COST,
+    Cells,
+    RawRow,
+    RowIsWide,
+    WireCell,
+    column_versions,
+    fetch_row,
+    newest_seen,
+    read_column,
+    visible_cells,
+)
+from columnar.regions.region import Region
+from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key, unescape
+from columnar.storage.overlay import NO_BOUND
+
+
+def fetch(region: Region, row: bytes, spec: ReadSpec, cost: int = NO_BOUND) -> RawRow:
+    """The row as it is stored.  RowIsWide: it costs more."""
+    found = fetch_row(region.store, region.views, row, spec.projection, cost)
+    region.reads += 1
+    return found
+
+
+def get_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
+    """The visible cells of one row, column ascending; empty where there are none.  RowIsWide: more than one step."""
+    return visible_cells(region.store, row, fetch(region, row, spec, STEP_COST), spec, region.now_ms, STEP_CELLS)
+
+
+def get_whole_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
+    """As ``get_row``, of any row, in one step: for callers that cannot wait, and hold all others up."""
+    return visible_cells(region.store, row, fetch(region, row, spec), spec, region.now_ms)
+
+
+def get_column(region: Region, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
+    """(value, timestamp) of one column, newest first.  RowIsWide as ``get_row``."""
+    found = read_column(region.store, region.views[family], row, qualifier, spec, region.now_ms, STEP_CELLS)
+    region.reads += 1
+    return found
+
+
+def get_family(region: Region, row: bytes, family: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
+    """(value, timestamp) of every version of every column of a family, column ascending, newest first.
+
+    RowIsWide as ``get_row``.
+    """
+    view, now_ms, found = region.views[family], region.now_ms, []
+    for _, group in fetch(region, row, spec, STEP_COST):
+        for qualifier, raw in group:
+            versions = column_versions(region.store, view, row, unescape(qualifier), raw, spec, now_ms)
+            found += [(cell.value, cell.timestamp) for cell in islice(versions, min(spec.max_versions, STEP_CELLS + 1))]
+            if len(found) > STEP_CELLS:
+                raise RowIsWide(row)
+    return found
+
+
+def get_slice(
+    region: Region, row: bytes, family: bytes, start: bytes, stop: bytes, limit: int, *, reverse: bool
+) -> list[WireCell]:
+    """Newest visible cells of ``start <= qualifier < stop`` (empty: no bound), at most ``limit``; ends over STEP_BYTES.
+
+    O(cells that are answered), and those that are deleted but not yet cleaned up.
+    """
+    region.reads += 1
+    view, now_ms = region.views[family], region.now_ms
+    low = cell_key(row, start) if start else row_prefix(row)
+    high = cell_key(row, stop) if stop else row_end(row)
+    scan = region.store.scan_reverse if reverse else region.store.scan
+    found: list[WireCell] = []
+    size_bytes = 0
+    for key, raw in scan(view.space, low, high):
+        qualifier = split_cell_key(key)[1]
+        seen = newest_seen(region.store, view, row, qualifier, raw, now_ms)
+        if seen is not None:
+            found.append((view.column_prefix + qualifier, *seen))
+            size_bytes += len(key) + len(raw)
+            if len(found) >= limit or size_bytes > STEP_BYTES:
+                break
+    return found

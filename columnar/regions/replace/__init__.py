@@ -1,0 +1,1 @@
+"""Regions in the place of others: splits, merges and copies."""

@@ -1,0 +1,196 @@
+"""Copies regions' data into the stores of their successors while the regions keep serving.
+
+    begin    each successor's store is a checkpoint of the base, cut to its range; what other sources hold
+             is copied into it
+    round    rows that were written since, and changes that were logged since
+    finish   the last of both while nobody writes, and ``meta``; then it is on disk
+
+Each step reads and writes with nothing in between, so what it leaves of a row is the row as it was at one
+moment; a row that changes later is in ``Region.touched`` for the next round.
+
+Invariant I1: after ``finish`` the successors hold together exactly the rows of the sources, each those of
+its range, and each holds all log records of its sources that any consumer may still want.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from columnar.errors import RegionTooBusy
+from columnar.limits import KIB
+from columnar.model.region_info import RegionInfo
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.log.change_log import LOG_SPACE
+from columnar.regions.log.change_record import pack_key
+from columnar.regions.region import Region, spaces_of
+from columnar.regions.row_range import Span, clip, row_spans
+from columnar.regions.server import RegionServer
+from columnar.regions.spaces import options_of_spaces
+from columnar.regions.write.column_draft import VERSIONS_SPACE
+from columnar.storage.api import Batch, Store
+from columnar.storage.layout import END_OF_COLUMN, row_end, row_prefix, row_versions_range
+
+COPY_CELLS: Final = 1_000  # of one step: some 2 ms
+COPY_BYTES: Final = 512 * KIB
+COPY_ROWS: Final = 100  # touched rows of one step
+TOUCHED_ROWS: Final = 100_000  # waiting for the next round; over it all is called off
+FEW: Final = 500  # touched rows, or log records, that are copied while requests wait: some 20 ms
+ROUNDS: Final = 20  # a region that does not come down to FEW by then is left alone
+
+
+class RegionCopier:
+    """Owned by the loop.  ``stop`` must be called, whatever becomes of it."""
+
+    def __init__(
+        self, server: RegionServer, base: Region, others: Sequence[Region], fresh: Sequence[RegionInfo],
+        check: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """``check`` is called before each step and raises where the copying is to end."""
+        self._server = server
+        self._base = base
+        self._sources = [base, *others]
+        self.fresh = fresh
+        self._check = check
+        self.stores: list[Store] = []  # of ``fresh``
+        self._log_place: dict[int, bytes] = {}  # by region id: records up to this key are carried over
+
+    async def begin(self) -> None:
+        base = self._base
+        for source in self._sources:
+            source.touched = set()
+        await base.aside(base.store.flush)  # or the checkpoint would hold the loop for it
+        self._check()
+        self._log_place[base.info.region_id] = pack_key(base.log.written_to)
+        for info in self.fresh:  # both of one moment: nothing else runs between them
+            base.store.checkpoint(self._server.folder_of(info))
+        for info in self.fresh:
+            await asyncio.sleep(0)  # an opening takes the loop some 10 ms
+            path, hosting = self._server.folder_of(info), self._server.hosting
+            spaces, options = spaces_of(base.table), options_of_spaces(base.table)
+            store = hosting.engine.open(path, spaces, options, hosting.ownership(info))
+            self.stores.append(store)
+            clip(store, base.views, info)
+        for source in self._sources[1:]:
+            for span in row_spans(source.views, source.info.start, source.info.end):
+                await self._span(source, span)
+
+    def stop(self) -> None:
+        for source in self._sources:
+            source.touched = None
+
+    def abandon(self) -> None:
+        """Close the stores that were made: nobody will serve them."""
+        for store in self.stores:
+            store.close()
+        self.stores.clear()
+
+    async def catch_up(self) -> None:
+        """Rounds until few are left; RegionTooBusy where that does not come."""
+        for _ in range(ROUNDS):
+            if await self.round() <= FEW:
+                return
+        raise RegionTooBusy(
+            f"region {self._base.info.encoded} is written to faster than it can be copied; "
+            "split or merge it when there is less to do"
+        )
+
+    async def round(self) -> int:
+        """Bring over the rows and records written since the last round; returns how many."""
+        count = 0
+        for source in self._sources:
+            rows, source.touched = sorted(source.touched or ()), set()
+            for first in range(0, len(rows), COPY_ROWS):
+                self._check_bound()
+                await retry_until_ready(partial(self._rows_step, source, rows[first : first + COPY_ROWS]))
+                await asyncio.sleep(0)
+            count += len(rows)
+            while (carried := await retry_until_ready(partial(self._log_step, source))) > 0:
+                self._check_bound()
+                await asyncio.sleep(0)
+                count += carried
+        return count
+
+    # --- steps -------------------------------------------------------------------------------------
+
+    def _check_bound(self) -> None:
+        self._check()
+        waiting = sum(len(source.touched or ()) for source in self._sources)
+        if waiting > TOUCHED_ROWS:
+            raise RegionTooBusy(
+                f"region {self._base.info.encoded} is written to faster than it can be copied ({waiting} rows wait); "
+                "split or merge it when there is less to do"
+            )
+
+    async def _span(self, source: Region, span: Span) -> None:
+        """All of a source's keys in the span, into the one successor."""
+        place: bytes | None = span[1]
+        while place is not None:
+            self._check_bound()
+            place = await retry_until_ready(partial(self._span_step, source, span, place))
+            await asyncio.sleep(0)
+
+    def _span_step(self, source: Region, span: Span, place: bytes) -> bytes | None:
+        (target,), (space, _, stop) = self.stores, span
+        batch, last = target.batch(), b""
+        for key, raw in islice(source.store.scan(space, place, stop), COPY_CELLS):
+            batch.put(space, key, raw)
+            last = key
+            if batch.size_bytes() >= COPY_BYTES:
+                break
+        if not last:
+            return None
+        target.write(batch)
+        return last + b"\x00"
+
+    def _rows_step(self, source: Region, rows: list[bytes]) -> None:
+        for info, target in zip(self.fresh, self.stores, strict=True):
+            batch = target.batch()
+            for row in rows:
+                if info.contains_row(row):
+                    self._row(source, target, batch, row)
+            target.write(batch)
+
+    def _row(self, source: Region, target: Store, batch: Batch, row: bytes) -> None:
+        for view in source.views.values():
+            _even_out(source.store, target, batch, (view.space, row_prefix(row), row_end(row)))
+            _even_out(source.store, target, batch, (VERSIONS_SPACE, *row_versions_range(view.number, row)))
+
+    def _log_step(self, source: Region) -> int:
+        """Some log records into each successor: daughters of a split inherit all of them."""
+        place = self._log_place.get(source.info.region_id)
+        start = place + END_OF_COLUMN if place is not None else b""
+        found, size = [], 0
+        for key, data in islice(source.store.scan(LOG_SPACE, start, None), COPY_CELLS):
+            found.append((key, data))
+            size += len(data)
+            if size >= COPY_BYTES:
+                break
+        if found:
+            for target in self.stores:
+                batch = target.batch()
+                for key, data in found:
+                    batch.put(LOG_SPACE, key, data)
+                target.write(batch)
+            self._log_place[source.info.region_id] = found[-1][0]
+        return len(found)
+
+    async def sync(self) -> None:
+        """Before a catalogue may name them: what is in them, and that they are there."""
+        loop = asyncio.get_running_loop()
+        work: list[Callable[[], None]] = [*(store.sync for store in self.stores), self._server.folders.sync]
+        await asyncio.gather(*(loop.run_in_executor(None, step) for step in work))
+
+
+def _even_out(source: Store, target: Store, batch: Batch, span: Span) -> None:
+    space, start, stop = span
+    here = dict(source.scan(space, start, stop))
+    there = dict(target.scan(space, start, stop))
+    for key, raw in here.items():
+        if there.get(key) != raw:
+            batch.put(space, key, raw)
+    for key in there.keys() - here.keys():
+        batch.delete(space, key)

@@ -1,0 +1,198 @@
+"""Others in the place of regions: what splits and merges have in common, from the first copy to the last row.
+
+The states are those of ``hosting_state``: a region is REPLACING while it serves and is copied, HOLDING while requests
+wait, and ends as REPLACED or, where it is called off, as OPEN.  Its consumers are held before the pause and take up
+nothing more, so that nothing is under way when the region goes, and its successors deliver nothing twice.  Nearly all
+is on disk before the pause begins; where the rest is not ready after MADE_S requests are let in again, and after the
+pause comes one write of the catalogue.
+
+Invariants:
+    I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
+        ``leave`` makes them serve on.
+    I2. A region is not closed while requests wait for it, unless its disk failed.
+    I3. Successors of logged regions are open, with their consumers, before any request reaches them.
+
+Knows nothing of the catalogue: the caller has it written between ``make`` and ``succeed``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from time import monotonic
+from typing import Final
+
+from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
+from columnar.model.schema import Table
+from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.region import Region
+from columnar.regions.replace.region_copier import RegionCopier
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.storage.api import Store
+
+_log = logging.getLogger(__name__)
+
+QUIESCE_TIMEOUT_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
+UPKEEP_TIMEOUT_S: Final = 60.0  # for a sweep or a compaction that somebody began before
+MADE_S: Final = 0.06  # of a pause, until all is made; the rest of 0.3 s is for the catalogue's write
+POLL_S: Final = 0.02
+
+
+class Replacement(ABC):
+    """Owned by the loop.  One use.  ``Splitting`` and ``Merging`` say what is made of the regions."""
+
+    def __init__(self, server: RegionServer, served: ServedTable, change: RegionChange) -> None:
+        self.server = server
+        self.change = change
+        self._served = served
+        self.regions: list[Region] = []
+        self._schemas: list[Table] = []
+        self._quiesced: list[Region] = []
+        self._copier: RegionCopier | None = None
+        self._paused_at = 0.0
+        self.paused_s = 0.0  # how long requests waited at most, once it is over
+
+    async def begin(self) -> None:
+        """Open the regions.  RegionTooBusy: one of them is being replaced already."""
+        regions = await retry_until_ready(self._opened)
+        for region in regions:
+            region.check_disk()
+            if self.server.hosting.state_of(region) is not State.OPEN:
+                raise RegionTooBusy(f"region {region.info.encoded} is being split, merged or closed already")
+        self.regions = regions
+        self._schemas = [region.table for region in regions]
+        self._report_event(Event.REPLACEMENT_BEGINS)
+
+    def _opened(self) -> list[Region]:
+        return [self.server.open_region(self._served, info) for info in self.change.gone]
+
+    def _report_event(self, event: Event, why: str = "") -> None:
+        for region in self.regions:
+            self.server.hosting.report_event(region, event, why)
+
+    @abstractmethod
+    def make_copier(self) -> RegionCopier:
+        """The copying of the regions' rows to their successors."""
+
+    @abstractmethod
+    def finish(self, info: RegionInfo, store: Store) -> None:
+        """While it is shut: what of ``meta`` the new region is to have."""
+
+    async def prepare(self) -> None:
+        """All that can be done while the old ones serve: their successors' stores, but for the last few rows."""
+        await self._wait_for_upkeep()
+        self._copier = self.make_copier()
+        await self._copier.begin()
+        await self._copier.catch_up()
+
+    async def make(self) -> bool:
+        """While they are shut: the rest.  The successors' stores are on disk when this returns.
+
+        False: it took too long; ``let_in``, and begin again with ``hold`` or call it off.
+        """
+        carrying = self._copier
+        assert carrying is not None, "prepared before"
+        await carrying.round()
+        for info, store in zip(self.change.fresh, carrying.stores, strict=True):
+            self.finish(info, store)
+        await carrying.sync()
+        return monotonic() - self._paused_at <= MADE_S
+
+    async def _wait_for_upkeep(self) -> None:
+        deadline = monotonic() + UPKEEP_TIMEOUT_S
+        while any(region.upkeep for region in self.regions):
+            if monotonic() > deadline:
+                raise RegionTooBusy("a compaction of the region is still running; try again when it is done")
+            await asyncio.sleep(POLL_S)
+
+    async def quiesce_followers(self) -> None:
+        """Have consumers come to rest, and nearly all on disk.  RegionTooBusy says who does not."""
+        for region in self.regions:
+            if region in self._quiesced:
+                continue  # since an earlier try
+            self._quiesced.append(region)
+            under_way = await self.server.listener.quiesce_region(region, QUIESCE_TIMEOUT_S)
+            if under_way:
+                raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
+        assert self._copier is not None, "prepared before"
+        await self._copier.catch_up()
+        await self._copier.sync()  # or requests would wait for all that was copied
+        await self._copier.catch_up()
+
+    async def pause_requests(self) -> None:
+        """Requests wait from here on; when this returns every write is on disk and answered."""
+        self.check_open()
+        self._paused_at = monotonic()
+        self._report_event(Event.PAUSE_BEGINS)
+        for region in self.regions:
+            await self.server.hosting.quiesce(region)
+        self.check_open()
+
+    def check_open(self) -> None:
+        for region, schema in zip(self.regions, self._schemas, strict=True):
+            is_ours = self.server.hosting.state_of(region) in (State.REPLACING, State.HOLDING)
+            if not is_ours or not self.server.tables.serves(region.info):
+                raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
+            if region.table != schema:
+                raise NotServingRegion(f"table {region.info.table} was changed meanwhile; try again")
+
+    def succeed(self) -> None:
+        """The catalogue names the successors: they serve from now on."""
+        assert self._copier is not None, "prepared before"
+        server, fresh = self.server, self.change.fresh
+        for region in self.regions:
+            server.listener.region_leaving(region)
+            region.is_open = False
+        self._report_event(Event.COMMITTED)
+        served = server.tables.known(self._served.schema.name.encode())
+        kept = [info for info in served.regions if info not in self.change.gone and info not in fresh]
+        served.replace_regions(sorted([*kept, *fresh], key=lambda info: info.start))
+        for info, store in zip(fresh, self._copier.stores, strict=True):
+            self._open(info, store)
+        server.listener.regions_replaced(self.regions, fresh)
+        self.paused_s = max(self.paused_s, monotonic() - self._paused_at)
+        self._report_event(Event.SUCCEEDED)
+
+    def _open(self, info: RegionInfo, store: Store) -> None:
+        try:
+            self.server.hosting.open_in(info, store)
+        except ColumnarError as error:  # the next request tries again, and the listener where there is a log
+            _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
+            if not self.server.is_open(info):
+                store.close()
+
+    def let_in(self) -> None:
+        """Requests wait no longer; consumers are held still."""
+        self.paused_s = max(self.paused_s, monotonic() - self._paused_at)
+        self._report_event(Event.LET_IN)
+
+    def leave(self) -> None:
+        """Called off: the old regions serve on, and no store of a successor is open."""
+        for region in self._quiesced:
+            self.server.listener.release(region)
+        self._report_event(Event.CALLED_OFF)
+        self._let_go()
+
+    def suspend(self, why: str) -> None:
+        """The outcome of the commit is unknown: none of them is served until ``resume``, or a restart."""
+        for region in self.regions:
+            self.server.listener.region_leaving(region)
+        self._report_event(Event.UNSURE, why)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._copier is not None:
+            self._copier.stop()
+            self._copier.abandon()
+
+    def resume(self) -> None:
+        """After ``suspend``: the catalogue names the old regions, and the next request opens each."""
+        self._report_event(Event.SETTLED)
+        for region in self.regions:
+            self.server.listener.release(region)
+            self.server.open_for_consumers(region)

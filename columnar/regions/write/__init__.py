@@ -1,0 +1,1 @@
+"""Writes of a region: from operations on rows to drafts, batches and change records."""

@@ -1,0 +1,79 @@
+"""(pure) What a mutation did: to one row of a batch, and as its caller sees it.
+
+Plain classes: nobody compares them, and compiled they are fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from columnar.model.mutation import Contribute, Durability, RowPuts, RowWrite
+from columnar.regions.log.change_record import Appended, Sequence
+
+Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
+Counted = tuple[bytes, int, bytes | None]  # a hot cell, its overwrites since the last removal, where that ended
+
+
+class Step:
+    """The part of one row in a batch, and what the region remembers of it once the store has taken the batch.
+
+    A refused batch is drafted again, or never: what it would have changed in memory goes with its steps.
+    """
+
+    __slots__ = ("counted", "failed_condition", "guarded", "highest_ms", "logged", "results", "sequence", "timestamp")
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        timestamp: int,
+        results: Results,
+        failed_condition: int | None,
+        logged: Appended | None = None,
+        highest_ms: int = 0,
+        counted: list[Counted] | None = None,
+        guarded: dict[int, int] | None = None,
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.results = results
+        self.failed_condition = failed_condition
+        self.logged = logged
+        self.highest_ms = highest_ms  # of the timestamps put, where any may lie ahead of the clock
+        self.counted = counted
+        self.guarded = guarded  # marks of families that got a guard (``guards``)
+
+
+class Applied:
+    """The outcome of a mutation; constant."""
+
+    __slots__ = ("durable", "failed_condition", "results", "sequence", "timestamp")
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        timestamp: int,
+        results: Results,
+        failed_condition: int | None,
+        durable: Any,
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.results = results
+        self.failed_condition = failed_condition
+        self.durable = durable  # a future, resolved when it may be answered (None: at once); shared, never cancel it
+
+
+def touches_synced(mutation: RowWrite, unsynced: frozenset[bytes]) -> bool:
+    """The mutation wants the fsync, and so does some family of it: then the whole row waits for it."""
+    if isinstance(mutation, RowPuts):
+        return any(family not in unsynced for family, _ in mutation.columns)
+    return mutation.durability is Durability.SYNC and any(
+        operation.family not in unsynced or isinstance(operation, Contribute) for operation in mutation.operations
+    )
+
+
+def wants_sync(mutations: list[RowWrite]) -> bool:
+    for mutation in mutations:  # no any() over a generator: it costs 0.7 us, and this is asked for every put
+        if isinstance(mutation, RowPuts) or mutation.durability is Durability.SYNC:
+            return True
+    return False

@@ -1,0 +1,151 @@
+"""The next state of one column of a row: its newest version, and what becomes of its older versions.
+
+The newest version stands in the family's own space, the older ones in the space ``versions``.  Invariants I1 to I3 of
+``row_draft`` are kept here.  Nothing is written until ``emit``.
+
+Cost: the older versions are read only where an exact delete, a lowered bound or an expired newest one needs them.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from columnar.regions.read.family_view import FamilyView, kept_versions, visible_value
+from columnar.storage.api import Batch, Store
+from columnar.storage.layout import (
+    MARKER,
+    split_version_key,
+    timestamp_of,
+    version_end,
+    version_from,
+    version_key,
+    version_prefix,
+)
+
+VERSIONS_SPACE: Final = "versions"
+SINGLE_DELETES: Final = 64  # over it one range delete: fewer bytes, but later reads are slower
+_NONE: Final[frozenset[int]] = frozenset()
+
+
+class Growth:
+    """A cell that was appended to, while nothing else has taken its place."""
+
+    __slots__ = ("entry", "raw", "result", "value")
+
+    def __init__(self, raw: bytes, entry: int, result: int) -> None:
+        self.raw = raw  # the cell after the first append; it stands for the whole until ``RowDraft._settle``
+        self.value: bytearray | None = None  # after the second append and later ones
+        self.entry = entry  # its place among ``entries`` and ``appended``
+        self.result = result
+
+
+class ColumnDraft:
+    """The next state of one column."""
+
+    __slots__ = ("cut_at", "growth", "key", "newest", "original", "pushed", "removed", "view")
+
+    def __init__(self, view: FamilyView, key: bytes, raw: bytes | None) -> None:
+        self.view = view
+        self.key = key
+        self.original = raw
+        self.newest = raw
+        self.pushed: dict[int, bytes] = {}  # timestamp -> raw, on their way to the older versions
+        self.cut_at: int | None = None  # older versions at or below it go
+        self.removed = _NONE  # older versions that go, by their timestamps
+        self.growth: Growth | None = None
+
+    def put(self, timestamp: int, raw: bytes, now_ms: int) -> None:
+        held = self.newest
+        if held is None:
+            self.newest = raw
+            return
+        held_at = timestamp_of(held)
+        if timestamp >= held_at:
+            if timestamp > held_at and self.view.max_versions > 1 and held[0] != MARKER:
+                self.pushed[held_at] = held
+            self.newest = raw
+        elif self.view.max_versions > 1:
+            self.pushed[timestamp] = raw
+        elif held[0] != MARKER and visible_value(held, self.view, now_ms) is None:
+            self.newest = raw  # what outranked it has expired
+
+    def delete(self, timestamp: int, marker: bytes | None) -> None:
+        held = self.newest
+        self.pushed = {at: raw for at, raw in self.pushed.items() if at > timestamp}
+        self.cut_at = timestamp if self.cut_at is None else max(self.cut_at, timestamp)
+        if held is None or timestamp_of(held) <= timestamp:
+            self.newest = marker
+
+    def delete_version(self, timestamp: int | None, store: Store, now_ms: int) -> int | None:
+        """Remove one version that a reader sees, None: the newest; its timestamp, or None where there is none.
+
+        The next one becomes the newest (I1).  Versions that the family does not keep go with it, or they would
+        come to light.  O(versions that the family keeps).
+        """
+        stored = self._versions(store)
+        kept = {one.timestamp: stored[one.timestamp] for one in kept_versions(stored.values(), self.view, now_ms)}
+        target = next(iter(kept), None) if timestamp is None else timestamp
+        if target is None or kept.pop(target, None) is None:
+            return None
+        newest = next(iter(kept), None)
+        self.newest = kept.pop(newest) if newest is not None else None
+        self.pushed = {at: raw for at, raw in self.pushed.items() if at in kept}
+        self.removed = self.removed.union(stored).difference(kept)
+        return target
+
+    def _versions(self, store: Store) -> dict[int, bytes]:
+        """Every version as it would be after ``emit``, newest first."""
+        if self.newest is None:
+            return {}
+        versions = dict(self.pushed)
+        if self.view.max_versions > 1 and self.original is not None:
+            cut, prefix = -1 if self.cut_at is None else self.cut_at, version_prefix(self.view.number, self.key)
+            for key, raw in store.scan(VERSIONS_SPACE, prefix, version_end(prefix)):
+                at = split_version_key(key)[1]
+                if at > cut and at not in self.removed:
+                    versions.setdefault(at, raw)
+        versions[timestamp_of(self.newest)] = self.newest
+        return dict(sorted(versions.items(), reverse=True))
+
+    def seen(self, store: Store, now_ms: int) -> tuple[bytes, int] | None:
+        """Value and timestamp of what a reader sees of the column as it would be after ``emit``."""
+        if self.newest is None:
+            return None
+        value = visible_value(self.newest, self.view, now_ms)
+        if value is not None:
+            return value, timestamp_of(self.newest)
+        if self.view.max_versions > 1:  # the newest one's own time to live is over, an older one's is not
+            for stored in kept_versions(self._versions(store).values(), self.view, now_ms):
+                return stored.value, stored.timestamp
+        return None
+
+    def seen_before(self, store: Store, now_ms: int) -> tuple[bytes, int] | None:
+        """As ``seen``, of the column as it is in the store."""
+        if self.original is self.newest and not self.pushed and not self.removed and self.cut_at is None:
+            return self.seen(store, now_ms)
+        return ColumnDraft(self.view, self.key, self.original).seen(store, now_ms)
+
+    def emit(self, batch: Batch, store: Store) -> None:
+        if self.cut_at is not None and self.view.max_versions > 1 and self.original is not None:
+            self._emit_cut(batch, store, self.cut_at)
+        for timestamp in self.removed:
+            batch.delete(VERSIONS_SPACE, version_key(self.view.number, self.key, timestamp))
+        for timestamp, raw in self.pushed.items():
+            batch.put(VERSIONS_SPACE, version_key(self.view.number, self.key, timestamp), raw)
+        if self.newest is self.original:
+            return
+        if self.newest is None:
+            batch.delete(self.view.space, self.key)
+        else:
+            batch.put(self.view.space, self.key, self.newest)
+
+    def _emit_cut(self, batch: Batch, store: Store, timestamp: int) -> None:
+        prefix = version_prefix(self.view.number, self.key)
+        first, last = version_from(prefix, timestamp), version_end(prefix)
+        doomed = [key for key, _ in islice(store.scan(VERSIONS_SPACE, first, last), SINGLE_DELETES + 1)]
+        if len(doomed) > SINGLE_DELETES:
+            batch.delete_range(VERSIONS_SPACE, first, last)
+        else:
+            for key in doomed:
+                batch.delete(VERSIONS_SPACE, key)

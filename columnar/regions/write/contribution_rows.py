@@ -1,0 +1,262 @@
+"""Contributions to many rows, in families that keep one version: what stands there is read with one call a key space.
+
+For rows whose changes nobody logs, in tables without delete markers, while no cell lies ahead of the clock.  A cell
+that is written then is the newest of its column (invariant I1 of ``drafting``), so it is replaced or removed unread:
+members and totals alone are read, for what they hold.  The cells are those that ``contributions.contribute`` comes to,
+one operation after the other; a total that several operations of a row change is written once.
+
+A row alone in its call, too.  A row that names other operations, conditions, or families that keep several versions is
+left to ``RowDraft``.
+
+Cost: a key of the engine for each member and total of the batch, read in two calls; no object for a cell.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.errors import CellTooBig, DamagedData, NotALong, NotAMember, abbreviate
+from columnar.limits import CELL_BYTES
+from columnar.model.contribution import (
+    Member,
+    Names,
+    differences,
+    follow,
+    is_plain_guard,
+    names_of,
+    order_qualifier,
+    pack,
+    pack_carried,
+    pack_plain_guard,
+    plain_sequence,
+    unpack,
+    wrapped,
+)
+from columnar.model.mutation import Contribute, RowMutation, RowWrite
+from columnar.regions.read.family_view import FamilyView, Views, visible_value
+from columnar.regions.write.contributions import expiring
+from columnar.storage.api import Batch, Store
+from columnar.storage.layout import cell_head, escape, row_prefix
+
+PLAIN_SOURCE_BYTES: Final = CELL_BYTES // 2  # a member of a longer one may be too big a cell
+CellsBySpace = dict[str, dict[bytes, bytes | None]]  # by space and key: the cell as it is stored; None: there is none
+Totals = tuple[tuple[bytes, bytes], ...]
+
+
+def begins(mutations: list[RowWrite]) -> bool:
+    """The first row says for all whether they are contributions: a call's rows are of one kind."""
+    first = mutations[0]
+    return isinstance(first, RowMutation) and bool(first.operations) and type(first.operations[0]) is Contribute
+
+
+class Choice:
+    """Chooses the rows of a call that are for here, under one schema."""
+
+    __slots__ = ("_known", "_views")
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._known: Contribute | None = None  # the last whose families were looked up
+
+    def takes(self, mutation: RowWrite) -> bool:
+        """NoSuchColumnFamily, NotAllowed."""
+        if not isinstance(mutation, RowMutation) or mutation.conditions:
+            return False
+        for operation in mutation.operations:
+            if type(operation) is not Contribute:
+                return False
+            if self._known is not None and _names_the_same(self._known, operation):
+                continue
+            if not self._keeps_one_version(operation):
+                return False
+            self._known = operation
+        return True
+
+    def _keeps_one_version(self, operation: Contribute) -> bool:
+        for family in operation.families:
+            view = self._views[family]
+            if view.ttl_ms is not None:
+                raise expiring(self._views.table, family)
+            if view.max_versions != 1:
+                return False
+        return True
+
+
+def _names_the_same(one: Contribute, other: Contribute) -> bool:
+    """Compare by identity, which is cheap: the operations of a view share one object for each."""
+    return one.totals is other.totals and one.family is other.family and one.order_family is other.order_family
+
+
+def read(store: Store, views: Views, mutations: list[RowMutation]) -> CellsBySpace:
+    """The members and totals that the rows name."""
+    keys: dict[str, dict[bytes, bytes | None]] = {}
+    for mutation in mutations:
+        prefix, totals = row_prefix(mutation.row), None  # type: bytes, Totals | None
+        for said in mutation.operations:
+            assert isinstance(said, Contribute), "looked at before"
+            _named(keys, views[said.family].space)[prefix + escape(said.source)] = None
+            if said.totals is not totals:
+                totals = said.totals
+                for family, qualifier in totals:
+                    _named(keys, views[family].space)[prefix + escape(qualifier)] = None
+    for space, named in keys.items():
+        wanted = list(named)
+        keys[space] = dict(zip(wanted, store.multi_get(space, wanted), strict=True))
+    return keys
+
+
+def _named(keys: CellsBySpace, space: str) -> dict[bytes, bytes | None]:
+    named = keys.get(space)
+    if named is None:
+        named = keys[space] = {}
+    return named
+
+
+class ContributedRow:
+    """The next state of one row.  Nothing is written before ``emit``."""
+
+    __slots__ = ("_cells", "_now_ms", "_prefix", "_row", "_store", "_stored", "_totals", "_views", "guarded")
+
+    def __init__(self, store: Store, views: Views, held: CellsBySpace, row: bytes, now_ms: int) -> None:
+        self._store = store
+        self._views = views
+        self._stored = held
+        self._row = row
+        self._now_ms = now_ms
+        self._prefix = row_prefix(row)
+        self._cells: CellsBySpace = {}  # what is written; None: it is removed
+        self._totals: dict[bytes, int] = {}  # by column: what is added
+        self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
+
+    def apply(self, mutation: RowMutation) -> bool:
+        """False: an earlier contribution left something in a family that keeps several versions; nothing is done.
+
+        NotAMember, NotALong, CellTooBig.
+        """
+        names: Names | None = None
+        totals: Totals | None = None
+        for said in mutation.operations:
+            assert isinstance(said, Contribute), "looked at before"
+            if said.totals is not totals:
+                totals = said.totals
+                names = names_of(totals)
+            view = self._views[said.family]
+            key = self._prefix + escape(said.source)
+            data = _named(self._cells, view.space).get(key)
+            if data is None:
+                data = visible_value(self._stored[view.space][key], view, self._now_ms)
+            if names is not None and self._contribute_plainly(said, names, view, key, data):
+                continue
+            if not self._contribute(said, view, key, data):
+                return False
+        return self._add_up()
+
+    def _contribute_plainly(
+        self, said: Contribute, names: Names, view: FamilyView, key: bytes, data: bytes | None
+    ) -> bool:
+        """Most contributions: the member is of the plain form before and after.  False: nothing is done."""
+        if said.part or said.relative or said.order is not None or said.carry:
+            return False
+        before: tuple[int, ...] | None = None
+        if data is not None:
+            before = names.amounts_in(data)
+            if before is None and not is_plain_guard(data):
+                return False
+            if said.sequence <= plain_sequence(data):
+                return True
+        if len(said.source) > PLAIN_SOURCE_BYTES:
+            return False
+        totals = self._totals
+        if said.amounts is None:
+            if before is not None:
+                for total, amount in zip(names.columns, before, strict=True):
+                    if amount:
+                        totals[total] = totals.get(total, 0) - amount
+            self._cells[view.space][key] = pack_plain_guard(said.sequence, self._now_ms)
+            self._guard(view)
+            return True
+        after = names.ordered(said.amounts)
+        if before != after:
+            for place, total in enumerate(names.columns):
+                difference = after[place] - before[place] if before is not None else after[place]
+                if difference:
+                    totals[total] = totals.get(total, 0) + difference
+        self._cells[view.space][key] = names.pack(said.sequence, self._now_ms, after)
+        return True
+
+    def _guard(self, view: FamilyView) -> None:
+        if not self.guarded or self.guarded[-1] != view.number:
+            self.guarded.append(view.number)
+
+    def _contribute(self, said: Contribute, view: FamilyView, key: bytes, data: bytes | None) -> bool:
+        held = self._member(said, data) if data is not None else None
+        member = follow(held, said, self._now_ms)
+        if member is None:
+            return True
+        for total, difference in differences(held, member):
+            self._totals[total] = self._totals.get(total, 0) + difference
+        if not self._move(said.source, held, member):
+            return False
+        packed = pack(member)
+        if len(said.source) + len(packed) > CELL_BYTES:
+            raise CellTooBig(f"the member {abbreviate(said.source)}", len(said.source) + len(packed), CELL_BYTES)
+        if member.is_gone:
+            self._guard(view)
+        self._cells[view.space][key] = packed
+        return True
+
+    def _member(self, said: Contribute, data: bytes) -> Member:
+        try:
+            return unpack(data)
+        except DamagedData as error:
+            raise NotAMember(self._views.table, self._row, said.family + b":" + said.source, error.text) from error
+
+    def _move(self, source: bytes, held: Member | None, member: Member) -> bool:
+        """The ordered cell of the source, from its place to the one that it has now."""
+        if held is not None and held.ordered and (held.ordered, held.order) != (member.ordered, member.order):
+            view = self._views.get(held.ordered)
+            if view is not None:
+                if view.max_versions != 1:
+                    return False
+                _named(self._cells, view.space)[self._ordered_key(held.order, source)] = None
+            held = None
+        if not member.ordered:
+            return True
+        if held is None or not held.ordered or held.carried != member.carried:
+            space = self._views[member.ordered].space
+            _named(self._cells, space)[self._ordered_key(member.order, source)] = pack_carried(member.carried)
+        return True
+
+    def _ordered_key(self, order: bytes, source: bytes) -> bytes:
+        return self._prefix + escape(order_qualifier(order, source))
+
+    def _add_up(self) -> bool:
+        """A total of 0 is no cell; of a family that was dropped no total is left."""
+        for total, difference in self._totals.items():
+            family, _, qualifier = total.partition(b":")
+            view = self._views.get(family)
+            if view is None:
+                continue
+            if view.max_versions != 1:
+                return False
+            space, key = view.space, self._prefix + escape(qualifier)
+            held = self._stored.get(space)
+            raw = held[key] if held is not None and key in held else self._store.get(space, key)
+            value = visible_value(raw, view, self._now_ms)
+            if value is not None and len(value) != 8:
+                raise NotALong(len(value))
+            old = int.from_bytes(value, "big", signed=True) if value is not None else 0
+            new = wrapped(old + difference)
+            if new or value is not None:
+                _named(self._cells, space)[key] = new.to_bytes(8, "big", signed=True) if new else None
+        return True
+
+    def emit(self, batch: Batch, number: int) -> None:
+        """``number``: the sequence as cells have it."""
+        head = cell_head(self._now_ms, number)
+        for space, cells in self._cells.items():
+            for key, value in cells.items():
+                if value is None:
+                    batch.delete(space, key)
+                else:
+                    batch.put(space, key, head + value)

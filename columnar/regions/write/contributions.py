@@ -1,0 +1,101 @@
+"""Carry out contributions within the draft of a row: member, totals and ordered cell, together or not at all.
+
+All cells are read and written through the draft, so the operations of one mutation see each other, and change records
+have a contribution as the puts and deletes of the cells that it changed.
+
+Families of members, totals and ordered cells keep their cells for ever: a time to live would take cells away unheard,
+so such a family is refused.  A family may keep several versions: the newest one counts, and a guard is alone.
+
+The arithmetic is ``model.contribution``; the end of guards is ``guards``.  ``contribution_rows`` does the same for many
+rows that nobody logs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from columnar.errors import CellTooBig, DamagedData, NotAllowed, NotALong, NotAMember, abbreviate
+from columnar.limits import CELL_BYTES
+from columnar.model.contribution import (
+    Member,
+    differences,
+    follow,
+    order_qualifier,
+    pack,
+    pack_carried,
+    unpack,
+    wrapped,
+)
+from columnar.model.mutation import Contribute
+
+if TYPE_CHECKING:
+    from columnar.regions.write.row_draft import RowDraft
+
+
+def contribute(draft: RowDraft, said: Contribute) -> None:
+    """NotAMember, NotALong, NotAllowed, CellTooBig, NoSuchColumnFamily: the draft is not to be used any more."""
+    for family in said.families:
+        if draft.view(family).ttl_ms is not None:
+            raise expiring(draft.table, family)
+    held = _read_member(draft, said)
+    member = follow(held, said, draft.now_ms)
+    if member is None:
+        return
+    for total, difference in differences(held, member):
+        _add(draft, total, difference)
+    _move(draft, said.source, held, member)
+    data = pack(member)
+    if len(said.source) + len(data) > CELL_BYTES:
+        raise CellTooBig(f"the member {abbreviate(said.source)}", len(said.source) + len(data), CELL_BYTES)
+    view = draft.view(said.family)
+    if member.is_gone:
+        draft.guarded.append(view.number)
+        if view.max_versions > 1:
+            draft.remove_cell(said.family, said.source)
+    draft.write_cell(said.family, said.source, data)
+
+
+def _read_member(draft: RowDraft, said: Contribute) -> Member | None:
+    data = draft.value_of(said.family, said.source)
+    if data is None:
+        return None
+    try:
+        return unpack(data)
+    except DamagedData as error:
+        raise NotAMember(draft.table, draft.row, said.family + b":" + said.source, error.text) from error
+
+
+def _add(draft: RowDraft, total: bytes, difference: int) -> None:
+    """A total of 0 is no cell; of a family that was dropped no total is left."""
+    family, _, qualifier = total.partition(b":")
+    if not draft.has_family(family):
+        return
+    value = draft.value_of(family, qualifier)
+    if value is not None and len(value) != 8:
+        raise NotALong(len(value))
+    old = int.from_bytes(value, "big", signed=True) if value is not None else 0
+    new = wrapped(old + difference)
+    if new:
+        draft.write_cell(family, qualifier, new.to_bytes(8, "big", signed=True))
+    elif value is not None:
+        draft.remove_cell(family, qualifier)
+
+
+def _move(draft: RowDraft, source: bytes, held: Member | None, member: Member) -> None:
+    """The ordered cell of the source, from its place to the one that it has now."""
+    if held is not None and held.ordered and (held.ordered, held.order) != (member.ordered, member.order):
+        if draft.has_family(held.ordered):
+            draft.remove_cell(held.ordered, order_qualifier(held.order, source))
+        held = None
+    if not member.ordered:
+        return
+    if held is None or not held.ordered or held.carried != member.carried:
+        draft.write_cell(member.ordered, order_qualifier(member.order, source), pack_carried(member.carried))
+
+
+def expiring(table: str, family: bytes) -> NotAllowed:
+    name = abbreviate(family)
+    return NotAllowed(
+        f"family {name} of {table} has a time to live, after which cells that a contribution counts on would "
+        f"vanish; alter it to TTL=FOREVER, or name another family"
+    )

@@ -1,0 +1,220 @@
+"""Drafting: decides the next state of a region's rows and adds it to batches.
+
+A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``unread_puts``).
+Puts of many rows read together (``read_puts``; with images of what is logged: ``logged_puts``), and so do contributions
+(``contribution_rows``).
+
+Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
+passed that mark, a cell stamped by the clock is the newest of its column and needs no comparison.
+
+Cost: a put of one cell reads one key at most; the cost does not depend on the number of rows or versions.
+
+Knows nothing of fsyncs, acknowledgements and leases (``region``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.model.mutation import RowMutation, RowPuts, RowWrite
+from columnar.model.schema import Table
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.hot_cells import HotCells
+from columnar.regions.log.change_logging import ChangeLogging
+from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.read.family_view import Views
+from columnar.regions.write import contribution_rows, read_puts, row_images
+from columnar.regions.write.applied import Counted, Step
+from columnar.regions.write.contribution_rows import ContributedRow
+from columnar.regions.write.guards import Guards
+from columnar.regions.write.logged_puts import LoggedPuts
+from columnar.regions.write.row_draft import RowDraft
+from columnar.regions.write.unread_puts import UnreadPuts, put_row
+from columnar.storage.api import Batch, Store
+
+FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I1)
+_EPOCH_SHIFT: Final = 40
+_NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
+
+
+class Drafting:
+    """The drafting of one region; owned by the loop's thread."""
+
+    def __init__(
+        self, store: Store, logging: ChangeLogging, guards: Guards, future_ms: int, table: Table, views: Views
+    ) -> None:
+        """``future_ms``: the value of ``meta/future``."""
+        self._store = store
+        self._logging = logging
+        self._guards = guards
+        self.future_ms = future_ms
+        self._hot = HotCells(store)
+        self.follow(table, views)
+
+    def follow(self, table: Table, views: Views) -> None:
+        """Draft by this schema from now on."""
+        self._views = views
+        self._markers = table.delete_markers_ms is not None
+        self._unread = UnreadPuts(views)
+        self._logged_puts: LoggedPuts | None = None  # of the policy of the last call
+        self._hot.clear()
+
+    def row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
+        """Add one row's next state to ``batch``, or nothing if a condition fails.
+
+        Nothing else is changed before ``written``: the batch may be refused.
+        """
+        log = self._logging.log
+        if not mutation.conditions and not self._must_read(now_ms, policy) and self._unread.can_put(mutation):
+            sequence = log.next()
+            self._unread.put(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            return Step(sequence, now_ms, (), None)
+        clock_ms = now_ms
+        if policy is not None:
+            now_ms = self._logging.stamps.give(batch, mutation.row, now_ms)
+        sequence = log.next()
+        draft = RowDraft(
+            self._store,
+            self._views,
+            mutation.row,
+            now_ms=now_ms,
+            sequence=(sequence.epoch << _EPOCH_SHIFT) | sequence.n,
+            markers=self._markers,
+            logged=policy is not None,
+            all_older=clock_ms > self.future_ms and not self._markers,
+            known=policy.before if policy is not None else _NO_FAMILIES,
+        )
+        failed = draft.check(mutation.conditions)
+        if failed is not None:
+            return Step(sequence, now_ms, (), failed)
+        if policy is not None and policy.lasting:
+            row_images.check_lasting(draft, mutation, policy)
+        if policy is not None and policy.images:
+            row_images.read(draft, mutation, policy)
+        elif len(mutation.operations) > 1:
+            draft.prefetch(mutation.operations)
+        for operation in mutation.operations:
+            draft.apply(operation)
+        draft.emit(batch)
+        counted: list[Counted] | None = None
+        for column in draft.columns.values():
+            if column.pushed:
+                if counted is None:
+                    counted = []
+                counted.append(self._hot.trim(batch, column, clock_ms))  # stamps run ahead of what readers see
+        logged = None
+        if policy is not None:
+            logged = self._logging.record(batch, draft, sequence, now_ms, policy, mutation.hops)
+        guarded = self._guards.cover(batch, draft.guarded, now_ms) if draft.guarded else None
+        return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted, guarded)
+
+    def rows(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy | None) -> list[Step]:
+        """Add the next states of different rows, without conditions, with the same outcome as ``row`` for each."""
+        if policy is None and contribution_rows.begins(mutations) and not self._must_read(now_ms, None):
+            return self._contributed(batch, mutations, now_ms)
+        if policy is not None:
+            return self._logged(batch, mutations, now_ms, policy)
+        if len(mutations) == 1 or not self._read_together(mutations, now_ms):
+            return [self._one(batch, mutation, now_ms, policy) for mutation in mutations]
+        present = read_puts.read(self._store, self._views, mutations)
+        steps: list[Step] = []
+        for mutation, places in zip(mutations, present.rows, strict=True):
+            if places is None or not isinstance(mutation, RowMutation):
+                steps.append(self._one(batch, mutation, now_ms, policy))
+                continue
+            sequence = self._logging.log.next()
+            number = (sequence.epoch << _EPOCH_SHIFT) | sequence.n
+            highest = read_puts.put(batch, mutation, places, present.values, now_ms, number)
+            steps.append(Step(sequence, now_ms, (), None, None, highest))
+        return steps
+
+    def _logged(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy) -> list[Step]:
+        puts = self._logged_puts
+        if puts is None or puts.policy is not policy:
+            puts = self._logged_puts = LoggedPuts(self._views, policy, self._markers)
+        mine = puts.rows(mutations)
+        values = puts.read(self._store, mine)
+        steps: list[Step] = []
+        for mutation, known in zip(mutations, mine, strict=True):
+            if known is None or not puts.is_newest(known, values, now_ms):
+                steps.append(self._one(batch, mutation, now_ms, policy))
+                continue
+            stamp = self._logging.stamps.give(batch, mutation.row, now_ms)
+            sequence = self._logging.log.next()
+            record = puts.put(batch, known, values, stamp, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            logged = self._logging.log.append(batch, sequence, record)
+            steps.append(Step(sequence, stamp, (), None, logged, stamp))
+        return steps
+
+    def _contributed(self, batch: Batch, mutations: list[RowWrite], now_ms: int) -> list[Step]:
+        views, store, choice = self._views, self._store, contribution_rows.Choice(self._views)
+        mine = [one if choice.takes(one) else None for one in mutations]
+        held = contribution_rows.read(store, views, [one for one in mine if isinstance(one, RowMutation)])
+        steps: list[Step] = []
+        for mutation, contributed in zip(mutations, mine, strict=True):
+            row = ContributedRow(store, views, held, mutation.row, now_ms)
+            if not isinstance(contributed, RowMutation) or not row.apply(contributed):
+                steps.append(self._one(batch, mutation, now_ms, None))
+                continue
+            sequence = self._logging.log.next()
+            row.emit(batch, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            guarded = self._guards.cover(batch, row.guarded, now_ms) if row.guarded else None
+            steps.append(Step(sequence, now_ms, (), None, None, now_ms, None, guarded))
+        return steps
+
+    def _read_together(self, mutations: list[RowWrite], now_ms: int) -> bool:
+        """The first row says for all whether they are puts that must read: a call's rows are of one kind."""
+        first = mutations[0]
+        if not isinstance(first, RowMutation):
+            return False
+        return self._must_read(now_ms, None) or not self._unread.can_put(first)
+
+    def _one(self, batch: Batch, mutation: RowWrite, now_ms: int, policy: LogPolicy | None) -> Step:
+        if isinstance(mutation, RowMutation):
+            return self.row(batch, mutation, now_ms, policy)
+        return self.puts(batch, mutation, now_ms, policy)
+
+    def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
+        """Add a row of a bulk load to ``batch``, with the same outcome as ``row``."""
+        places = None if self._must_read(now_ms, policy) else self._unread.places(mutation.columns)
+        if places is None:
+            return self.row(batch, mutation.spelled_out(), now_ms, policy)
+        sequence = self._logging.log.next()
+        put_row(batch, mutation, places, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+        return Step(sequence, now_ms, (), None)
+
+    def _must_read(self, now_ms: int, policy: LogPolicy | None) -> bool:
+        """Whether every put has to read the present cells of its row."""
+        return policy is not None or self._markers or now_ms <= self.future_ms
+
+    def covering(self, batch: Batch, steps: list[Step], clock_ms: int) -> int:
+        """The value of ``future_ms`` after the batch of these steps is written (I1)."""
+        highest_ms = 0
+        for step in steps:
+            if step.highest_ms > highest_ms:
+                highest_ms = step.highest_ms
+        return self.covering_ms(batch, highest_ms, clock_ms)
+
+    def covering_ms(self, batch: Batch, highest_ms: int, clock_ms: int) -> int:
+        """As ``covering``, of timestamps up to ``highest_ms``."""
+        if highest_ms <= clock_ms or highest_ms <= self.future_ms:
+            return self.future_ms
+        batch.put(META_SPACE, FUTURE, highest_ms.to_bytes(8, "big"))
+        return highest_ms
+
+    def written(self, steps: list[Step], future_ms: int) -> None:
+        """The batch of these steps is in the store; ``future_ms``: of ``covering``."""
+        self.future_ms = future_ms
+        for step in steps:
+            if step.counted is not None:
+                self._hot.written(step.counted)
+            if step.guarded is not None:
+                self._guards.written(step.guarded)
+
+    def can_delete_unread(self, now_ms: int) -> bool:
+        """Whether deletes need no reading: no delete marker is kept, no cell in the future has to be spared."""
+        return not self._markers and now_ms > self.future_ms
+
+    def rows_deleted(self) -> None:
+        """Rows were deleted without a draft."""
+        self._hot.clear()

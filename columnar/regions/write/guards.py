@@ -1,0 +1,94 @@
+"""Guards: withdrawn members, which stay for a while to refuse what is said late; and where in a region they are.
+
+``meta`` remembers each family that may have guards, so that only those are swept:
+
+    guards/ family:u16  ->  ms:u64        when its last guard was made, to GUARD_MARK_MS
+
+Invariants:
+    I1. A family with a guard has its mark, in the batch of the guard at the latest.  No guard of the family is younger
+        than the mark by more than GUARD_MARK_MS.
+    I2. A guard goes at the earliest GUARD_MS after its withdrawal, and not before whoever sends contributions says that
+        nothing older will be sent again (``RegionServer.guards_needed_from``).
+
+Splits and merges hand the marks on; a copy that loses them keeps its guards for ever, which costs their space alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from columnar.limits import GUARD_MS
+from columnar.regions.log.log_retention import META_SPACE
+from columnar.storage.api import Batch, Store
+
+GUARDS: Final = b"guards/"
+GUARD_MARK_MS: Final = 600_000
+
+# Table, now (ms) -> ms: guards made from then on are needed, 0: all; None: no guard is.
+NeededFrom = Callable[[str, int], Awaitable[int | None]]
+
+
+def read_marks(store: Store) -> dict[int, int]:
+    """Family number -> ms."""
+    found = store.scan(META_SPACE, GUARDS, GUARDS[:-1] + b"0")
+    return {int.from_bytes(key[len(GUARDS) :], "big"): int.from_bytes(value, "big") for key, value in found}
+
+
+def mark_key(family: int) -> bytes:
+    return GUARDS + family.to_bytes(2, "big")
+
+
+async def nobody_needs(_table: str, _now_ms: int) -> int | None:
+    """The ``NeededFrom`` of a server to which nobody sends contributions again."""
+    return None
+
+
+async def sweepable_before(table: str, now_ms: int, needed_from: NeededFrom) -> int:
+    """Guards made before this time may go (I2)."""
+    needed = await needed_from(table, now_ms)
+    oldest = now_ms - GUARD_MS
+    return oldest if needed is None else min(oldest, needed)
+
+
+class Guards:
+    """The marks of one region; owned by the loop's thread."""
+
+    def __init__(self, marks: dict[int, int]) -> None:
+        """``marks``: of ``read_marks``."""
+        self._marks = marks
+
+    def __bool__(self) -> bool:
+        return bool(self._marks)
+
+    def families(self) -> list[int]:
+        return list(self._marks)
+
+    def marks(self) -> dict[bytes, int]:
+        """As they are in ``meta``."""
+        return {mark_key(family): ms for family, ms in self._marks.items()}
+
+    def cover(self, batch: Batch, families: list[int], now_ms: int) -> dict[int, int] | None:
+        """Add to ``batch`` the marks that its guards need; for ``written``, once the store has taken it (I1)."""
+        fresh: dict[int, int] | None = None
+        for family in families:
+            if now_ms > self._marks.get(family, -1 - GUARD_MARK_MS) + GUARD_MARK_MS:
+                batch.put(META_SPACE, mark_key(family), now_ms.to_bytes(8, "big"))
+                fresh = {**(fresh or {}), family: now_ms}
+        return fresh
+
+    def written(self, marks: dict[int, int]) -> None:
+        for family, ms in marks.items():
+            self._marks[family] = max(ms, self._marks.get(family, 0))
+
+    def is_over(self, family: int, before_ms: int) -> bool:
+        """Every guard of the family is older: none is left when those are swept."""
+        return self._marks.get(family, before_ms) + GUARD_MARK_MS < before_ms
+
+    def forget_swept(self, store: Store, family: int, before_ms: int) -> None:
+        """Guards made before ``before_ms`` are swept: forget the family, unless it got another one meanwhile."""
+        if self.is_over(family, before_ms):
+            batch = store.batch()
+            batch.delete(META_SPACE, mark_key(family))
+            store.write(batch)
+            del self._marks[family]

@@ -1,0 +1,130 @@
+"""Whole rows come in as sorted files: all of them or none, as one change that every reader sees at once.
+
+The engine takes the files of each key space by themselves.  So the region says in ``meta`` which rows are
+coming before it begins, and takes that back when all are in:
+
+    ingesting -> length:u32 first row, last row                          big-endian
+
+Invariants:
+    I1. Rows come only into a range that holds nothing.
+    I2. Where ``ingesting`` is found at an opening, the range is emptied: a crash came in between.  While the mark may
+        stand, a write into the range takes it back in its own batch (``Region.coming``), also after an ingestion that
+        failed or whose caller went; and no file comes after such a write.
+    I3. A region has one ingestion at a time, for it has one mark.
+    I4. Between the first file and the last nothing else runs on the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from columnar.errors import ColumnarError, NotServingRegion
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.read.family_view import FamilyView
+from columnar.regions.row_range import delete_spans, row_after, row_spans
+from columnar.storage.api import Store, StoreBusy
+
+if TYPE_CHECKING:
+    from columnar.regions.region import Region
+
+INGESTING: Final = b"ingesting"
+_LENGTH: Final = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRows:
+    first: bytes
+    last: bytes
+    highest_timestamp: int
+    rows: int
+    files: Mapping[str, Sequence[str]]  # paths by key space
+
+
+@dataclass(slots=True)
+class Coming:
+    """An ingestion whose mark may stand in ``meta``."""
+
+    first: bytes
+    last: bytes
+    is_called_off: bool = False  # others wrote among its rows, and may have deleted that again
+
+
+def obstacles_of(region: Region) -> list[str]:
+    """Why rows cannot come by ingestion; ordinary writes can."""
+    found = []
+    if region.log_policy is not None:
+        found.append("its changes are logged for triggers or CHANGE_LOG, and sorted files leave no change records")
+    if region.table.delete_markers_ms is not None:
+        found.append("it keeps delete markers, against which each put must be compared")
+    if region.touched is not None:
+        found.append("the region is being split or merged, and what replaces it is told of single rows")
+    return found
+
+
+async def ingest(region: Region, incoming: IncomingRows) -> bool:
+    """False: the rows are not all of this region, or something stands among them.  Returns after the fsync."""
+    with region.kept_up():  # a split or merge would take the mark along
+        async with region.ingestion:
+            region.check_writable()
+            return _may_come(region, incoming) and await _ingest(region, incoming)
+
+
+async def _ingest(region: Region, incoming: IncomingRows) -> bool:
+    mark = _LENGTH.pack(len(incoming.first)) + incoming.first + incoming.last
+    coming = region.coming = Coming(incoming.first, incoming.last)
+    await region.note(INGESTING, mark, incoming.highest_timestamp)
+    came = await retry_until_ready(partial(_take_in, region, incoming, coming))
+    if came:
+        region.writes += incoming.rows
+    await region.note(INGESTING, None, 0)
+    region.coming = None  # not where one of these waits failed: the mark may stand (I2)
+    return came
+
+
+def _take_in(region: Region, incoming: IncomingRows, coming: Coming) -> bool:
+    """All files, or none: False.  StoreBusy: nothing has begun; NotServingRegion."""
+    if not region.is_open:
+        raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
+    if coming.is_called_off or not _may_come(region, incoming):
+        return False
+    try:
+        region.store.ingest(incoming.files)
+    except StoreBusy:
+        raise
+    except ColumnarError:  # some key spaces may have their files
+        undo_cut_off(region.store, region.views)
+        raise
+    return True
+
+
+def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
+    """I2.  At the opening of a region; True: there was something to undo."""
+    mark = store.get(META_SPACE, INGESTING)
+    if mark is None:
+        return False
+    length = _LENGTH.unpack_from(mark)[0]
+    first, last = mark[4 : 4 + length], mark[4 + length :]
+    batch = store.batch()
+    delete_spans(store, batch, row_spans(views, first, row_after(last)))
+    batch.delete(META_SPACE, INGESTING)
+    store.write(batch)
+    store.sync()
+    return True
+
+
+def _may_come(region: Region, incoming: IncomingRows) -> bool:
+    if obstacles_of(region) or not (
+        region.info.contains_row(incoming.first) and region.info.contains_row(incoming.last)
+    ):
+        return False
+    if not region.store.spaces.issuperset(incoming.files):
+        return False  # a family was dropped meanwhile
+    return all(
+        next(iter(region.store.scan(space, start, stop)), None) is None
+        for space, start, stop in row_spans(region.views, incoming.first, row_after(incoming.last))
+    )

@@ -1,0 +1,138 @@
+"""Puts of many rows whose changes are logged with images: what stands there is read with one call for each key space.
+
+The rows are those of a call that puts by the clock into families that keep one version, while followers want images of
+named columns and nothing else of the row.  Record and cells are those that ``RowDraft`` and ``row_images`` come to,
+made straight of the puts and of what stands there: no object for a column, nothing read twice.  Every other row is
+left to them, as is one in which a cell lies ahead of the stamp.
+
+Cost: a key of the engine for each cell that is put and each that is wanted.
+"""
+
+from __future__ import annotations
+
+from columnar.model.mutation import Put, RowMutation, RowWrite
+from columnar.regions.hooks import LogPolicy
+from columnar.regions.log.change_record import MOST_HOPS, ChangeRecord, Entry, Kind
+from columnar.regions.read.family_view import FamilyView, Views, visible_value
+from columnar.storage.api import Batch, Store
+from columnar.storage.layout import cell_head, escape, row_prefix, timestamp_of
+
+Column = tuple[bytes, bytes]  # family, qualifier
+Values = dict[str, dict[bytes, bytes | None]]  # by space and key: the cell as it is stored
+
+
+class _Place:
+    """A column that is wanted.  Constant."""
+
+    __slots__ = ("end", "family", "qualifier", "view")
+
+    def __init__(self, family: bytes, qualifier: bytes, view: FamilyView) -> None:
+        self.family = family
+        self.qualifier = qualifier
+        self.view = view
+        self.end = escape(qualifier)  # of its key, behind the row
+
+
+class LoggedPuts:
+    """Under one policy and one schema.  Constant."""
+
+    def __init__(self, views: Views, policy: LogPolicy, markers: bool) -> None:
+        """``markers``: whether deletes leave markers."""
+        self.policy = policy
+        self._views = views
+        self._wanted: list[_Place] = []
+        self._columns: set[Column] = set()
+        self._accepts_any = bool(policy.images) and not policy.before and not markers
+        for family, qualifiers in policy.images.items():
+            view = views.get(family)
+            if qualifiers is None or (view is not None and view.max_versions != 1):
+                self._accepts_any = False
+            elif view is not None:
+                for qualifier in qualifiers:
+                    self._wanted.append(_Place(family, qualifier, view))
+                    self._columns.add((family, qualifier))
+
+    def rows(self, mutations: list[RowWrite]) -> list[RowMutation | None]:
+        """Choose those for here, each at its place.  NoSuchColumnFamily."""
+        if not self._accepts_any:
+            return [None] * len(mutations)
+        return [self._accept(mutation) for mutation in mutations]
+
+    def _accept(self, mutation: RowWrite) -> RowMutation | None:
+        if not isinstance(mutation, RowMutation) or mutation.conditions:
+            return None
+        families, seen = self.policy.families, set[Column]()
+        for operation in mutation.operations:
+            if type(operation) is not Put or operation.timestamp is not None or operation.ttl_ms is not None:
+                return None
+            if self._views[operation.family].max_versions != 1 or operation.family not in families:
+                return None
+            seen.add((operation.family, operation.qualifier))
+        is_for_here = bool(seen) and len(seen) == len(mutation.operations)  # a later put of a column sees the first
+        return mutation if is_for_here else None
+
+    def read(self, store: Store, mutations: list[RowMutation | None]) -> Values:
+        """Read what stands where they put, and in what is wanted of their rows."""
+        keys: Values = {}
+        for mutation in mutations:
+            if mutation is None:
+                continue
+            prefix = row_prefix(mutation.row)
+            for operation in mutation.operations:
+                assert isinstance(operation, Put), "looked at before"
+                _named(keys, self._views[operation.family].space)[prefix + escape(operation.qualifier)] = None
+            for place in self._wanted:
+                _named(keys, place.view.space)[prefix + place.end] = None
+        for space, named in keys.items():
+            wanted = list(named)
+            keys[space] = dict(zip(wanted, store.multi_get(space, wanted), strict=True))
+        return keys
+
+    def is_newest(self, mutation: RowMutation, values: Values, stamp: int) -> bool:
+        """No cell that it puts lies ahead of the stamp."""
+        prefix, views = row_prefix(mutation.row), self._views
+        for operation in mutation.operations:
+            assert isinstance(operation, Put), "looked at before"
+            held = values[views[operation.family].space][prefix + escape(operation.qualifier)]
+            if held is not None and timestamp_of(held) > stamp:
+                return False
+        return True
+
+    def put(self, batch: Batch, mutation: RowMutation, values: Values, stamp: int, number: int) -> ChangeRecord:
+        """Add the cells of a row to the batch; its record.  ``number``: the sequence as cells have it."""
+        prefix, views, head = row_prefix(mutation.row), self._views, cell_head(stamp, number)
+        entries: list[Entry] = []
+        after: list[Entry] = []
+        for operation in mutation.operations:
+            assert isinstance(operation, Put), "looked at before"
+            view, key = views[operation.family], prefix + escape(operation.qualifier)
+            batch.put(view.space, key, head + operation.value)
+            entry = Entry(Kind.PUT, operation.family, operation.qualifier, stamp, operation.value)
+            entries.append(entry)
+            is_wanted = (operation.family, operation.qualifier) in self._columns
+            if is_wanted and visible_value(values[view.space][key], view, stamp) != operation.value:
+                after.append(entry)
+        before: list[Entry] = []
+        for place in self._wanted:
+            raw = values[place.view.space][prefix + place.end]
+            value = visible_value(raw, place.view, stamp)
+            if raw is not None and value is not None:
+                before.append(Entry(Kind.PUT, place.family, place.qualifier, timestamp_of(raw), value))
+        return ChangeRecord(
+            mutation.row,
+            stamp,
+            tuple(entries),
+            tuple(before),
+            None,
+            stamp,
+            min(mutation.hops, MOST_HOPS),
+            tuple(after),
+            images=self.policy.images,
+        )
+
+
+def _named(keys: Values, space: str) -> dict[bytes, bytes | None]:
+    named = keys.get(space)
+    if named is None:
+        named = keys[space] = {}
+    return named

@@ -1,0 +1,418 @@
+"""The next state of one row: operations go in, in their order; puts and deletes for one batch come out.
+
+A draft reads the columns that its operations touch, keeps their next state, and so lets each
+operation see what the ones before it did.  Nothing is written until ``emit``.
+
+A column's state is its newest version, which stands in the family's own space, and the older
+ones in the space ``versions``.  Invariants:
+    I1. The newest version has the highest timestamp of all that the column holds; where there
+        is no newest there are no older ones.
+    I2. A put at a timestamp below the newest goes to the older ones, or is lost where the family
+        keeps one version (design D3b).
+    I3. With delete markers, a marker hides puts at timestamps below its own (design D5).
+    I4. A cell whose own time to live is over when it is put changes nothing: it would never be
+        seen, and must not hide or displace what is.
+
+    I5. Appends to one cell make one new version of it: what they add is gathered and packed once, so a mutation
+        costs what it holds and what it changes, however often it names a cell.
+    I6. What the draft holds of appended cells is at most ``limits.APPENDED_BYTES``.
+
+Follows HBase's HRegion for times: increments, appends and checked puts of a cell that lies in
+the future move it on by 1 ms, or take its timestamp (observed rows 21, 22).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from columnar.errors import CellTooBig, NotALong, RequestTooBig, abbreviate
+from columnar.limits import APPENDED_BYTES, CELL_BYTES, ROW_OPERATIONS
+from columnar.model.mutation import Append, Condition, Contribute, Delete, Increment, Operation, Put
+from columnar.regions.log.change_record import Entry, Images, Kind
+from columnar.regions.read.family_view import FamilyView, Views
+from columnar.regions.write import contributions
+from columnar.regions.write.column_draft import VERSIONS_SPACE, ColumnDraft, Growth
+from columnar.storage.api import Batch, Store
+from columnar.storage.layout import (
+    HEADER_BYTES,
+    TIMESTAMP_MAX,
+    escape,
+    pack_cell,
+    pack_marker,
+    row_end,
+    row_prefix,
+    row_versions_range,
+    timestamp_of,
+    unescape,
+)
+
+WIDE_ROW: Final = 1_000  # columns of a family; where more are deleted as a whole, one range delete does it
+_LONG_MIN: Final = -(1 << 63)
+_U64: Final = 1 << 64
+
+
+class RowDraft:
+    """See the module.
+
+    ``markers`` is whether deletes leave markers, ``logged`` whether somebody wants ``entries``, the
+    changes for the log; ``sequence`` goes into each cell.  ``all_older``: no cell of the row is newer than ``now_ms``
+    and no marker must stay, so a family that is deleted as a whole need not be read, but for those ``known``: of them
+    somebody wants what they held.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        views: Views,
+        row: bytes,
+        *,
+        now_ms: int,
+        sequence: int,
+        markers: bool,
+        logged: bool,
+        all_older: bool = False,
+        known: frozenset[bytes] = frozenset(),
+    ) -> None:
+        self._store = store
+        self._views = views
+        self.table = views.table
+        self._now = now_ms
+        self._sequence = sequence
+        self._markers = markers
+        self._logged = logged
+        self._all_older = all_older
+        self._known = known
+        self._emptied: set[bytes] = set()  # families whose columns go by one range
+        self._growing: list[tuple[bytes, bytes]] = []
+        self._appended_bytes = 0
+        self._prefix = row_prefix(row)
+        self.row = row
+        self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
+        self.highest = 0  # of the timestamps put
+        self.columns: dict[tuple[bytes, bytes], ColumnDraft] = {}
+        self.entries: list[Entry] = []
+        # Column, new value, timestamp: of each increment, in their order, and of each cell that was appended to.
+        self.counters: list[tuple[bytes, bytes, int]] = []
+        self.appended: list[tuple[bytes, bytes, int]] = []
+        self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
+
+    def column(self, family: bytes, qualifier: bytes) -> ColumnDraft:
+        held = self.columns.get((family, qualifier))
+        if held is None:
+            view = self._views[family]
+            key = self._prefix + escape(qualifier)
+            raw = None if family in self._emptied else self._store.get(view.space, key)
+            held = self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+        return held
+
+    def prefetch(self, operations: tuple[Operation, ...], images: Images | None = None) -> None:
+        """Read all columns that are named in one call per family: cheaper than one by one.
+
+        But for appends, which are large where puts are not (I6).
+        """
+        wanted: dict[bytes, dict[bytes, None]] = {}
+        for operation in operations:
+            if isinstance(operation, Contribute):
+                for family, qualifier in ((operation.family, operation.source), *operation.totals):
+                    if (family, qualifier) not in self.columns:
+                        wanted.setdefault(family, {})[qualifier] = None
+                continue
+            if operation.qualifier is None or isinstance(operation, Append):
+                continue
+            if (operation.family, operation.qualifier) not in self.columns:
+                wanted.setdefault(operation.family, {})[operation.qualifier] = None
+        for family, named in (images or {}).items():
+            for qualifier in named or ():
+                if (family, qualifier) not in self.columns and family in self._views:
+                    wanted.setdefault(family, {})[qualifier] = None
+        for family, qualifiers in wanted.items():
+            view = self._views[family]
+            keys = [self._prefix + escape(qualifier) for qualifier in qualifiers]
+            for qualifier, key, raw in zip(qualifiers, keys, self._store.multi_get(view.space, keys), strict=True):
+                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+
+    def check(self, conditions: tuple[Condition, ...]) -> int | None:
+        """The index of the first condition that fails, or None.
+
+        A checked cell that lies in the future lends its timestamp to the mutation (observed row 22).
+        """
+        for index, condition in enumerate(conditions):
+            column = self.column(condition.family, condition.qualifier)
+            seen = self.seen(column)
+            if not condition.matches_cell(seen[0] if seen is not None else None):
+                return index
+            if column.newest is not None:
+                self.timestamp = max(self.timestamp, timestamp_of(column.newest))
+        return None
+
+    def apply(self, operation: Operation) -> None:
+        if isinstance(operation, Put):
+            self._put(operation)
+        elif isinstance(operation, Delete):
+            if operation.exact:
+                self._delete_versions(operation)
+            elif operation.qualifier is None:
+                self._delete_family(operation)
+            else:
+                self._delete_column(operation.family, operation.qualifier, operation.timestamp)
+        elif isinstance(operation, Increment):
+            self._increment(operation)
+        elif isinstance(operation, Append):
+            self._append(operation)
+        else:
+            contributions.contribute(self, operation)
+
+    def _put(self, operation: Put) -> None:
+        timestamp = self.timestamp if operation.timestamp is None else operation.timestamp
+        ttl = operation.ttl_ms
+        if ttl is not None and timestamp + ttl <= self._now:
+            return  # I4
+        self.highest = max(self.highest, timestamp)
+        raw = pack_cell(timestamp, self._sequence, operation.value, operation.ttl_ms)
+        column = self.column(operation.family, operation.qualifier)
+        if column.growth is not None:
+            self._replaced(column, operation.family, operation.qualifier, timestamp)
+        column.put(timestamp, raw, self._now)
+        if self._logged:
+            self.entries.append(Entry(Kind.PUT, operation.family, operation.qualifier, timestamp, operation.value))
+
+    def _delete_column(self, family: bytes, qualifier: bytes, timestamp: int | None) -> None:
+        at = self.timestamp if timestamp is None else timestamp
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._replaced(column, family, qualifier, at)
+        column.delete(at, self._marker(at))
+        if self._logged:
+            self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
+
+    def _marker(self, timestamp: int) -> bytes | None:
+        return pack_marker(timestamp, self._sequence, self._now) if self._markers else None
+
+    def _delete_family(self, operation: Delete) -> None:
+        """Every column that is there, in the store or in this draft.
+
+        O(columns of the family in the row), at most ROW_OPERATIONS; O(1) where nobody must know which they were.
+        """
+        at = self.timestamp if operation.timestamp is None else operation.timestamp
+        family = operation.family
+        self._read_family(family, self._all_older and at >= self._now and family not in self._known)
+        marker = self._marker(at)
+        for (name, qualifier), column in self.columns.items():
+            if name == family and column.newest is not None:
+                if column.growth is not None:
+                    self._replaced(column, family, qualifier, at)
+                column.delete(at, marker)
+        if self._logged:
+            self.entries.append(Entry(Kind.DELETE_FAMILY, family, b"", at, b""))
+
+    def _read_family(self, family: bytes, all_go: bool = False) -> None:
+        """All its columns that are in the store are in the draft; where ``all_go`` and they are many, none need be."""
+        if family in self._emptied:
+            return
+        view, prefix = self._views[family], self._prefix
+        left = WIDE_ROW if all_go else ROW_OPERATIONS
+        found: dict[tuple[bytes, bytes], ColumnDraft] = {}
+        for key, raw in self._store.scan(view.space, prefix, row_end(self.row)):
+            left -= 1
+            if left < 0 and all_go:
+                self._emptied.add(family)
+                return
+            if left < 0:
+                raise RequestTooBig(
+                    f"row {abbreviate(self.row)} has over {ROW_OPERATIONS} columns, too many to delete in one step; "
+                    "nothing was deleted, delete its columns by name in several calls"
+                )
+            qualifier = unescape(key[len(prefix) :])
+            if (family, qualifier) not in self.columns:
+                found[family, qualifier] = ColumnDraft(view, key, raw)
+        self.columns.update(found)
+
+    def read_family_within(self, family: bytes, most_columns: int, most_bytes: int) -> bool:
+        """All columns of the family are in the draft; False: there are more, or qualifiers and cells have more bytes.
+
+        Delete markers count as columns.  A family that the table does not have has none.
+        """
+        view = self._views.get(family)
+        if view is None:
+            return True
+        for key, raw in self._store.scan(view.space, self._prefix, row_end(self.row)):
+            qualifier = unescape(key[len(self._prefix) :])
+            most_columns -= 1
+            most_bytes -= len(qualifier) + len(raw)
+            if most_columns < 0 or most_bytes < 0:
+                return False
+            if (family, qualifier) not in self.columns:
+                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+        return True
+
+    def seen(self, column: ColumnDraft) -> tuple[bytes, int] | None:
+        """Value and timestamp of what a reader sees of the column after the mutation."""
+        return column.seen(self._store, self._now)
+
+    def seen_before(self, column: ColumnDraft) -> tuple[bytes, int] | None:
+        return column.seen_before(self._store, self._now)
+
+    def _delete_versions(self, operation: Delete) -> None:
+        """Exactly one version, of a column or of every column of a family.  Logged as the columns it removes."""
+        family, at = operation.family, operation.timestamp
+        if operation.qualifier is not None:
+            touched = {operation.qualifier: self.column(family, operation.qualifier)}
+        else:
+            self._read_family(family)
+            touched = {qualifier: column for (name, qualifier), column in self.columns.items() if name == family}
+            at = self.timestamp if at is None else at
+        for qualifier, column in touched.items():
+            self._settle(column, family, qualifier)
+            gone = column.delete_version(at, self._store, self._now)
+            if gone is None:
+                continue
+            if column.newest is None:
+                column.newest = self._marker(gone)
+            if self._logged:
+                self.entries.append(Entry(Kind.DELETE_VERSION, family, qualifier, gone, b""))
+
+    def _current(self, column: ColumnDraft) -> tuple[bytes | None, int]:
+        """What a read-modify-write sees, and the timestamp of what it writes."""
+        if column.newest is None:
+            return None, self.timestamp
+        at = timestamp_of(column.newest)
+        seen = self.seen(column)
+        value = seen[0] if seen is not None else None
+        return value, min(at + 1, TIMESTAMP_MAX) if at > self.timestamp else self.timestamp
+
+    def _increment(self, operation: Increment) -> None:
+        column = self.column(operation.family, operation.qualifier)
+        if column.growth is not None:
+            self._settle(column, operation.family, operation.qualifier)
+        value, timestamp = self._current(column)
+        if value is not None and len(value) != 8:
+            raise NotALong(len(value))
+        old = int.from_bytes(value, "big", signed=True) if value is not None else 0
+        wrapped = (old + operation.amount - _LONG_MIN) % _U64 + _LONG_MIN  # overflows as a Java long does
+        fresh = wrapped.to_bytes(8, "big", signed=True)
+        self._put_newest(column, operation.family, operation.qualifier, fresh, timestamp)
+        self.counters.append((column.view.column_prefix + operation.qualifier, fresh, timestamp))
+
+    def _append(self, operation: Append) -> None:
+        family, qualifier = operation.family, operation.qualifier
+        column = self.column(family, qualifier)
+        growth = column.growth
+        if growth is not None:
+            held = growth.value
+            if held is None:
+                held = growth.value = bytearray(growth.raw[HEADER_BYTES:])
+            self._check_appended(qualifier, len(held) + len(operation.value), len(operation.value))
+            held += operation.value
+            return
+        value, timestamp = self._current(column)
+        size = len(operation.value) + (len(value) if value is not None else 0)
+        self._check_appended(qualifier, size, size)
+        grown = (value or b"") + operation.value
+        raw = self._put_newest(column, family, qualifier, grown, timestamp)
+        column.growth = Growth(raw, len(self.entries) - 1, len(self.appended))
+        self._growing.append((family, qualifier))
+        self.appended.append((column.view.column_prefix + qualifier, grown, timestamp))
+
+    def _check_appended(self, qualifier: bytes, size_bytes: int, added_bytes: int) -> None:
+        """CellTooBig, RequestTooBig: nothing was stored."""
+        if size_bytes > CELL_BYTES:
+            raise CellTooBig(f"the appended value of {abbreviate(qualifier)}", size_bytes, CELL_BYTES)
+        self._appended_bytes += added_bytes
+        if self._appended_bytes > APPENDED_BYTES:
+            raise RequestTooBig(
+                f"the cells that are appended to have over {APPENDED_BYTES} bytes; nothing was stored, append to fewer "
+                "columns in one call"
+            )
+
+    def _replaced(self, column: ColumnDraft, family: bytes, qualifier: bytes, timestamp: int) -> None:
+        """Something at ``timestamp`` comes to a cell that was appended to: unless it is older, appends begin anew."""
+        if column.newest is not None and timestamp >= timestamp_of(column.newest):
+            self._settle(column, family, qualifier)
+
+    def _settle(self, column: ColumnDraft, family: bytes, qualifier: bytes) -> None:
+        """Pack what was appended to the column (I5)."""
+        growth, column.growth = column.growth, None
+        if growth is None or growth.value is None:
+            return
+        assert column.newest is growth.raw, "settled before anything takes its place"
+        value, timestamp = bytes(growth.value), timestamp_of(growth.raw)
+        column.newest = pack_cell(timestamp, self._sequence, value)
+        name = self.appended[growth.result][0]
+        self.appended[growth.result] = (name, value, timestamp)
+        if self._logged:
+            self.entries[growth.entry] = Entry(Kind.PUT, family, qualifier, timestamp, value)
+
+    def _put_newest(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> bytes:
+        """The cell as it is packed."""
+        self.highest = max(self.highest, timestamp)
+        raw = pack_cell(timestamp, self._sequence, value)
+        column.put(timestamp, raw, self._now)
+        if self._logged:
+            self.entries.append(Entry(Kind.PUT, family, qualifier, timestamp, value))
+        return raw
+
+    # --- cells that an operation of several cells reads and writes (``contributions``) -----------------
+
+    @property
+    def now_ms(self) -> int:
+        return self._now
+
+    def view(self, family: bytes) -> FamilyView:
+        """NoSuchColumnFamily."""
+        return self._views[family]
+
+    def has_family(self, family: bytes) -> bool:
+        return family in self._views
+
+    def value_of(self, family: bytes, qualifier: bytes) -> bytes | None:
+        """As a reader sees it after the operations so far."""
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._settle(column, family, qualifier)
+        return self._current(column)[0]
+
+    def write_cell(self, family: bytes, qualifier: bytes, value: bytes) -> None:
+        """It is the newest version from now on, also where the present one lies in the future."""
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._settle(column, family, qualifier)
+        self._put_newest(column, family, qualifier, value, self._current(column)[1])
+
+    def remove_cell(self, family: bytes, qualifier: bytes) -> None:
+        """With all versions, also where one lies in the future."""
+        column = self.column(family, qualifier)
+        if column.growth is not None:
+            self._settle(column, family, qualifier)
+        if column.newest is None:
+            return
+        at = max(timestamp_of(column.newest), self.timestamp)
+        column.delete(at, self._marker(at))
+        if self._logged:
+            self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
+
+    def before(self, families: frozenset[bytes]) -> tuple[Entry, ...]:
+        """What the touched columns of ``families`` held before."""
+        found = []
+        for (family, qualifier), column in self.columns.items():
+            if family not in families or column.original is None:
+                continue
+            seen = self.seen_before(column)
+            if seen is not None:
+                found.append(Entry(Kind.PUT, family, qualifier, seen[1], seen[0]))
+        return tuple(found)
+
+    def emit(self, batch: Batch) -> None:
+        for family, qualifier in self._growing:
+            self._settle(self.columns[family, qualifier], family, qualifier)
+        for family in self._emptied:
+            view = self._views[family]
+            batch.delete_range(view.space, self._prefix, row_end(self.row))
+            if view.max_versions > 1:
+                batch.delete_range(VERSIONS_SPACE, *row_versions_range(view.number, self.row))
+        for column in self.columns.values():
+            column.emit(batch, self._store)
+
+    @property
+    def results(self) -> tuple[tuple[bytes, bytes, int], ...]:
+        """Of the increments, in their order; then of the cells that were appended to, in that of their first append."""
+        return (*self.counters, *self.appended)

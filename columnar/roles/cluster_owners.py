@@ -1,0 +1,240 @@
+"""The owners of all regions as one: a master asks it as it would ask the owner of a single process.
+
+    to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
+                         Undelivered, Loads, LogReach, PublishViews, BackfilledRegions
+    to the region's      MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
+    to any               PrepareRegions, CheckFunction, CheckSource
+
+Answered when every server has answered; a server that dies meanwhile counts as done when it is fenced, for the one in
+its place begins with what the master knows by then.  A server that begins while deliveries are held is told to hold its
+own before it is told of any region.  ``ReleaseDeliveries`` goes to the servers that hold deliveries, and to no other.
+
+A step of a split or merge goes to the server that began it.  If that died, the change is over: nothing is left of
+it but folders that the catalogue has announced.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.errors import NotServingRegion, OutcomeUnknown, RetryLater
+from columnar.master.catalogue import Catalogue
+from columnar.model import region_messages as messages
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message, RegionChange
+from columnar.roles.cluster_host import ClusterHost, Servers
+
+R = TypeVar("R")
+
+OWNER_S: Final = 10.0  # for a region that is on its way to another server
+
+
+class ClusterOwners:
+    """A ``Peer``."""
+
+    def __init__(self, host: ClusterHost, catalogue: Catalogue, servers: Servers) -> None:
+        self._host = host
+        self._catalogue = catalogue
+        self._servers = servers
+        self._published: dict[str, messages.Publish] = {}  # as they were asked last; regions by the catalogue
+        self._holding: list[Incarnation] | None = None  # servers whose deliveries are held; None: nobody asked for that
+        self._carriers: dict[RegionChange, Incarnation] = {}  # who carries a change out
+        self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
+            messages.Publish: self._publish,
+            messages.Withdraw: self._withdraw,
+            messages.PrepareRegions: self._of_any,
+            messages.CheckFunction: self._check_function,
+            messages.CheckSource: self._check_function,
+            messages.Undelivered: self._undelivered,
+            messages.LogReach: self._log_reach,
+            messages.Loads: self._loads,
+            messages.BackfilledRegions: self._list_backfilled_regions,
+            messages.PauseDeliveries: self._pause_deliveries,
+            messages.ReleaseDeliveries: self._release,
+            messages.MiddleRow: self._of_region,
+            messages.CopyRegion: self._copy,
+            messages.ReclaimSpace: self._of_region,
+            messages.BeginChange: self._begin,
+            messages.FinishChange: self._finish,
+            messages.CallOffChange: self._end,
+            messages.SettleChange: self._end,
+        }
+        host.published = self.publish_of
+        host.initial_message_for = self._first_of
+
+    async def request_peer(self, message: Message[R]) -> R:
+        answer: R = await self._answers.get(type(message), self._of_all)(message)
+        return answer
+
+    # --- tables --------------------------------------------------------------------------------------
+
+    def publish_of(self, table: str) -> messages.Publish | None:
+        """The table as a server that begins is to know it; None: there is no such table any more."""
+        entry = self._catalogue.tables.get(table)
+        if entry is None:
+            return None
+        asked = self._published.get(table)
+        is_enabled = entry.enabled if asked is None else asked.is_enabled
+        return messages.Publish(entry.schema, is_enabled, tuple(entry.regions))
+
+    async def _publish(self, asked: messages.Publish) -> None:
+        table = asked.table.name
+        self._published[table] = asked
+        await self._of_all(asked)  # before anybody is told to open a region of it
+        fresh = self._host.table_stands(table, asked.regions)
+        await self._host.served(table, fresh)
+
+    async def _withdraw(self, asked: messages.Withdraw) -> None:
+        self._published.pop(asked.table, None)
+        self._host.table_stands(asked.table, ())
+        await self._of_all(asked)
+
+    # --- all servers ---------------------------------------------------------------------------------
+
+    async def _of_all(self, message: Message[R], servers: Sequence[Incarnation] | None = None) -> list[R]:
+        """The answers of those that live.  A refusal is raised when all have answered."""
+        found = await self._answered(message, list(self._host.greeted) if servers is None else list(servers))
+        return _good(found.values())
+
+    async def _answered(
+        self, message: Message[R], servers: Sequence[Incarnation]
+    ) -> dict[Incarnation, R | BaseException]:
+        asks = (self._of_one(server, message) for server in servers)
+        return dict(zip(servers, await asyncio.gather(*asks, return_exceptions=True), strict=True))
+
+    async def _of_one(self, server: Incarnation, message: Message[R]) -> R:
+        """NotSent, LinkBroke when it is fenced."""
+        try:
+            return await self._servers.request_server(server, message)
+        except (NotSent, LinkBroke):
+            await self._servers.gone(server)
+            raise
+
+    async def _undelivered(self, asked: messages.Undelivered) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        for answer in await self._of_all(asked):
+            found.update(answer)
+        return dict(found)
+
+    async def _log_reach(self, asked: messages.LogReach) -> int:
+        return max(await self._of_all(asked), default=0)
+
+    async def _check_function(self, asked: messages.CheckFunction | messages.CheckSource) -> str | None:
+        """By the first server that lives to answer."""
+        for server in list(self._host.greeted):
+            answers = await self._of_all(asked, [server])
+            if answers:
+                return answers[0]
+        raise RetryLater("no server is up; try again")
+
+    async def _loads(self, asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
+        return tuple(load for answer in await self._of_all(asked) for load in answer)
+
+    async def _list_backfilled_regions(self, asked: messages.BackfilledRegions) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for answer in await self._of_all(asked):
+            for view, regions in answer.items():
+                found.setdefault(view, []).extend(regions)
+        return found
+
+    async def _pause_deliveries(self, asked: messages.PauseDeliveries) -> None:
+        holding = self._holding = []  # from now on with those that begin (``_first_of``)
+        try:
+            found = await self._answered(asked, list(self._host.greeted))
+            holding += [server for server, answer in found.items() if answer is None]
+            _good(found.values())
+        except BaseException:
+            await self._release(messages.ReleaseDeliveries())
+            raise
+
+    async def _release(self, asked: messages.ReleaseDeliveries) -> None:
+        holding, self._holding = self._holding or [], None
+        await self._of_all(asked, holding)
+
+    def _first_of(self, server: Incarnation) -> messages.PauseDeliveries | None:
+        """A server that begins during a hold joins it: changes that it delivered would be missing in earlier copies."""
+        if self._holding is None:
+            return None
+        self._holding.append(server)
+        return messages.PauseDeliveries()
+
+    async def _of_any(self, message: Message[None]) -> None:
+        """Ask one server; work that only saves time later, and is left out where that server dies."""
+        server = next(iter(self._host.greeted), None)
+        if server is not None:
+            await self._of_all(message, [server])
+
+    # --- one region ----------------------------------------------------------------------------------
+
+    async def _owner(self, region: RegionInfo) -> Incarnation:
+        """RetryLater: it is on its way for too long; NotServingRegion: its owner died, and a change keeps it there."""
+
+        def is_settled() -> bool:
+            return self._host.owner_of(region) is not None or self._host.is_changing(region)
+
+        if not is_settled():
+            try:
+                await asyncio.wait_for(self._host.until(is_settled), OWNER_S)
+            except TimeoutError:
+                raise RetryLater(f"region {region.encoded} of {region.table} is not served now; try again") from None
+        found = self._host.owner_of(region)
+        if found is None:
+            # The region gets another owner when the change is over, so the change must not wait for one.
+            raise NotServingRegion(f"the server of region {region.encoded} died: nothing was changed; try again")
+        return found
+
+    async def _of_region(self, asked: messages.MiddleRow | messages.CopyRegion | messages.ReclaimSpace) -> Any:
+        server = await self._owner(asked.region)
+        try:
+            return await self._of_one(server, asked)
+        except (NotSent, LinkBroke):
+            raise RetryLater(f"server {server} died before it was done; try again") from None
+
+    async def _copy(self, asked: messages.CopyRegion) -> None:
+        self._host.pause_table_transitions(asked.region.table)
+        try:
+            await self._of_region(asked)
+        finally:
+            self._host.release(asked.region.table)
+
+    async def _begin(self, asked: messages.BeginChange) -> None:
+        owners = {await self._owner(region) for region in asked.change.gone}
+        if len(owners) > 1:
+            raise NotServingRegion("the two regions are at different servers now; try again")
+        self._carriers[asked.change] = server = owners.pop()
+        try:
+            await self._of_one(server, asked)
+        except (NotSent, LinkBroke):
+            raise NotServingRegion(f"server {server} died before it was done: nothing was changed; try again") from None
+
+    async def _finish(self, asked: messages.FinishChange) -> float:
+        server = self._carriers[asked.change]
+        try:
+            pause_s = await self._of_one(server, asked)
+        except NotSent:
+            raise NotServingRegion(f"server {server} died before it was done: nothing was changed; try again") from None
+        except LinkBroke:
+            raise OutcomeUnknown(f"server {server} died in the middle of it; ask for the regions") from None
+        del self._carriers[asked.change]
+        return pause_s
+
+    async def _end(self, asked: messages.CallOffChange | messages.SettleChange) -> None:
+        server = self._carriers.pop(asked.change, None)
+        if server is not None:
+            await self._of_all(asked, [server])
+
+
+def _good(answers: Iterable[R | BaseException]) -> list[R]:
+    """Without those of servers that died; raises what a server has refused."""
+    found = list(answers)
+    for answer in found:
+        if isinstance(answer, BaseException) and not isinstance(answer, NotSent | LinkBroke):
+            raise answer
+    return [answer for answer in found if not isinstance(answer, BaseException)]

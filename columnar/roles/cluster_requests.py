@@ -1,0 +1,172 @@
+"""Requests of people to a master, and the splits and merges that its planner has decided on.
+
+    request     ``ClusterState.asked``; returns when the state answers
+    split, merge    requests of clients: the planner begins them when the regions are free
+    begin       the planner has begun one: ``master.region_changes`` carries it out when it is its turn, and its commit
+                comes back here; one whose owner dies before its turn ends, or its regions had no owner meanwhile
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from columnar.errors import CallerError, ColumnarError, NotServingRegion
+from columnar.master import instructions as do
+from columnar.master.region_changes import RegionChanges
+from columnar.master.requests import GONE, regions_of
+from columnar.model.owner import Incarnation, Owner
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import RegionChange
+
+if TYPE_CHECKING:
+    from columnar.roles.cluster_host import ClusterHost
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterRequests:
+    """The ``Owners`` of ``master.region_changes`` too."""
+
+    def __init__(self, host: ClusterHost) -> None:
+        self._host = host
+        self._state = host.state
+        self._region_changes: RegionChanges | None = None
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # regions that it is about
+        self._failures: dict[int, Exception] = {}  # of splits and merges, by each region
+        # Changes that were begun, as many as the planner's throttle lets, and wait for their turn, by their regions.
+        self._queued_changes: dict[tuple[int, ...], tuple[do.Split | do.Merge, list[RegionInfo]]] = {}
+        self._is_change_running = False
+        self._made: dict[int, tuple[RegionInfo, ...]] = {}  # by each region that somebody has had split or merged
+
+    def lead(self, changes: RegionChanges) -> None:
+        self._region_changes = changes
+        changes.owners = self
+
+    # --- requests ------------------------------------------------------------------------------------
+
+    async def request(self, request: do.Request) -> None:
+        """Return when it is done.  CallerError, NotServingRegion; of a split or merge whatever it met."""
+        if self._host.is_over:
+            raise NotServingRegion("the store is stopping; try again")
+        number = next(self._numbers)
+        done = asyncio.get_running_loop().create_future()
+        self._waiting[number] = (regions_of(request), done)
+        try:
+            self._host.event(self._state.add_request(number, request, self._host.now_ms()))
+            await done
+        except BaseException:
+            for region in self._waiting[number][0]:  # what another request had made is nobody's
+                if not any(region in regions for one, (regions, _) in self._waiting.items() if one != number):
+                    self._made.pop(region, None)
+            raise
+        finally:
+            del self._waiting[number]
+
+    def answered(self, answer: do.Answer) -> None:
+        regions, future = self._waiting.get(answer.request, ((), None))
+        if future is None or future.done():
+            return
+        if answer.error is None:
+            future.set_result(None)
+            return
+        failure = next((self._failures[one] for one in regions if one in self._failures), None)
+        if failure is None:
+            failure = NotServingRegion(GONE) if answer.error == GONE else CallerError(answer.error)
+        future.set_exception(failure)
+        future.exception()  # seen: the client that asked may have gone
+
+    def stop(self) -> None:
+        for _, future in self._waiting.values():
+            if not future.done():
+                future.set_exception(NotServingRegion("the store is stopping; try again"))
+                future.exception()  # seen: the client that asked may have gone
+
+    async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
+        """As ``RegionChanges.split``, when the planner has begun it."""
+        await self.request(do.SplitRegion(parent.region_id, row))
+        return list(self._made.pop(parent.region_id, ()))
+
+    async def merge(self, one: RegionInfo, other: RegionInfo) -> RegionInfo:
+        """As ``RegionChanges.merge``; the regions are brought to one server before."""
+        if other.start < one.start:
+            one, other = other, one
+        await self.request(do.MergeRegions(one.region_id, other.region_id))
+        self._made.pop(other.region_id, None)
+        return self._made.pop(one.region_id)[0]
+
+    # --- splits and merges that the planner has begun ------------------------------------------------
+
+    def begin(self, change: do.Split | do.Merge) -> None:
+        regions = (change.region,) if isinstance(change, do.Split) else change.regions
+        self._queued_changes[regions] = (change, [self._state.current.places[region].info for region in regions])
+        self._start_next_change()
+
+    def _start_next_change(self) -> None:
+        if self._is_change_running or not self._queued_changes or self._host.is_over:
+            return
+        assert self._region_changes is not None, "changes are led"
+        regions = next(iter(self._queued_changes))
+        change, infos = self._queued_changes.pop(regions)
+        if isinstance(change, do.Split):
+            work: Coroutine[Any, Any, Any] = self._region_changes.split(infos[0], change.row)
+        else:
+            work = self._region_changes.merge(infos[0], infos[1])
+        self._is_change_running = True
+        self._host.spawn(self._carry_out(regions, work))
+
+    def owner_ended(self, server: Incarnation) -> None:
+        """Call off the changes of its regions whose turn has not come: the regions get another owner now."""
+        places = self._state.current.places
+        for regions in list(self._queued_changes):
+            found = [places[region].owner for region in regions if region in places]
+            if any(owner is not None and owner.server == server for owner in found):
+                del self._queued_changes[regions]
+                self._failed(regions, NotServingRegion(f"server {server} died: nothing was changed; try again"))
+
+    async def _carry_out(self, regions: tuple[int, ...], work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - the client that asked hears of it, and the old regions serve on
+            self._failed(regions, error)
+        finally:
+            self._is_change_running = False
+            self._start_next_change()
+
+    def _failed(self, regions: tuple[int, ...], error: Exception) -> None:
+        text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
+        _log.warning("regions %s are not split or merged: %s", regions, text)
+        if regions[0] not in self._state.current.places:
+            return  # it is committed all the same
+        self._failures |= dict.fromkeys(regions, error)
+        self._host.event(self._state.change_failed(regions, text, self._host.now_ms()))
+        for region in regions:
+            self._failures.pop(region, None)
+
+    def epoch_of(self, region: RegionInfo) -> int:
+        """NotServingRegion: it is gone."""
+        place = self._state.current.places.get(region.region_id)
+        if place is None or place.owner is None:
+            raise NotServingRegion(f"region {region.encoded} was dropped, split or merged meanwhile")
+        return place.owner.epoch
+
+    def successor_owner(self, region: RegionInfo) -> Owner | None:
+        """NotServingRegion: it is gone."""
+        self.epoch_of(region)
+        return self._state.successor_owner(region.region_id)
+
+    def committed(self, change: RegionChange) -> None:
+        """The catalogue has it: routes first, for requests wait."""
+        row = self.successor_owner(change.gone[0])
+        assert row is not None, "it has an owner"
+        gone = [info.region_id for info in change.gone]
+        if any(set(gone) & set(regions) for regions, _ in self._waiting.values()):
+            self._made |= dict.fromkeys(gone, change.fresh)
+        self._host.replaced(change.gone[0].table, change.fresh, row)
+        self._host.event(self._state.changed(gone, change.fresh, self._host.now_ms()))

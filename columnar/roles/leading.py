@@ -1,0 +1,204 @@
+"""The role of a master: the catalogue, and everything that changes it.
+
+    open        the catalogue is read, and the owner's epoch raised in it
+    lead        from now on an owner of regions is told what to serve
+    prepare     what older programs left is brought up to date
+    start       every table of the catalogue is served, the system's own among them, and triggers are followed
+    begin       what a crash left of dropped regions goes; regions split by size
+
+Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from columnar.errors import DamagedData
+from columnar.master.alterations import Alterations
+from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.master.region_changes import RegionChanges
+from columnar.master.schema_changes import SchemaChanges
+from columnar.master.snapshots import CopyTools, Snapshots
+from columnar.master.trigger_changes import TriggerChanges
+from columnar.master.trigger_rows import TRIGGERS_TABLE
+from columnar.master.view_changes import Declaring, ViewChanges
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Backfilled, Message, Peer
+from columnar.model.schema import Family, Table
+from columnar.operations.region_rows import rows_of
+from columnar.regions.life.opening import opened, opened_again
+from columnar.regions.region import Region
+from columnar.regions.replace.region_copy import forget_log_at
+from columnar.roles.meta_region import MetaRegion
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS, REGIONS, RESTORE_ADVICE, VIEWS_SINCE
+from columnar.storage.process_stores import ProcessStores
+from columnar.storage.server_folders import has_incarnations
+
+_log = logging.getLogger(__name__)
+
+
+class Leading:
+    def __init__(self, stores: ProcessStores, *, has_servers: bool = False) -> None:
+        """``has_servers``: regions have owners of their own, and a planner decides about splits."""
+        self._stores = stores
+        self._has_servers = has_servers
+        self.folders = stores.region_folders
+        self.cluster: Any = None  # of a master that has servers: ``master.cluster_control.ClusterControl``
+
+    async def open(self) -> int:
+        """The epoch at which owners serve from now on.  HostError, DamagedData: nothing is open then."""
+        self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()))
+        meta.open()
+        try:
+            return await self._read(meta)
+        except BaseException:
+            await meta.close(_quiet)
+            raise
+
+    async def _read(self, meta: MetaRegion) -> int:
+        clock = self._stores.clock
+        self.catalogue = self._catalogue(meta)
+        meta.repairs_wanted = self.catalogue.repairs
+        clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
+        if not self._has_servers and (self.catalogue.owners or has_incarnations(self._stores.folder.path)):
+            from columnar.roles.mode_switch import to_one_process  # most folders were never served by servers
+
+            await to_one_process(self.catalogue, self._stores)
+        return await self.catalogue.raise_epoch()
+
+    def _catalogue(self, meta: MetaRegion) -> Catalogue:
+        """DamagedData with a command: not all of it can be read, or it contradicts the logs of servers."""
+        data = self._stores.folder.path
+        try:
+            catalogue = Catalogue(meta.read_all(), meta.write)
+        except DamagedData as damage:
+            raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {RESTORE_ADVICE}") from damage
+        if catalogue.unread or (catalogue.owners and has_incarnations(data)):
+            from columnar.master.dead_servers import check_owners  # most folders were never served by servers
+
+            check_owners(catalogue, data)
+        return catalogue
+
+    def _opened(self, path: str) -> Region:
+        stores, info = self._stores, RegionInfo(META_SCHEMA.name, META_REGION_ID)
+        ownership = stores.ownership(META, 0)  # its owner's epoch rises above what is found: no catalogue names it yet
+        return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock, ownership)
+
+    def lead(self, owner: Peer, trigger_modules: tuple[str, ...]) -> None:
+        catalogue, folders = self.catalogue, self.folders
+        self.triggers = TriggerChanges(catalogue, owner, trigger_modules)
+        self.changes = SchemaChanges(catalogue, owner, folders, self.triggers)
+        self.views = ViewChanges(catalogue, owner, self.changes, _declaring, self._raise_for_views)
+        self.alterations = Alterations(catalogue, owner, self.changes)
+        self.region_changes = RegionChanges(catalogue, self.changes, owner, folders)
+        tools = CopyTools(self._meta.copy, partial(forget_log_at, self._stores.engine))
+        data = self._stores.folder.path
+        self.snapshots = Snapshots(data, catalogue, self.changes, owner, folders, tools, self._stores.clock)
+        self._meta.on_repaired = [
+            self.region_changes.catalogue_repaired,
+            self.changes.catalogue_repaired,
+            self.triggers.catalogue_repaired,
+            self.views.catalogue_repaired,
+        ]
+
+    async def request_peer(self, message: Message[Any]) -> Any:
+        """Answer what owners of regions ask of their master: as a ``Peer``."""
+        if isinstance(message, Backfilled):
+            return await self.views.request_peer(message)
+        return await self.region_changes.request_peer(message)
+
+    async def prepare(self) -> None:
+        """Folders and catalogue become those of this version: before ``start``, while nobody serves a region."""
+        self._see_to_folders()
+        if TRIGGERS_TABLE in self.catalogue.tables:
+            from columnar.master import older_triggers  # once in a folder's life
+
+            await older_triggers.take_in(self.catalogue, self._rows_of)
+
+    async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
+        self.snapshots.sweep()
+        await self.changes.start()
+        await self.triggers.start()
+        await self.views.start()
+        self._warn_of_unnamed()
+        for name, family in system_tables:
+            if name not in self.catalogue.tables:
+                await self.changes.create(name.encode(), [family], system=True)
+
+    def _see_to_folders(self) -> None:
+        """Older programs named regions before they had folders: from now on one that is missing was lost."""
+        folder = self._stores.folder
+        if folder.format < ALL_FOLDERS_SINCE:
+            tables = self.catalogue.tables.values()
+            self.folders.make([info.encoded for entry in tables for info in entry.regions])
+        folder.raise_format(OF_ONE_PROCESS)
+
+    async def _raise_for_views(self) -> None:
+        await asyncio.to_thread(self._stores.folder.raise_format, VIEWS_SINCE)
+
+    def _rows_of(self, table: Table, info: RegionInfo) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        """All of a region that nobody serves; blocks."""
+        if self.folders.is_untouched(info.encoded):
+            return []
+        stores, path = self._stores, self.folders.path(info.encoded)
+        ownership = stores.ownership(info.encoded, self.catalogue.epoch)
+        region = opened_again(stores.engine, path, info, table, stores.committer, stores.clock, ownership)
+        try:
+            return [(row, {column: value for column, value, _ in cells}) for row, cells in rows_of(region)]
+        finally:
+            region.close()
+
+    def _warn_of_unnamed(self) -> None:
+        """They may be all that is left of a table: nothing but a person's word removes them."""
+        tables = self.catalogue.tables.values()
+        named = [info.encoded for entry in tables for info in entry.regions]
+        named += [info.encoded for info in self.catalogue.dropped]
+        unnamed = self.folders.unnamed(named)
+        if unnamed:
+            _log.warning(
+                "%d folders under %s belong to no table, the first is %s; columnar repair moves them aside",
+                len(unnamed),
+                self.folders.root,
+                unnamed[0],
+            )
+
+    async def begin(self) -> None:
+        """When requests are served."""
+        await self.changes.finish_drops()
+        if not self._has_servers:
+            self.region_changes.start()
+
+    def follow_catalogue(self, unsound: Callable[[str], None], sound: Callable[[], None]) -> None:
+        """``unsound``: the catalogue cannot be written any more, and why; ``sound``: it can be again."""
+        self._meta.on_unsound, self._meta.on_sound = unsound, sound
+
+    async def sound(self) -> None:
+        """Return when the catalogue's disk equals the catalogue in memory."""
+        await self._meta.sound()
+
+    def stop_copies(self) -> None:
+        """Copies under way are given up at their next file."""
+        self.snapshots.stop()
+
+    async def stop_changes(self) -> None:
+        """No split or merge begins any more; what is under way is finished or called off."""
+        await self.views.close()
+        await self.region_changes.close()
+
+    async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
+        """When no region is open any more.  ``quiesce`` returns when no write of a region waits for its fsync."""
+        await self._meta.close(quiesce)
+
+
+def _declaring() -> Declaring:
+    from columnar.views import declaring  # most stores have no views
+
+    return Declaring(declaring.declared, declaring.table_of)
+
+
+async def _quiet(_region: Region) -> None:
+    """No write of it is under way."""

@@ -1,0 +1,163 @@
+"""The catalogue's one region, which repairs itself when its disk has failed.
+
+    sound --a write or an fsync fails--> unsound --every RETRY_S: opened anew, written, synced--> sound
+
+Other regions are closed after a failed fsync and opened from what is on disk.  The catalogue in memory has not taken
+the change in, and everybody goes by it, while the disk may or may not have the change.  So the disk is brought back
+to what memory says (``Catalogue.repairs``): the change was answered with "outcome unknown", and now it is undone.
+
+Invariant: while it is unsound no other change is begun: on top of a half it could end in half a table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from columnar.errors import ColumnarError, DamagedData, HostError, ProgramFault
+from columnar.master.catalogue import Rows
+from columnar.model.mutation import RowMutation
+from columnar.operations.region_rows import rows_of
+from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.region import Region
+from columnar.regions.replace.region_copy import copy_open_region
+from columnar.runtime.faults import FAULTS, surviving
+
+_log = logging.getLogger(__name__)
+
+LOOP: Final = "the repair of the catalogue"
+RETRY_S: Final = 1.0  # as of the regions whose disk takes no writes
+_ADVICE: Final = "; read before you repeat"  # to writers of rows
+
+
+class MetaRegion:
+    """All rows, and writes that are on disk.  Owned by the loop."""
+
+    def __init__(self, open_region: Callable[[], Region]) -> None:
+        self._open_region = open_region
+        self._region: Region | None = None
+        self._failure = ""  # why it is unsound
+        self._repairing: asyncio.Task[None] | None = None
+        self._closing: asyncio.Future[None] | None = None  # of a store that failed, in a thread
+        self._sound = asyncio.Event()
+        self._sound.set()
+        self.newest_ms = 0  # the highest timestamp that was read
+        self.repairs_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
+        self.on_unsound: Callable[[str], None] = lambda _failure: None  # why, once until the next ``on_sound``
+        self.on_sound: Callable[[], None] = lambda: None
+        self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # its change of unknown outcome is undone
+
+    def open(self) -> None:
+        """Before anything else; some 6 ms.  HostError, DamagedData."""
+        self._region = self._open_region()
+
+    @property
+    def region(self) -> Region:
+        """HostError while it is unsound."""
+        if self._failure or self._region is None:
+            raise HostError(
+                "no table can be made, changed or dropped until the disk takes writes of the catalogue, which is tried "
+                f"every second: {self._failure}"
+            )
+        return self._region
+
+    def read_all(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        assert self._region is not None, "read when it was opened"
+        return self._rows_of(self._region)
+
+    def _rows_of(self, region: Region) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        for row, cells in rows_of(region):
+            self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
+            yield row, {column: value for column, value, _ in cells}
+
+    async def write(self, mutations: list[RowMutation]) -> None:
+        """OutcomeUnknown where the fsync failed."""
+        region = self.region
+        try:
+            applied = await retry_until_ready(lambda: region.apply_many(mutations))
+        except (HostError, DamagedData) as error:
+            self._failed(error)
+            raise
+        except ColumnarError:
+            raise
+        except Exception as fault:  # whatever it has left on disk is undone
+            FAULTS.met(LOOP, fault)
+            self._failed(ProgramFault(fault))
+            raise
+        assert applied.durable is not None, "the catalogue is always synced"
+        applied.durable.add_done_callback(self._synced)
+        await asyncio.shield(applied.durable)
+
+    def _synced(self, durable: asyncio.Future[None]) -> None:
+        failure = durable.exception()
+        if failure is not None:
+            self._failed(failure)
+
+    def _failed(self, failure: BaseException) -> None:
+        if not self._failure:
+            self._sound.clear()
+            self._failure = f"the catalogue was not synced ({failure})"
+            _log.critical(
+                "%s. The tables are served; none can be made, changed or dropped until the disk takes writes again",
+                self._failure,
+            )
+            self._repairing = asyncio.ensure_future(self._repair())
+            self.on_unsound(str(failure).removesuffix(_ADVICE))
+
+    async def _repair(self) -> None:
+        while self._failure:
+            with surviving(LOOP):
+                await self._close_broken()
+            await asyncio.sleep(RETRY_S)
+            with surviving(LOOP), suppress(ColumnarError):  # it stays unsound; those who ask hear of the first failure
+                self._region = region = self._open_region()
+                await self._written_anew(region)
+                self._failure = ""
+        self._sound.set()
+        with surviving(LOOP):
+            self.on_sound()
+        _log.warning("the catalogue is whole: tables can be made, changed and dropped again")
+        for repaired in self.on_repaired:
+            try:
+                await repaired()
+            except ColumnarError as error:  # the others have their own to undo
+                _log.error("the catalogue is whole, but what waited for that goes on later: %s", error.text)
+            except Exception as fault:  # noqa: BLE001 - as above
+                FAULTS.met(LOOP, fault)
+
+    async def _written_anew(self, region: Region) -> None:
+        mutations = self.repairs_wanted(self._rows_of(region))
+        applied = await retry_until_ready(lambda: region.apply_many(mutations))
+        assert applied.durable is not None, "the catalogue is always synced"
+        await asyncio.shield(applied.durable)
+
+    async def sound(self) -> None:
+        """Return when the disk equals the catalogue in memory: a change of unknown outcome is undone then."""
+        await self._sound.wait()
+
+    async def copy(self, path: str) -> None:
+        """As it is on disk now, at ``path``."""
+        await copy_open_region(self.region, path)
+
+    async def _close_broken(self) -> None:
+        """In a thread: the engine may need a second."""
+        region, self._region = self._region, None
+        if region is not None:
+            region.leave()
+            self._closing = asyncio.get_running_loop().run_in_executor(None, region.store.close)
+            await asyncio.shield(self._closing)
+
+    async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
+        """``quiesce`` returns when the region has no write that waits for its fsync."""
+        if self._repairing is not None:
+            self._repairing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._repairing
+        if self._closing is not None:
+            await self._closing
+        if self._region is not None:
+            await quiesce(self._region)  # a repair may have an fsync under way
+            self._region.close()

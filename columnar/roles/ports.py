@@ -1,0 +1,339 @@
+"""The ports of a server: which services listen where, over which transport, and to whom they answer.
+
+Translates nothing itself: handlers stand in ``thrift`` and ``thrift2``.  Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from columnar.cluster.row_forms import THRIFT1, THRIFT2
+from columnar.config import StandaloneConfig
+from columnar.errors import HostError
+from columnar.model.region_info import RegionInfo
+from columnar.operations.slow_log import SlowLog
+from columnar.operations.table_operations import TableOperations
+from columnar.roles.remote_master import MasterParts, list_master_methods
+from columnar.roles.serving import Serving
+from columnar.thrift.admin_methods import AdminMethods
+from columnar.thrift.checks import CheckMethods
+from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.lazy_handlers import LazyHandlers
+from columnar.thrift.reads import ReadMethods
+from columnar.thrift.region_methods import RegionMethods
+from columnar.thrift.scans import ScanMethods
+from columnar.thrift.service import ThriftService
+from columnar.thrift.sibling_hint import SiblingHint
+from columnar.thrift.snapshot_methods import SnapshotMethods
+from columnar.thrift.tables import TableMethods
+from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
+from columnar.thrift.view_names import VIEW_METHODS, RemoteViewStatuses
+from columnar.thrift.writes import WriteMethods
+from columnar.version import VERSION
+from columnar.webui.counters import RequestCounters
+from columnar.wire.browsers import Visitors
+from columnar.wire.idl import SERVICE
+from columnar.wire.server import WireServer
+
+if TYPE_CHECKING:
+    import socket
+
+    from columnar.cluster.owners import Owners
+    from columnar.coordination.connection_channel import DispatchedConnection  # a standalone has none
+    from columnar.model.cluster_status_records import ServerStatus
+    from columnar.operations.descriptions import Descriptions
+    from columnar.thrift.cluster_methods import ClusterMethods
+    from columnar.thrift.single_server import SingleServer
+    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.tls_protocol import Tls
+
+ALONE: Final = "standalone"  # the server of a store that is one process
+CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text: a list would take a line for each
+    """
+    columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions columnarMove columnarAssign
+    columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
+    """.split()  # noqa: SIM905
+)
+THRIFT1_SERVICE: Final = b"1"  # the Thrift 1 service, with ours
+THRIFT2_SERVICE: Final = b"2"  # the Thrift 2 service
+STOP_GRACE_S: Final = 5.0  # for calls in flight
+
+
+class Folder(Protocol):
+    """``storage.data_folder.DataFolder``, or what a server of a cluster was told of it."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+
+class ServerPorts:
+    def __init__(self, config: StandaloneConfig, folder: Folder, tls: Tls | None) -> None:
+        """``tls``: None where the ports speak plain TCP."""
+        self.config = config
+        self.folder = folder
+        self.started_s = time.time()
+        self.counters = RequestCounters()
+        self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
+        self._private: PrivateSocket | None = None  # of trigger workers, where there may be any
+        self.tls = tls
+        self.visitors = Visitors.of(config.host, config.allow_origins)
+        self.other_views: RemoteViewStatuses | None = None  # of views; None: this process has all regions
+        self.owners: Owners | None = None  # as ``other_views``
+        self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the server that owns it
+
+    def _own_address(self, _region: RegionInfo) -> tuple[str, int]:
+        return self.config.host, self.port
+
+    async def open(self, serving: Serving, master: MasterParts) -> PrivateSocket | None:
+        """Listen; where trigger workers connect, if there may be any.  HostError: a port is taken."""
+        self.make(serving, master)
+        return await self.listen()
+
+    def make(self, serving: Serving, master: MasterParts) -> None:
+        """The services, which nobody can reach yet."""
+        operations = serving.operations
+        writes = WriteMethods(operations)
+        self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
+        self.trigger_methods = TriggerMethods(serving.trigger_manager, serving.owner.views)
+        thrift2 = SiblingHint(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
+        facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
+        self.extension = ExtensionMethods(operations, writes, master.changes, facts)
+        self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
+        service = ThriftService(
+            serving.scanners,
+            self.slow_log,
+            ReadMethods(operations),
+            writes,
+            CheckMethods(operations),
+            ScanMethods(operations),
+            TableMethods(operations, master.changes, lambda region: self.address_of(region), self.folder.cluster_id),
+            self.extension,
+            TriggerChangeMethods(master.triggers),
+            self.trigger_methods,
+            AdminMethods(operations, master.alterations, serving.triggers_of),
+            RegionMethods(operations.descriptions, master.region_changes),
+            SnapshotMethods(operations, master.snapshots),
+            LazyHandlers(CLUSTER_METHODS, partial(self._cluster_methods, operations, master)),
+            LazyHandlers(VIEW_METHODS, partial(self._view_methods, serving, master)),
+            other_door=thrift2,
+            of_master=list_master_methods(master, THRIFT1),
+        )
+        self.services = {THRIFT1: service}
+        self.wire = WireServer(
+            service,
+            self.counters,
+            connection_ids=self.connection_ids,
+            elsewhere=thrift2.where_is,
+            tls=self.tls,
+            visitors=self.visitors,
+        )
+        if self.config.thrift2_port >= 0:
+            self._make_thrift2(serving, master)
+
+    def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
+        """The master of a cluster answers, or this process, which is alone and refuses what it must by itself."""
+        from columnar.thrift.cluster_methods import ClusterMethods  # 0.2 MB until somebody asks, with the other two
+
+        cluster = master.cluster or self.alone(operations.descriptions)
+        return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
+
+    def _view_methods(self, serving: Serving, master: MasterParts) -> object:
+        from columnar.thrift.view_checks import ViewChecks  # most stores have no views
+        from columnar.thrift.view_methods import ViewMethods
+
+        wait = self.trigger_methods.columnarViewWait
+        checks = ViewChecks(
+            serving.owner.views, serving.checks, serving.trigger_manager.applier, wait, lambda: self.owners
+        )
+        return ViewMethods(master.views, serving.owner.views, lambda: self.other_views, checks)
+
+    def alone(self, descriptions: Descriptions) -> SingleServer:
+        """This process as a cluster of one server."""
+        from columnar.thrift.single_server import SingleServer
+
+        return SingleServer(descriptions, self._as_server)
+
+    def _as_server(self) -> ServerStatus:
+        from columnar.model.cluster_status_records import ServerStatus
+
+        return ServerStatus(
+            name=ALONE,
+            state="up",
+            state_ms=round((time.time() - self.started_s) * 1_000),
+            requests_per_s=self.counters.rate(),
+            version=VERSION,
+            address=f"{self.config.host}:{self.port}",
+            pid=os.getpid(),
+            connections=self.connections,
+        )
+
+    def _make_thrift2(self, serving: Serving, master: MasterParts) -> None:
+        from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
+
+        thrift1 = SiblingHint(lambda: SERVICE, "Thrift 1", lambda: self.port)
+        facts = thrift2.Facts(lambda region: self.address_of(region), self.folder.cluster_id, self.started_s)
+        service = self.services[THRIFT2] = thrift2.make(
+            serving.operations,
+            self.slow_log,
+            master.changes,
+            master.alterations,
+            facts,
+            thrift1,
+            list_master_methods(master, THRIFT2),
+        )
+        self.wire2 = WireServer(
+            service,
+            self.counters.of_service("thrift2."),
+            definition=thrift2.DEFINITION,
+            connection_ids=self.connection_ids,
+            elsewhere=thrift1.where_is,
+            tls=self.tls,
+            visitors=self.visitors,
+        )
+
+    @property
+    def wires(self) -> dict[int, WireServer]:
+        """By service, THRIFT1 and, where it is served, THRIFT2."""
+        return {THRIFT1: self.wire} if self.wire2 is None else {THRIFT1: self.wire, THRIFT2: self.wire2}
+
+    async def listen(self) -> PrivateSocket | None:
+        """As ``open``, after ``make``."""
+        await self._open_port(self.wire, self.config.port, "--port")
+        if self.wire2 is not None:
+            await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+        return await self._open_privately()
+
+    async def take(self, handed: DispatchedConnection) -> None:
+        """Serve a connection that another process has had before."""
+        wire = self.wire2 if handed.service == THRIFT2_SERVICE else self.wire
+        if wire is None:
+            handed.connection.close()
+        else:
+            await wire.take(handed.connection, handed.read)
+
+    async def leave(self, give: Callable[[DispatchedConnection], None]) -> None:
+        """As ``WireServer.leave``, of both ports."""
+        if self.tls is not None:
+            self.tls.handshakes.close()
+        wires = (
+            [(THRIFT1_SERVICE, self.wire)]
+            if self.wire2 is None
+            else [(THRIFT1_SERVICE, self.wire), (THRIFT2_SERVICE, self.wire2)]
+        )
+        await asyncio.gather(
+            *(wire.leave(partial(_give_as, give, door)) for door, wire in wires),
+        )
+
+    async def part_with(
+        self, most: int, give: Callable[[DispatchedConnection], None], stays: Callable[[int], bool], within_s: float
+    ) -> int:
+        """As ``WireServer.part_with``, of both ports: of each its share."""
+        if self.wire2 is None:
+            return await self.wire.part_with(most, partial(_give_as, give, THRIFT1_SERVICE), stays, within_s)
+        first = round(most * self.wire.connections / max(1, self.connections))
+        gone = await asyncio.gather(
+            self.wire.part_with(first, partial(_give_as, give, THRIFT1_SERVICE), stays, within_s),
+            self.wire2.part_with(most - first, partial(_give_as, give, THRIFT2_SERVICE), stays, within_s),
+        )
+        return sum(gone)
+
+    @property
+    def closed_between(self) -> int:
+        """Connections that were closed between two requests, since the server leaves."""
+        leaving = (wire.leaving for wire in self.wires.values())
+        return sum(one.closed for one in leaving if one is not None)
+
+    async def _open_privately(self) -> PrivateSocket | None:
+        """For trigger workers, which have no certificate, and whose calls are background work."""
+        if self.tls is None and not self.config.trigger_modules:
+            return None
+        from columnar.wire.private_socket import PrivateSocket
+
+        try:
+            self._private = PrivateSocket.opened()
+        except OSError as error:
+            raise HostError(f"cannot make a socket for the trigger worker: {error}; set TMPDIR") from error
+        await self.wire.serve_privately(self._private.listening)
+        return self._private
+
+    async def _open_port(self, wire: WireServer, port: int, option: str) -> None:
+        try:
+            await wire.start(self.config.host, port)
+        except OSError as error:
+            raise HostError(
+                f"cannot listen on {self.config.host}:{port}: {error.strerror}; choose another with {option}"
+            ) from error
+
+    def answered(self) -> int:
+        """Requests that were answered so far on all doors, but for those of trigger workers."""
+        return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
+
+    def has_waiting(self) -> bool:
+        """Whether requests wait for disks, but for those of trigger workers."""
+        return self.wire.has_waiting or (self.wire2 is not None and self.wire2.has_waiting)
+
+    @property
+    def port(self) -> int:
+        return int(self.wire.port)
+
+    @property
+    def thrift2_port(self) -> int | None:
+        """None where the Thrift 2 service is not served."""
+        return self.wire2.port if self.wire2 is not None else None
+
+    @property
+    def connections(self) -> int:
+        return int(self.wire.connections) + (self.wire2.connections if self.wire2 is not None else 0)
+
+    @property
+    def buffered_bytes(self) -> dict[str, int]:
+        """Bytes of the requests and replies that are under way."""
+        wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
+        return {
+            "input": sum(wire.input_bytes for wire in wires),
+            "output": sum(wire.output_bytes for wire in wires),
+        }
+
+    async def close_thrift2(self) -> None:
+        """Calls in flight are answered, or ended when their time of grace is over."""
+        if self.tls is not None:
+            self.tls.handshakes.close()
+        if self.wire2 is not None:
+            await self.wire2.close(STOP_GRACE_S)
+
+    async def close(self) -> None:
+        """Calls in flight as ``close_thrift2``."""
+        await self.wire.close(STOP_GRACE_S)
+        if self._private is not None:
+            self._private.close()
+
+
+def read_tls(config: StandaloneConfig) -> Tls | None:
+    """The TLS of the ports, by its certificate; None: they speak plain TCP.  HostError: it cannot be read."""
+    if not config.tls_cert:
+        return None
+    from columnar.wire import tls_context, tls_protocol  # most stores have no use for them
+
+    files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
+    return tls_protocol.Tls(tls_context.ServerTls.read(files))
+
+
+def _give_as(give: Callable[[DispatchedConnection], None], door: bytes, connection: socket.socket, read: bytes) -> None:
+    from columnar.coordination.connection_channel import DispatchedConnection
+
+    give(DispatchedConnection(door, connection, read))
+
+
+def _thrift2_definition() -> Any:
+    from columnar.wire.idl2 import SERVICE2
+
+    return SERVICE2

@@ -1,0 +1,135 @@
+"""The owner of regions as masters ask it: each message of ``model.region_messages`` has one method here.
+
+Stands on the region server, and on the triggers and views of the same process.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.errors import RetryLater
+from columnar.model import region_messages as messages
+from columnar.model.region_messages import Message, Peer
+from columnar.regions.replace.region_changes import ChangingRegions
+from columnar.regions.replace.region_copy import copy_region
+from columnar.regions.server import RegionServer
+from columnar.regions.tables import ServedTable
+from columnar.triggers.trigger_manager import TriggerManager
+from columnar.views.local_views import LocalViews
+
+CALLS_TIMEOUT_S: Final = 40.0  # over the default time limit of a call
+CALLS_POLL_S: Final = 0.01
+
+R = TypeVar("R")
+
+
+class RegionOwner:
+    """Answers messages of the master, and asks it to commit splits and merges, and to look at views."""
+
+    def __init__(self, server: RegionServer, keeper: TriggerManager, region_bytes: int) -> None:
+        self._server = server
+        self._trigger_manager = keeper
+        self.views = LocalViews(server, keeper.hub, keeper.applier, keeper.governor)
+        self.views.on_backfilled = self._report_backfilled
+        self._master: Peer | None = None
+        self.changing = ChangingRegions(server, self._commit, region_bytes)
+        self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
+            messages.Publish: self._publish,
+            messages.Withdraw: self._withdraw,
+            messages.CloseTable: lambda asked: server.close_table(asked.table),
+            messages.CloseRegions: lambda asked: server.close_regions(list(asked.regions)),
+            messages.FollowSchema: self._follow_schema,
+            messages.PrepareRegions: lambda asked: server.hosting.prepare(asked.table, list(asked.regions)),
+            messages.PublishTriggers: lambda asked: keeper.follow(asked.triggers),
+            messages.CheckFunction: lambda asked: keeper.check(asked.function),
+            messages.CheckSource: lambda asked: keeper.check_source(asked.functions),
+            messages.ReloadFunctions: lambda _asked: keeper.reload(),
+            messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
+            messages.LogReach: lambda asked: keeper.reach(asked.table),
+            messages.PublishViews: lambda asked: self.views.follow(asked.views),
+            messages.BackfilledRegions: self._list_backfilled_regions,
+            messages.PauseDeliveries: self._pause_deliveries,
+            messages.ReleaseDeliveries: self._release_deliveries,
+            messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),
+            messages.MiddleRow: lambda asked: self.changing.middle(asked.region),
+            messages.BeginChange: lambda asked: self.changing.begin(asked.change),
+            messages.FinishChange: lambda asked: self.changing.finish(asked.change),
+            messages.CallOffChange: self._call_off_change,
+            messages.SettleChange: self._settle_change,
+            messages.ReclaimSpace: lambda asked: self.changing.reclaim_space(asked.region),
+            messages.Loads: self._loads,
+        }
+
+    async def request_peer(self, message: Message[R]) -> R:
+        answer: R = await self.answers[type(message)](message)
+        return answer
+
+    def follow(self, master: Peer) -> None:
+        """From now on it is this one that is asked."""
+        self._master = master
+
+    async def _commit(self, change: messages.RegionChange) -> None:
+        assert self._master is not None, "whoever tells of a change answers for it"
+        await self._master.request_peer(messages.Commit(change))
+
+    # --- tables ------------------------------------------------------------------------------------
+
+    async def _publish(self, asked: messages.Publish) -> None:
+        regions = self.changing.regions_of(asked.table.name, list(asked.regions))
+        self._server.tables.install(ServedTable(asked.table, asked.is_enabled, regions))
+        self._trigger_manager.hub.table_installed(asked.table.name)
+
+    async def _withdraw(self, asked: messages.Withdraw) -> None:
+        """When this returns no store of the table is open here: the master removes the folders next."""
+        self._server.tables.remove(asked.table)
+        await self._server.close_table(asked.table)
+
+    async def _follow_schema(self, asked: messages.FollowSchema) -> None:
+        await self._server.upkeep.follow_schema(asked.table)
+        self._trigger_manager.hub.schema_followed(asked.table)
+
+    # --- triggers ----------------------------------------------------------------------------------
+
+    async def _pause_deliveries(self, _asked: messages.PauseDeliveries) -> None:
+        """A call that runs may read what is newer than a copy, so those under way are waited for."""
+        feeder = self._trigger_manager.feeder
+        feeder.upkeep.pause_saving()
+        self.views.quiesce_views()
+        deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
+        while feeder.calls_in_flight() or not self.views.has_quiesced():
+            if asyncio.get_running_loop().time() > deadline_s:
+                await self.request_peer(messages.ReleaseDeliveries())
+                raise RetryLater(f"triggers or views are still at work after {CALLS_TIMEOUT_S:.0f} s; try again")
+            await asyncio.sleep(CALLS_POLL_S)
+
+    async def _release_deliveries(self, _asked: messages.ReleaseDeliveries) -> None:
+        self._trigger_manager.feeder.upkeep.release()
+        self._trigger_manager.feeder.deliver()
+        self.views.resume_views()
+
+    async def _list_backfilled_regions(self, asked: messages.BackfilledRegions) -> dict[str, list[int]]:
+        return self.views.backfilled_regions(asked.views)
+
+    def _report_backfilled(self, view: str) -> None:
+        if self._master is not None:
+            self._trigger_manager.hub.background.spawn(_say(self._master, messages.Backfilled(view)))
+
+    # --- regions in the place of others --------------------------------------------------------------
+
+    async def _call_off_change(self, asked: messages.CallOffChange) -> None:
+        self.changing.call_off(asked.change)
+
+    async def _settle_change(self, asked: messages.SettleChange) -> None:
+        self.changing.settle(asked.change)
+
+    async def _loads(self, _asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
+        return self.changing.loads()
+
+
+async def _say(master: Peer, message: Message[None]) -> None:
+    with suppress(NotSent, LinkBroke):  # the server ends with its link to the master
+        await master.request_peer(message)

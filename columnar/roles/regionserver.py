@@ -1,0 +1,363 @@
+"""A region server among others on a machine: the regions that its master gives it, its own ports, its trigger worker.
+
+    start    stores, ports, the link to the master; then connections come over the doorbell, and regions are told
+    leave    clients go on at other servers, where the master asks for it before a stop
+    stop     trigger worker, ports (calls in flight are answered), links, regions (synced and closed), threads
+
+A client may ask any server: a call about a row goes on to the owner of its region, a change of tables to the master.
+
+The master is the supervisor of the servers, at the other end of the control link.  When that link ends the server is
+nobody's any more: ``on_orphaned`` must end the process at once, before it answers anything.
+
+Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final, TypeVar, cast
+
+from columnar.cluster import view_check_requests
+from columnar.cluster.fan_out import gather_status
+from columnar.cluster.forwarding import Forwarding
+from columnar.cluster.hello import Hello, obstacle
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.owners import RoutedOwners
+from columnar.cluster.peer_link import PeerLink
+from columnar.cluster.peer_requests import FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
+from columnar.cluster.peer_server import PeerServer
+from columnar.cluster.peers import Peers
+from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
+from columnar.cluster.request_forwarder import RequestForwarder
+from columnar.cluster.routes import Routes
+from columnar.cluster.row_forms import Figures
+from columnar.cluster.scanner_ids import slot_of, slot_of_server
+from columnar.config import RegionServerConfig, StandaloneConfig
+from columnar.coordination.beat import Beat
+from columnar.coordination.socket_folder import ListeningPath, make_private
+from columnar.errors import HostError
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import (
+    CannotOpen,
+    HandOver,
+    HandoverResult,
+    Listening,
+    Measures,
+    ReturnConnections,
+    SlowRequests,
+)
+from columnar.model.region_info import RegionInfo
+from columnar.model.region_messages import Message
+from columnar.model.slow_request import SlowRequest
+from columnar.model.view_status import ViewStatus
+from columnar.operations.distributed_calls import connect
+from columnar.operations.operation_peer_handlers import OperationPeerHandlers
+from columnar.regions.life.region_assigner import RegionAssigner
+from columnar.regions.region_rates import RateMeter
+from columnar.roles.ports import ServerPorts, read_tls
+from columnar.roles.remote_master import RemoteMaster
+from columnar.roles.server_connection_channel import ServerConnectionChannel
+from columnar.roles.server_measures import ServerMeasures
+from columnar.roles.server_rpc_handlers import ServerRpcHandlers
+from columnar.roles.serving import Serving
+from columnar.storage.data_folder import STAGING
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_stores import ServerStores
+from columnar.triggers.cluster_triggers import ClusterTriggers
+from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
+
+_log = logging.getLogger(__name__)
+
+REMARKS: Final = 20  # about regions that stay closed, in one status
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFolder:
+    """The data folder as a server was told of it; its supervisor has locked it."""
+
+    path: str
+    cluster_id: str
+
+
+class MasterLink:
+    """The master as a ``Peer``."""
+
+    def __init__(self, link: PeerLink) -> None:
+        self._link = link
+
+    async def request_peer(self, message: Message[R]) -> R:
+        return await self._link.send_request(message)
+
+
+def own_ports(config: StandaloneConfig) -> StandaloneConfig:
+    """The settings of the store with ports of this server's own: any that are free."""
+    return replace(config, port=0, thrift2_port=0 if config.thrift2_port >= 0 else -1, web_port=-1)
+
+
+class ClusterServer:
+    def __init__(self, config: RegionServerConfig, on_orphaned: Callable[[str], None]) -> None:
+        """``on_orphaned``: called with the reason when the link to the master has ended."""
+        self.local_server = Incarnation(config.name, config.number)
+        self._config = config
+        self._folder = SharedFolder(config.data, config.cluster_id)
+        self._hello = Hello(config.cluster_id, self.local_server)
+        self._on_orphaned = on_orphaned
+        self._connection_channel: ServerConnectionChannel | None = None
+        self._reports: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+
+    async def start(self, control: socket.socket, doorbell: socket.socket) -> None:
+        """Serve; the sockets, which do not block, are the server's from now on.  HostError, DamagedData."""
+        config = own_ports(self._config.config)
+        self.stores = ServerStores(config.data, str(self.local_server), RocksEngine.of_several(self._config.servers))
+        self.stores.open()
+        async with AsyncExitStack() as undo:
+            undo.callback(self.stores.close)
+            self.stores.clock.observe(self._config.clock_ms)
+            self.serving = Serving(config, self.stores, None, slot_of_server(self.local_server))
+            self.region_assigner = RegionAssigner(self.local_server, self.serving.server, self.stores)
+            self.serving.server.hosting.on_opening = self.stores.opening_notes.begins
+            self.serving.server.hosting.on_ended = self.stores.opening_notes.ends
+            self.routes = Routes()
+            undo.push_async_callback(self.serving.close)
+            self.ports = ServerPorts(config, self._folder, read_tls(config))
+            self.ports.make(self.serving, RemoteMaster(os.path.join(config.data, STAGING)))
+            undo.push_async_callback(self.ports.close)
+            await self._join_the_others()
+            undo.push_async_callback(self.peers.close)
+            undo.push_async_callback(self._listening.close)
+            self._listening.begin()
+            private = await self.ports.listen()
+            self._connection_channel = ServerConnectionChannel(
+                doorbell, self.ports, self.serving.scanners, self._handle_channel_end
+            )
+            self._answer_the_master(config)
+            self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
+            self.link = await self._linked(control)
+            self._obey()
+            self._connection_channel.begin()
+            self.serving.begin()
+            undo.pop_all()
+        self._report(Listening(config.host, self.ports.port, self.ports.thrift2_port or -1))
+
+    # --- other servers -------------------------------------------------------------------------------
+
+    async def _join_the_others(self) -> None:
+        """Answer their calls, and send them those of this server's clients that are about their regions."""
+        doors = self.ports
+        self.peer_server = PeerServer(doors.wires, self._refuse_not_local, doors.connection_ids)
+        self.peers = Peers(self._hello, self._path_of, self.peer_server)
+        self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
+        self.request_forwarders: dict[int, RequestForwarder] = {}
+        for service, made in doors.services.items():
+            request_forwarder = RequestForwarder(self.forwarding, self.serving.server, service, self._server_of_scanner)
+            made.request_forwarder = self.request_forwarders[service] = request_forwarder
+            doors.wires[service].ahead = request_forwarder.forward_early
+        self._connect_peer_operations()
+        path = self._path_of(self.local_server)
+        self._listening = ListeningPath(path, lambda: self.peers.listen(path))
+        try:
+            make_private(self._config.run_folder)
+            await self.peers.listen(path)
+        except OSError as error:
+            raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
+
+    def _connect_peer_operations(self) -> None:
+        """Calls on several rows ask the owners of those that are elsewhere, and this server answers such asks."""
+        self.owners = RoutedOwners(self.local_server, self.routes, self.peers)
+        asked, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
+        for kind, answer in asked.answers.items():
+            self.peer_server.register(kind, answer)
+        connect(operations, asked, self.owners)
+        self.serving.trigger_manager.system.access.others = operations.access.others
+        self._connect_peer_triggers()
+        self.peer_server.register(OwnFigures, self._own_figures)
+        self.ports.extension.others, self.ports.extension.remarks = self._figures_of_others, self._remarks
+
+    def _connect_peer_triggers(self) -> None:
+        keeper = self.serving.trigger_manager
+        self.trigger_peer_handlers = TriggerPeerHandlers(
+            keeper, self.serving.server, self.owners.change, self.serving.wait
+        )
+        for kind, answer in self.trigger_peer_handlers.answers.items():
+            self.peer_server.register(kind, answer)
+        apart = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
+        self.ports.trigger_methods.others = apart
+        self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: apart.wait(
+            tables, key, "", timeout_s, saved=True
+        )
+        self.peer_server.register(ViewStatuses, self._list_view_statuses)
+        for asked in view_check_requests.KINDS:
+            self.peer_server.register(asked, self._checked)
+        self.ports.other_views, self.ports.owners = self._views_of_others, self.owners
+        keeper.dead_letter_store.log_again_remotely = apart.log_again
+
+    async def _own_figures(self, _asked: OwnFigures) -> Figures:
+        return self.ports.extension.figures()
+
+    async def _checked(self, asked: Message[R]) -> R:
+        answer: R = await self.serving.checks().answers[type(asked)](asked)
+        return answer
+
+    async def _slow_requests(self, _asked: SlowRequests) -> tuple[SlowRequest, ...]:
+        return tuple(replace(one, server=self.local_server.name) for one in self.ports.slow_log.recent)
+
+    async def _list_view_statuses(self, _asked: ViewStatuses) -> tuple[ViewStatus, ...]:
+        return self.serving.owner.views.view_statuses()
+
+    async def _views_of_others(self) -> tuple[list[ViewStatus], list[str]]:
+        others = [server for server in self.rpc_handlers.servers() if server != self.local_server]
+        found, silent = await gather_status(others, self.peers, ViewStatuses())
+        return [look for looks in found.values() for look in looks], [str(server) for server in silent]
+
+    def _remarks(self) -> list[str]:
+        found = (
+            route.blocked_reason
+            for table in self.routes.tables
+            for route in self.routes.of_table(table)
+            if route.blocked_reason
+        )
+        return list(islice(found, REMARKS))
+
+    async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
+        others = [server for server in self.rpc_handlers.servers() if server != self.local_server]
+        found, silent = await gather_status(others, self.peers, OwnFigures())
+        return list(found.values()), [str(server) for server in silent]
+
+    def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
+        slot = slot_of(scanner_id)
+        return self.rpc_handlers.server_of_slot(slot) if slot is not None else None
+
+    def _routes_changed(self, tables: Iterable[str]) -> None:
+        self.owners.changed()
+        self.forwarding.routes_changed(tables)
+
+    def _path_of(self, server: Incarnation) -> str:
+        return os.path.join(self._config.run_folder, str(server))
+
+    def _refuse_not_local(self, table: str, row: bytes) -> Moved | Unknown:
+        return refuse_not_local(self.routes.find(table, row), self.local_server)
+
+    # --- the master ----------------------------------------------------------------------------------
+
+    def _answer_the_master(self, config: StandaloneConfig) -> None:
+        serving = self.serving
+        rates = RateMeter(serving.server, asyncio.get_running_loop().time, config.region_bytes)
+        self.rpc_handlers = ServerRpcHandlers(
+            serving.owner, self.region_assigner, self.routes, serving.server.tables, rates, lambda: self._leader
+        )
+        self.rpc_handlers.on_routes = self._routes_changed
+        self.ports.address_of = self._address_of
+        self.answering = PeerServer({}, self._refuse_not_local, self.ports.connection_ids)  # a master has no clients
+        for kind, answer in self.rpc_handlers.answers.items():
+            self.answering.register(kind, answer)
+        committer = self.stores.committer
+        looks = self.trigger_peer_handlers.trigger_statuses
+        measures = ServerMeasures(
+            self.ports, serving, lambda: committer.syncs, self.peer_server, self.request_forwarders, looks
+        )
+        self.answering.register(Measures, measures.measures)
+        self.answering.register(SlowRequests, self._slow_requests)
+        self.answering.register(TriggerStatuses, looks)
+        self.answering.register(FlowStatuses, self.trigger_peer_handlers.flow_statuses)
+        self.answering.register(HandOver, self._hand_over)
+        self.answering.register(ReturnConnections, self._return_connections)
+
+    async def _linked(self, control: socket.socket) -> PeerLink:
+        def made() -> PeerLink:
+            return PeerLink(self._hello, self._obstacle, self.answering, self._link_ended)
+
+        factory = cast(Callable[[], asyncio.Protocol], made)
+        _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=control)
+        return cast(PeerLink, link)
+
+    @property
+    def _leader(self) -> int:
+        """The epoch of the master that asks."""
+        return self.link.peer.leader_epoch if self.link.peer is not None else 0
+
+    def _obstacle(self, hello: Hello) -> str | None:
+        if not hello.leader_epoch:
+            return f"{hello.server} is no master"
+        return obstacle(
+            hello, self._config.cluster_id, max(self._config.leader_epoch, self.region_assigner.assigned_regions.leader)
+        )
+
+    def _link_ended(self, link: PeerLink) -> None:
+        self._on_orphaned(link.why)
+
+    def _obey(self) -> None:
+        self.forwarding.master = self.link
+        owner = self.serving.owner
+        owner.follow(MasterLink(self.link))
+        owner.changing.on_committed = self.region_assigner.made
+        self.region_assigner.on_blocked = owner.changing.settle_for
+        self.region_assigner.on_cannot_open = self._cannot_open
+
+    def _cannot_open(self, report: CannotOpen) -> None:
+        _log.error("region %s of %s cannot be opened: %s", report.region.encoded, report.region.table, report.why)
+        self._report(report)
+
+    def _report(self, message: Message[None]) -> None:
+        task = asyncio.ensure_future(self._reported(message))
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
+
+    async def _reported(self, message: Message[None]) -> None:
+        try:
+            await self.link.send_request(message)
+        except (NotSent, LinkBroke):
+            pass  # the process ends
+        except Exception as error:  # noqa: BLE001 - a master that cannot use a report has said why in its log
+            _log.error("the master did not take a %s: %s", type(message).__name__, error)
+
+    def _address_of(self, region: RegionInfo) -> tuple[str, int]:
+        """The address of the region's owner; this server's, which is as good for a client, where none is known."""
+        return self.rpc_handlers.address_of(region) or (self.ports.config.host, self.ports.port)
+
+    # --- connections of clients ----------------------------------------------------------------------
+
+    def beat(self, iterations: int) -> Beat:
+        doorbell = self._connection_channel
+        if doorbell is None:
+            return Beat(iterations)
+        return Beat(iterations, doorbell.open, doorbell.taken, doorbell.given)
+
+    async def _hand_over(self, asked: HandOver) -> HandoverResult:
+        assert self._connection_channel is not None, "it is there before the master is answered"
+        return await self._connection_channel.hand_over(asked.within_ms / 1000)
+
+    async def _return_connections(self, asked: ReturnConnections) -> int:
+        assert self._connection_channel is not None, "as above"
+        return await self._connection_channel.part_with(asked.connections, asked.within_ms / 1000)
+
+    def _handle_channel_end(self, why: str) -> None:
+        if not self.is_stopping:
+            self._on_orphaned(why)
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """In order; the master, which asked for it, hears of the end by the end of the process."""
+        self.is_stopping = True
+        await self.serving.stop_triggers()
+        if self._connection_channel is not None:
+            self._connection_channel.close()
+        await self.ports.close_thrift2()
+        await self.ports.close()
+        await self.answering.close()
+        await self.peer_server.close()
+        await self._listening.close()
+        await self.peers.close()
+        self.region_assigner.stop()
+        await self.serving.close()
+        self.stores.close()
+        await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process

@@ -1,0 +1,166 @@
+"""The process around ``ClusterServer``: started by a supervisor, with descriptors that it inherits.
+
+    python -m columnar.roles.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD LINES_FD
+
+    ahead          it waits for the next death of a server, whose place it takes; ``ps`` and ``top`` show it as SPARE
+    CONTROL_FD     a stream socket to the master: frames of ``cluster.peer_frames``.  Its end ends this process at once
+    DOORBELL_FD    connections of clients: ``coordination.doorbell``
+    BEATS_FD       the write end of a pipe: a beat (``coordination.beat``) every BEAT_S
+    LOCK_FD        of the data folder's LOCK, and only held: as long as any server lives, no other store starts on it
+    LINES_FD       a file for the last lines of the log and the dump of a crash: ``last_lines``
+    stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
+
+    starting --linked with the master--> serving --SIGTERM--> stopping --> exit 0
+    a second SIGTERM: nothing; a service manager signals every process of a store, and so does the supervisor, which
+                      kills a server that does not end in time
+    the master has gone: exit at once, ORPHANED.  On Linux the kernel sees to it, too: SIGKILL at its death
+    SIGINT: nothing; a terminal sends it to all processes, and the supervisor stops its servers in order
+    SIGHUP, where the ports speak TLS: the certificate is read again
+    cannot start: one line of the log, exit 2
+
+Log lines are the standalone's, with the server's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+from columnar.config import AHEAD, RegionServerConfig
+from columnar.coordination.beat import Beat, packed
+from columnar.errors import ColumnarError
+from columnar.roles.regionserver import ClusterServer
+from columnar.runtime.child_processes import die_with_parent
+from columnar.runtime.faults import met_by_the_loop
+from columnar.runtime.last_lines import LastLines
+from columnar.runtime.log_lines import flush, keep_last_lines, log_to_stderr
+from columnar.runtime.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
+from columnar.storage.descriptors import raise_limit
+
+_log = logging.getLogger("columnar.server")
+
+BEAT_S: Final = 0.5
+SEEN_S: Final = 0.1  # between two looks at the loop
+CANNOT_START: Final = 2
+ORPHANED: Final = 3
+GONE_S: Final = 0.05  # for the last line of one that must not answer any more
+_PR_SET_NAME: Final = 15
+SPARE: Final = "columnar spare"
+_NAME_BYTES: Final = 15
+
+
+def show_as(name: str) -> None:
+    """The name that ps and top show, where the kernel has such a thing; cut to 15 bytes."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:_NAME_BYTES], 0, 0, 0)
+
+
+def _gone(why: str) -> NoReturn:
+    """Nothing may be answered any more: another server may own the regions by now."""
+    _log.error("the master has gone (%s): this server ends", why)
+    flush(GONE_S)
+    os._exit(ORPHANED)
+
+
+class Beats:
+    """How often the loop was seen alive, told by a thread: it tells on while the loop is held up."""
+
+    def __init__(self, pipe: int, look: Callable[[int], Beat]) -> None:
+        """``look``: the beat of an iteration, on the loop."""
+        self._pipe = pipe
+        self._make_beat = look
+        self._seen = Beat(0)  # written by the loop, read by the thread
+
+    def start(self) -> None:
+        self._see()
+        threading.Thread(target=self._write_beats, name="beats", daemon=True).start()
+
+    def _see(self) -> None:
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the look must not end the beats
+        self._seen = self._make_beat(self._seen.iterations + 1)
+
+    def _write_beats(self) -> None:
+        while True:
+            try:
+                os.write(self._pipe, packed(self._seen))
+            except OSError as error:
+                _gone(f"nobody reads the beats: {error}")
+            time.sleep(BEAT_S)
+
+
+def run(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+    """Serve until the supervisor says stop; the exit status."""
+    log_to_stderr(config.log_level, f"{config.name}.{config.number}")
+    raise_limit()
+    switch_quickly()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_serve(config, control, doorbell, beats))
+    except ColumnarError as error:
+        _log.error("cannot start: %s", error.text)
+        return CANNOT_START
+
+
+async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+    asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
+    stopping = _stop_on_signals()
+    server = ClusterServer(config, _gone)
+    Beats(beats, server.beat).start()
+    await server.start(_socket(control), _socket(doorbell))
+    if server.ports.tls is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.ports.tls.certificate.renew)
+    _log.info("serves on port %d", server.ports.port)
+    calm_collector()
+    giving_back = asyncio.create_task(trim_memory_periodically())
+    await stopping.wait()
+    _log.info("stopping")
+    giving_back.cancel()
+    await server.stop()
+    _log.info("stopped")
+    return 0
+
+
+def _socket(descriptor: int) -> socket.socket:
+    held = socket.socket(fileno=descriptor)
+    held.setblocking(False)
+    held.set_inheritable(False)  # the trigger worker must not keep it open
+    return held
+
+
+def _stop_on_signals() -> asyncio.Event:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # a worker that is started later must not ignore it
+    return stopping
+
+
+def main(arguments: list[str]) -> int:
+    die_with_parent()
+    if arguments[0] == AHEAD:
+        show_as(SPARE)
+    control, doorbell, beats, lock, lines = map(int, arguments[-5:])
+    for descriptor in (beats, lock, lines):
+        os.set_inheritable(descriptor, False)
+    keep_last_lines(LastLines(lines))
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return CANNOT_START  # the supervisor has gone, or needs no server any more
+    config = RegionServerConfig.from_json(line)
+    show_as(f"columnar {config.name}")
+    return run(config, control, doorbell, beats)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

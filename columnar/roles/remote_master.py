@@ -1,0 +1,79 @@
+"""The master's parts as the handlers of a server that is not the master know them: calls for them go to the master.
+
+    methods of the master      each raises ``ForwardToMaster`` at once (``list_master_methods``)
+    looks at the catalogue     as a standalone's; where they come to the catalogue they raise it, too
+
+The client's message then goes on as it came, and nothing was done here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from columnar.errors import ForwardToMaster
+from columnar.master.staging import Staging
+
+
+class MasterParts(Protocol):
+    """``leading.Leading``, or ``RemoteMaster``.  Any: a part is the master's own, or stands for it."""
+
+    @property
+    def changes(self) -> Any:
+        """``master.schema_changes.SchemaChanges``."""
+
+    @property
+    def alterations(self) -> Any:
+        """``master.alterations.Alterations``."""
+
+    @property
+    def region_changes(self) -> Any:
+        """``master.region_changes.RegionChanges``."""
+
+    @property
+    def triggers(self) -> Any:
+        """``master.trigger_changes.TriggerChanges``."""
+
+    @property
+    def views(self) -> Any:
+        """``master.view_changes.ViewChanges``."""
+
+    @property
+    def snapshots(self) -> Any:
+        """``master.snapshots.Snapshots``."""
+
+    @property
+    def cluster(self) -> Any:
+        """``master.cluster_control.ClusterControl``; None: there is no other server."""
+
+
+class _Part:
+    def __init__(self, **here: Any) -> None:
+        """``here``: what of the part this server has itself."""
+        self.__dict__.update(here)
+
+    def __getattr__(self, name: str) -> Any:
+        raise ForwardToMaster(name)
+
+
+class RemoteMaster:
+    def __init__(self, staging: str) -> None:
+        """``staging``: the folder, which all servers share: files that a command brings go to the owners of regions."""
+        self.changes = _Part()
+        self.alterations = _Part()
+        self.region_changes = _Part()
+        self.triggers = _Part()
+        self.views = _Part()
+        self.snapshots = _Part(staging=Staging(staging))
+        self.cluster = _Part()
+
+
+def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
+    """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
+    if not isinstance(master, RemoteMaster):
+        return frozenset()
+    from columnar.cluster.method_routing import (  # a standalone needs not the table of all methods
+        METHOD_ROUTES,
+        MethodRoute,
+    )
+
+    return frozenset(name for name, way in METHOD_ROUTES[service].items() if way is MethodRoute.MASTER)

@@ -1,0 +1,143 @@
+"""The server's end of its doorbell: clients come from the supervisor, and go back to it when the server leaves.
+
+    serving    a connection that comes is taken and served; a surplus goes back where the supervisor asks for it
+    leaving    connections go back, each between two requests; so does one that still comes
+
+The way back is the supervisor's, not a sister's: it has a doorbell to each server, knows which are up and which has the
+fewest connections, and chooses as for a client that connects.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from columnar.coordination.connection_channel import DispatchedConnection, receive_connection, send_connection
+from columnar.model.owner_messages import HandoverResult
+from columnar.operations.scanner_table import ScannerTable
+from columnar.roles.ports import ServerPorts
+
+_log = logging.getLogger(__name__)
+
+TAKEN_AT_ONCE: Final = 64  # connections in one iteration of the loop
+
+
+class ServerConnectionChannel:
+    def __init__(
+        self, doorbell: socket.socket, doors: ServerPorts, scanners: ScannerTable, on_ended: Callable[[str], None]
+    ) -> None:
+        """``doorbell``: this object's from now on.  ``on_ended``: called when the supervisor has closed its end."""
+        self._channel = doorbell
+        self._ports = doors
+        self._scanners = scanners
+        self._on_ended = on_ended
+        self._taking: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
+        self._going: deque[DispatchedConnection] = (
+            deque()
+        )  # back; at most all connections: ``limits.CONNECTIONS`` a port
+        self._all_gone = asyncio.Event()
+        self._is_full = False  # the supervisor has not taken what went before
+        self.taken = 0
+        self.given = 0
+
+    @property
+    def open(self) -> int:
+        """Connections that the server has: of its own ports, too."""
+        return self._ports.connections + len(self._taking) + len(self._going)
+
+    def begin(self) -> None:
+        asyncio.get_running_loop().add_reader(self._channel, self._rung)
+
+    def _rung(self) -> None:
+        for _ in range(TAKEN_AT_ONCE):
+            if not self._take_next():
+                return
+
+    def _take_next(self) -> bool:
+        """False: none waits."""
+        try:
+            handed = receive_connection(self._channel)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            _log.error("a connection was not handed over: %s", error)
+            return False
+        if handed is None:
+            self.close()
+            self._on_ended("the doorbell has ended")
+            return False
+        self.taken += 1
+        if self._is_leaving:
+            self._return_connection(handed)
+        else:
+            task = asyncio.ensure_future(self._ports.take(handed))
+            self._taking.add(task)
+            task.add_done_callback(self._taking.discard)
+        return True
+
+    # --- leaving -------------------------------------------------------------------------------------
+
+    async def hand_over(self, within_s: float) -> HandoverResult:
+        """Return when no client is left and no scanner is open, in time at the latest."""
+        self._is_leaving = True
+        while self._take_next():  # the supervisor has rung for these before it asked
+            pass
+        given_before, closed_before = self.given, self._ports.closed_between
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                if self._taking:
+                    await asyncio.wait(self._taking)
+                await self._ports.leave(self._return_connection)
+                while self._going:
+                    self._all_gone.clear()
+                    await self._all_gone.wait()
+                await self._scanners.all_closed()
+        given, closed = self.given - given_before, self._ports.closed_between - closed_before
+        return HandoverResult(given, closed, self.open, len(self._scanners))
+
+    async def part_with(self, most: int, within_s: float) -> int:
+        """Give some connections back while the server serves on; so many have gone.
+
+        A connection with open scanners stays: they would end sooner, as those of a client that has gone.
+        """
+        if self._is_leaving:
+            return 0
+        return await self._ports.part_with(most, self._return_connection, self._scanners.has_open, within_s)
+
+    def _return_connection(self, handed: DispatchedConnection) -> None:
+        self._going.append(handed)
+        if not self._is_full:
+            self._send()
+
+    def _send(self) -> None:
+        while self._going:
+            if not send_connection(self._channel, self._going[0]):
+                if not self._is_full:
+                    self._is_full = True
+                    asyncio.get_running_loop().add_writer(self._channel, self._send)
+                return
+            self._going.popleft().connection.close()
+            self.given += 1
+        if self._is_full:
+            self._is_full = False
+            asyncio.get_running_loop().remove_writer(self._channel)
+        self._all_gone.set()
+
+    def close(self) -> None:
+        """Nothing comes or goes any more; again: does nothing."""
+        if self._channel.fileno() < 0:
+            return
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._channel)
+        loop.remove_writer(self._channel)
+        self._channel.close()
+        while self._going:
+            self._going.popleft().connection.close()

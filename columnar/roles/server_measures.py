@@ -1,0 +1,98 @@
+"""The measures of a region server, which its master asks for at each scrape: as of a process that is alone, and what
+became of the calls that other servers answer.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from columnar.cluster.peer_requests import TriggerStatuses
+from columnar.cluster.peer_server import PeerServer
+from columnar.cluster.request_forwarder import RequestForwarder
+from columnar.cluster.row_forms import THRIFT2
+from columnar.flows.follower_name import TRIGGER
+from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
+from columnar.model.owner_messages import Measures
+from columnar.model.trigger_status import TriggerStatus
+from columnar.roles.ports import ServerPorts
+from columnar.roles.serving import Serving
+from columnar.version import VERSION
+from columnar.webui import families
+from columnar.webui.host import memory_bytes
+from columnar.webui.status import Sources, gather, line_of
+
+
+class ServerMeasures:
+    def __init__(
+        self,
+        doors: ServerPorts,
+        serving: Serving,
+        commits: Callable[[], int],
+        peer_server: PeerServer,
+        ways_out: Mapping[int, RequestForwarder],
+        triggers: Callable[[TriggerStatuses], Awaitable[Iterable[TriggerStatus]]],
+    ) -> None:
+        """``ways_out``: by service."""
+        self._peer_server = peer_server
+        self._request_forwarders = ways_out
+        self._triggers = triggers
+        self._flows = serving.trigger_manager.hub.flow_statuses
+        self._sources = Sources(
+            version=VERSION,
+            address="",
+            data_folder=doors.folder.path,
+            started_s=doors.started_s,
+            descriptions=serving.operations.descriptions,
+            scanners=serving.scanners,
+            counters=doors.counters,
+            connections=lambda: doors.connections,
+            commits=commits,
+            slow_requests=lambda: doors.slow_log.count,
+            triggers=list,  # asked for below: letters are counted on disk
+            views=serving.owner.views.view_statuses,
+            buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
+        )
+
+    async def measures(self, _asked: Measures) -> tuple[Family, ...]:
+        """Some 20 us for each region that is open."""
+        looks = tuple(await self._triggers(TriggerStatuses()))
+        letters = {look.name: look.letters for look in looks}
+        flows = tuple(
+            replace(one, dead=letters.get(one.name, 0)) if one.kind == TRIGGER else one for one in self._flows()
+        )
+        status = replace(gather(self._sources), triggers=tuple(map(line_of, looks)), flows=flows)
+        return (
+            *families.of_process(status),
+            families.open_regions(status),
+            *families.of_triggers(status),
+            *families.of_flows(status),
+            *families.of_views(status),
+            *self._of_peers(),
+            *_of_host(),
+        )
+
+    def _of_peers(self) -> Iterator[Family]:
+        forwarded = [
+            ("thrift2." * (service == THRIFT2) + method, calls)
+            for service, request_forwarder in self._request_forwarders.items()
+            for method, calls in request_forwarder.forwarded_calls.items()
+        ]
+        about = "Calls of its clients that other servers answered, or the master."
+        yield by_label("columnar_forwarded", COUNTER, about, "method", forwarded)
+        about = "Calls of other servers about regions that it does not own."
+        yield single("columnar_misdirected", COUNTER, about, self._peer_server.misdirected)
+
+
+def _of_host() -> Iterator[Family]:
+    yield single("process_resident_memory_bytes", GAUGE, "Resident memory size in bytes.", memory_bytes())
+    about = "Total user and system CPU time spent in seconds."
+    yield single("process_cpu_seconds", COUNTER, about, time.process_time())
+    try:
+        yield single("process_open_fds", GAUGE, "Number of open file descriptors.", len(os.listdir("/proc/self/fd")))
+    except OSError:  # no Linux
+        return

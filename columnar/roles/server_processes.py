@@ -1,0 +1,388 @@
+"""The servers of a supervisor: their processes, the links to them, and another one in the place of one that died.
+
+    started    a process, which imports what it needs; its settings come when its number is on disk
+    joined     it has its number and its settings: the master counts with it; a process that cannot join is killed
+    linked     it has said hello: it may be asked
+    leaving    it hands its clients over to other servers, before it stops: where it alone is to stop
+    ended      it was reaped: it answers nothing any more
+
+The supervisor starts one process ahead (``keep_spare``): it has imported all that a server needs, and takes the place
+of the next server that dies.  A server that a person starts again is always a new process: the program may have been
+replaced since.
+
+A server that ended is replaced (``server_deaths``).  Each start is an incarnation of its own, whose number was never
+given before.
+
+Knows nothing of regions; ``Events`` is the master that does.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from columnar.cluster.hello import Hello, obstacle
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.peer_link import PeerLink
+from columnar.cluster.peers import LinkEnds
+from columnar.config import AHEAD
+from columnar.coordination.beat import Beat
+from columnar.coordination.processes import Child, started
+from columnar.errors import ColumnarError
+from columnar.limits import LEAVING_S, OPEN_REGIONS, STOP_REGION_S, STOP_S
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import HandOver, HandoverResult
+from columnar.model.region_messages import Message
+from columnar.roles.server_deaths import PAUSES_S, Death, ServerDeaths, ending
+from columnar.runtime.faults import FAULTS
+
+_log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
+OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
+SPARE_AFTER_S: Final = 5.0  # of a start or a death: until then regions that open need the processor
+
+
+class Events(Protocol):
+    def joined(self, server: Incarnation) -> None: ...
+
+    def heard(self, server: Incarnation, beat: Beat) -> None: ...
+
+    async def linked(self, server: Incarnation) -> None: ...
+
+    def unlinked(self, server: Incarnation, why: str) -> None:
+        """Its link has ended, and its process may live on."""
+
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        """``asked``: it was to stop."""
+
+    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
+        """The server has no clients any more but those that are lost, and stops."""
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    """An incarnation."""
+
+    incarnation: Incarnation
+    child: Child
+    link: PeerLink | None = None
+    is_stopping: bool = False
+
+
+class ServerProcesses:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        lock: int,
+        settings: Callable[[Incarnation], dict[str, Any]],
+        answerer: LinkEnds,
+    ) -> None:
+        """``settings``: of a server, but for its name and number."""
+        self._command = command
+        self._environment = environment
+        self._lock = lock
+        self._settings = settings
+        self._answerer = answerer
+        self.regions_of: Callable[[str], int] = lambda _name: 0  # how many regions a server owns, by its name
+        self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
+        self.is_stopping = False
+        self._stopped: set[str] = set()  # by a person: they are not started by themselves
+        self._locks_by_name: dict[
+            str, asyncio.Lock
+        ] = {}  # by name: a server starts, or is stopped; never two of one name
+        self.deaths = ServerDeaths()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ends: dict[Incarnation, asyncio.Future[None]] = {}
+        self._children: set[Child] = set()  # started, and not reaped
+        self._spare: tuple[Child, list[Server]] | None = None  # started, and nobody yet
+        self._spare_timer: asyncio.TimerHandle | None = None
+
+    def follow(self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]]) -> None:
+        """``hello``: the master's own; ``next_number``: never given before, and on disk."""
+        self._events = events
+        self._hello = hello
+        self._next_number = next_number
+
+    # --- starting ------------------------------------------------------------------------------------
+
+    def start(self, *flags: str) -> tuple[Child, list[Server]]:
+        """A process without a name as yet.  OSError."""
+        known: list[Server] = []
+
+        def heard(beat: Beat) -> None:
+            for server in known:
+                self._events.heard(server.incarnation, beat)
+
+        child = started([*self._command, *flags], self._lock, heard, self._environment)
+        self._children.add(child)
+        child.ended.add_done_callback(lambda _: self._children.discard(child))
+        return child, known
+
+    def keep_spare(self) -> None:
+        """From now on a process waits for the next death; it is started SPARE_AFTER_S after this call."""
+        if self._spare_timer is None and self._spare is None and not self.is_stopping:
+            self._spare_timer = asyncio.get_running_loop().call_later(SPARE_AFTER_S, self._start_spare)
+
+    def _start_spare(self) -> None:
+        self._spare_timer = None
+        try:
+            spare = self._spare = self.start(AHEAD)
+        except OSError as error:
+            _log.warning("no process can be started ahead of the next death: %s", error)
+            self.keep_spare()
+            return
+        except Exception as fault:  # noqa: BLE001 - as above
+            FAULTS.met("the care of servers", fault)
+            self.keep_spare()
+            return
+        spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
+
+    def _spare_ended(self, spare: tuple[Child, list[Server]]) -> None:
+        if self._spare is spare:  # it was killed while it was nobody
+            self._spare = None
+            spare[0].control.close()
+            self.keep_spare()
+
+    def _taken_spare(self) -> tuple[Child, list[Server]]:
+        """The spare process, or a new one where there is none.  OSError."""
+        spare, self._spare = self._spare, None
+        if self._spare_timer is not None:  # count from now
+            self._spare_timer.cancel()
+            self._spare_timer = None
+        self.keep_spare()
+        return spare if spare is not None and not spare[0].is_over else self.start()
+
+    async def join(self, name: str, begun: tuple[Child, list[Server]]) -> None:
+        """Number the process, tell it its settings, and link with it.  A process that is dead is reported as ended."""
+        self._joined(Incarnation(name, await self._next_number()), begun)
+
+    def _joined(self, incarnation: Incarnation, begun: tuple[Child, list[Server]]) -> None:
+        child, known = begun
+        server = Server(incarnation, child)
+        known.append(server)
+        self.living[incarnation] = server
+        self._ends[incarnation] = asyncio.get_running_loop().create_future()
+        self._spawn(self._watch(server))  # first: it reports the end and has the server replaced, whatever fails below
+        if child.is_over:
+            return  # it died before it had its number
+        try:
+            child.settings(json.dumps(self._settings(incarnation)).encode())
+            self._events.joined(incarnation)
+        except Exception:  # noqa: BLE001 - whatever it is, as that no descriptor is free, this process cannot serve
+            _log.exception("server %s cannot join; its process is killed", incarnation)
+            child.signal(signal.SIGKILL)
+            return
+        self._spawn(self._link(server))
+
+    async def _link(self, server: Server) -> None:
+        cluster = self._hello.cluster
+
+        def fault(hello: Hello) -> str | None:
+            if hello.server != server.incarnation:
+                return f"{hello.server} speaks in the place of {server.incarnation}"
+            return obstacle(hello, cluster, 0)
+
+        def made() -> PeerLink:
+            return PeerLink(self._hello, fault, self._answerer, lambda link: self._unlinked(server, link))
+
+        factory = cast(Callable[[], asyncio.Protocol], made)
+        try:
+            _, link = await asyncio.get_running_loop().create_unix_connection(factory, sock=server.child.control)
+        except OSError as error:
+            self._events.unlinked(server.incarnation, f"it cannot be linked with: {error}")
+            return
+        server.link = cast(PeerLink, link)
+        await self._events.linked(server.incarnation)
+
+    def _unlinked(self, server: Server, link: PeerLink) -> None:
+        self._answerer.link_ended(link)
+        if not server.child.is_over and not server.is_stopping:
+            self._spawn(self._outlives(server, link.why))
+
+    async def _outlives(self, server: Server, why: str) -> None:
+        """A link mostly ends because its process does, which is heard of a moment later."""
+        await asyncio.wait([server.child.ended], timeout=OUTLIVES_S)
+        if not server.child.is_over and not server.is_stopping:
+            self._events.unlinked(server.incarnation, why)
+
+    async def _watch(self, server: Server) -> None:
+        status = await server.child.ended
+        if server.link is not None:
+            server.link.end("its process has ended")
+        else:
+            server.child.control.close()
+        del self.living[server.incarnation]
+        why = ending(status)
+        if not server.is_stopping:
+            death = Death(asyncio.get_running_loop().time(), str(server.incarnation), status, server.child.last_lines)
+            self.deaths.add(server.incarnation.name, death)
+        log = _log.info if server.is_stopping else _log.warning
+        log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)
+        self._events.ended(server.incarnation, why, asked=server.is_stopping)
+        self._ends[server.incarnation].set_result(None)
+        if not self.is_stopping and server.incarnation.name not in self._stopped:
+            await self._replace(server)
+
+    async def _replace(self, server: Server) -> None:
+        name = server.incarnation.name
+        pause_s = 0.0 if server.is_stopping else self.deaths.pause_s(name)
+        if pause_s:
+            text = "server %s died %d times within 5 minutes: next in %g s"
+            _log.error(text, name, self.deaths.number(name), pause_s)
+            await asyncio.sleep(pause_s)
+        while not self.is_stopping and name not in self._stopped:
+            try:
+                async with self._lock_name(name):
+                    if name not in self._stopped:  # by somebody who had the turn before
+                        await self._start(name, self._taken_spare if not server.is_stopping else self.start)
+                return
+            except (OSError, ColumnarError) as error:
+                _log.error("server %s cannot be started: %s; trying again", name, error)
+                await asyncio.sleep(PAUSES_S[0])
+
+    def _lock_name(self, name: str) -> asyncio.Lock:
+        return self._locks_by_name.setdefault(name, asyncio.Lock())
+
+    def _living_of(self, name: str) -> list[Server]:
+        return [server for server in self.living.values() if server.incarnation.name == name]
+
+    async def _start(self, name: str, begin: Callable[[], tuple[Child, list[Server]]]) -> None:
+        """Start one, in the turn of its name; nothing where one of the name lives.  Errors as of ``join``, OSError."""
+        if self._living_of(name) or self.is_stopping:
+            return
+        number = await self._next_number()
+        if not self.is_stopping:
+            self._joined(Incarnation(name, number), begin())
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    def is_linked(self, server: Incarnation) -> bool:
+        found = self.living.get(server)
+        return found is not None and found.link is not None
+
+    async def request_server(self, server: Incarnation, message: Message[R]) -> R:
+        """Messages that are asked at once leave in that order.  Errors as of ``PeerLink.ask``."""
+        found = self.living.get(server)
+        if found is None or found.link is None:
+            raise NotSent
+        return await found.link.send_request(message)
+
+    def has_worked(self, server: Incarnation) -> bool:
+        """As ``Child.has_worked``."""
+        found = self.living.get(server)
+        return found is not None and found.child.has_worked()
+
+    async def fence(self, server: Incarnation) -> None:
+        """Return when it answers nothing any more and was reported as ended."""
+        found = self.living.get(server)
+        if found is not None:
+            await found.child.fence()
+        await self.gone(server)
+
+    async def gone(self, server: Incarnation) -> None:
+        ended = self._ends.get(server)
+        if ended is not None:
+            await asyncio.shield(ended)
+
+    # --- one of them -----------------------------------------------------------------------------------
+
+    async def stop_one(self, server: Incarnation, within_s: float = LEAVING_S) -> None:
+        """Return when none of its name lives, and it stays so.  Its clients go on at other servers.
+
+        It may have died before, and another one have started in its place.
+
+        ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within its
+        ``stop_s``, is killed.
+        """
+        self._stopped.add(server.name)
+        async with self._lock_name(server.name):
+            for found in self._living_of(server.name):
+                await self._stop(found, within_s)
+
+    def stop_s(self, name: str) -> float:
+        """Seconds that a server has for its stopping before it is killed: it flushes and closes each open region."""
+        return STOP_S + STOP_REGION_S * min(self.regions_of(name), OPEN_REGIONS)
+
+    async def _stop(self, server: Server, within_s: float) -> None:
+        server.is_stopping = True
+        name = server.incarnation.name
+        if await self._request_handover(server, within_s):
+            server.child.request_stop()
+            await asyncio.wait([asyncio.ensure_future(self.gone(server.incarnation))], timeout=self.stop_s(name))
+        await self.fence(server.incarnation)
+
+    async def _request_handover(self, server: Server, within_s: float) -> bool:
+        """False: it does not answer, and is beyond stopping."""
+        try:
+            async with asyncio.timeout(within_s + ANSWER_S):
+                told = await self.request_server(server.incarnation, HandOver(round(within_s * 1000)))
+        except (NotSent, LinkBroke):
+            return True  # it has no link as yet, or ends
+        except TimeoutError:
+            text = "server %s has not handed its clients over after %g s; it is killed"
+            _log.error(text, server.incarnation, within_s + ANSWER_S)
+            return False
+        except Exception as error:  # noqa: BLE001 - whatever it is, the server can be stopped
+            _log.error("server %s cannot hand its clients over: %s", server.incarnation, error)
+            return True
+        self._events.handover_ended(server.incarnation, told)
+        return True
+
+    async def start_one(self, name: str) -> None:
+        """Start a server that was stopped, or waits for its next start; nothing where it lives.  OSError."""
+        self._stopped.discard(name)
+        async with self._lock_name(name):
+            await self._start(name, self.start)
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def begin_stop(self) -> None:
+        """Count every end of a server as asked for, and start none in its place."""
+        self.is_stopping = True
+        for server in self.living.values():
+            server.is_stopping = True
+
+    async def stop(self) -> None:
+        """Every server stops in order, side by side; one that lives after the longest ``stop_s`` is killed."""
+        self.begin_stop()
+        for server in self.living.values():
+            server.child.request_stop()
+        ends = [asyncio.ensure_future(self.gone(server)) for server in self.living]
+        if ends:
+            await asyncio.wait(ends, timeout=max(self.stop_s(server.name) for server in self.living))
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Nothing of them is left when this returns."""
+        self.is_stopping = True
+        if self._spare_timer is not None:
+            self._spare_timer.cancel()
+            self._spare_timer = None
+        for child in list(self._children):
+            if child in {server.child for server in self.living.values()}:
+                _log.warning("process %d of a server does not stop; it is killed", child.pid)
+            await child.fence()
+        for incarnation in list(self.living):
+            await self.gone(incarnation)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            FAULTS.met("the care of servers", fault)

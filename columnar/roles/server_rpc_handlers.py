@@ -1,0 +1,161 @@
+"""The answers of a region server to the asks of its master, by the class of the message.
+
+    regions     OpenRegion, CloseRegion, RenumberRegion, Rates           ``regions.owning``
+    tables, changes, copies, triggers                                    ``region_owner``
+    routes      ChangeRoutes, ReplaceRoutes, Addresses                   ``cluster.routes``
+
+Asks are begun in the order in which the master sent them.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from columnar.cluster.routes import Routes
+from columnar.cluster.scanner_ids import slot_of_server
+from columnar.model import owner_messages as owners
+from columnar.model import region_messages as regions
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesVersion
+from columnar.regions.life.region_assigner import RegionAssigner
+from columnar.regions.region_rates import RateMeter
+from columnar.regions.tables import Tables
+from columnar.roles.region_owner import RegionOwner
+
+Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
+
+
+class ServerRpcHandlers:
+    """The answers to a master."""
+
+    def __init__(
+        self,
+        owner: RegionOwner,
+        owning: RegionAssigner,
+        routes: Routes,
+        tables: Tables,
+        rates: RateMeter,
+        leader: Callable[[], int],
+    ) -> None:
+        """``leader``: the epoch of the master that asks."""
+        self._owner = owner
+        self._region_assigner = owning
+        self._routes = routes
+        self._tables = tables
+        self._leader = leader
+        self._rates = rates
+        self._addresses: dict[Incarnation, tuple[str, int]] = {}
+        # Called after each change of the routes of these tables, and of what is owned of them.
+        self.on_routes: Callable[[Iterable[str]], None] = _nothing
+        self.answers: Answers = {
+            **owner.answers,
+            owners.OpenRegion: self._open,
+            owners.CloseRegion: self._close,
+            owners.RenumberRegion: self._renumber,
+            owners.Rates: self._take_rates,
+            owners.Addresses: self._take_addresses,
+            ChangeRoutes: self._change_routes,
+            ReplaceRoutes: self._replace_routes,
+            regions.Withdraw: self._withdraw,
+            regions.CloseTable: self._close_table,
+            regions.CloseRegions: self._close_regions,
+            regions.FinishChange: self._finish_change,
+        }
+
+    def address_of(self, region: RegionInfo) -> tuple[str, int] | None:
+        """The address of the server that owns the region, as far as is known."""
+        route = self._routes.of(region)
+        return self._addresses.get(route.server) if route is not None else None
+
+    def server_of_slot(self, slot: int) -> Incarnation | None:
+        """The living server whose scanners have that slot in their ids, as far as is known."""
+        return next((server for server in self._addresses if slot_of_server(server) == slot), None)
+
+    def servers(self) -> list[Incarnation]:
+        """The servers that live, as far as is known, this one among them."""
+        return list(self._addresses)
+
+    # --- regions -------------------------------------------------------------------------------------
+
+    async def _open(self, asked: owners.OpenRegion) -> None:
+        await self._region_assigner.open(asked, self._leader())
+        self.on_routes((asked.region.table,))
+
+    async def _close(self, asked: owners.CloseRegion) -> owners.GivenUp:
+        given_up = await self._region_assigner.close(asked, self._leader())
+        self.on_routes((asked.region.table,))
+        return given_up
+
+    async def _renumber(self, asked: owners.RenumberRegion) -> None:
+        await self._region_assigner.renumber(asked, self._leader())
+        self.on_routes((asked.region.table,))
+
+    async def _take_rates(self, _asked: owners.Rates) -> tuple[owners.RegionRates, ...]:
+        return self._rates.take(self._region_assigner.assigned_regions.serving())
+
+    async def _withdraw(self, asked: regions.Withdraw) -> None:
+        served = self._tables.named(asked.table)
+        await self._owner.answers[regions.Withdraw](asked)
+        if served is not None:
+            self._region_assigner.dropped(served.regions)
+
+    async def _close_table(self, asked: regions.CloseTable) -> None:
+        await self._owner.answers[regions.CloseTable](asked)
+        self._region_assigner.forget_dropped()
+
+    async def _finish_change(self, asked: regions.FinishChange) -> float:
+        try:
+            shut_s: float = await self._owner.answers[regions.FinishChange](asked)
+            return shut_s
+        finally:
+            self._region_assigner.forget_dropped()
+
+    async def _close_regions(self, asked: regions.CloseRegions) -> None:
+        await self._owner.answers[regions.CloseRegions](asked)
+        self._region_assigner.dropped(asked.regions)
+
+    # --- routes --------------------------------------------------------------------------------------
+
+    async def _change_routes(self, asked: ChangeRoutes) -> RoutesVersion:
+        come = {route.region.table for route in asked.routes if self._routes.of(route.region) is None}
+        held = self._routes.apply(asked)
+        if held.number == asked.number:
+            gone = {info.table for info in asked.gone}
+            touched = gone | {route.region.table for route in asked.routes}
+            # Other owners of the same regions change no table, and come by the hundred after a death.
+            self._follow(table for table in touched if table in come or table in gone or self._lags(table))
+            self._region_assigner.dropped(asked.gone)
+            self.on_routes(touched)
+        return held
+
+    async def _replace_routes(self, asked: ReplaceRoutes) -> RoutesVersion:
+        before = frozenset(self._routes.tables)
+        held = self._routes.replace(asked)
+        self._follow(self._routes.tables)
+        self.on_routes(before.union(self._routes.tables))
+        return held
+
+    def _lags(self, table: str) -> bool:
+        """Whether a split or merge here kept the table from following."""
+        served = self._tables.named(table)
+        return served is not None and len(served.regions) != len(self._routes.of_table(table))
+
+    def _follow(self, names: Iterable[str]) -> None:
+        """The regions of tables are those of the routes, but for splits and merges that end here in a moment."""
+        for name in names:
+            served = self._tables.named(name)
+            routes = self._routes.of_table(name)
+            if served is None or not routes:
+                continue
+            found = self._owner.changing.regions_of(name, [route.region for route in routes])
+            if found != served.regions:
+                served.replace_regions(found)
+
+    async def _take_addresses(self, asked: owners.Addresses) -> None:
+        self._addresses = {one.server: (one.host, one.port) for one in asked.servers}
+
+
+def _nothing(_tables: Iterable[str]) -> None:
+    pass

@@ -1,0 +1,162 @@
+"""The role of a region server: regions, their scanners, their triggers, and the owner that a master asks.
+
+Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from columnar.config import StandaloneConfig
+from columnar.flows.backpressure import LogBounds
+from columnar.flows.follower_name import TRIGGER, of_key
+from columnar.flows.hub import Hub
+from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.table_operations import TableOperations
+from columnar.regions.server import RegionServer
+from columnar.roles.region_owner import RegionOwner
+from columnar.runtime.faults import surviving
+from columnar.runtime.planned_step import PlannedStep
+from columnar.storage.descriptors import stores_within
+from columnar.storage.process_stores import StoresOfProcess
+from columnar.storage.recovery import recovering
+from columnar.triggers.trigger_manager import TriggerManager
+from columnar.webui.status import TriggerLine, line_of
+
+if TYPE_CHECKING:
+    from columnar.master.region_changes import RegionChanges
+    from columnar.model.region_messages import Peer
+    from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
+    from columnar.wire.private_socket import PrivateSocket
+
+_log = logging.getLogger(__name__)
+
+SCANNER_SWEEP_S: Final = 5.0
+RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to date, each some 15 ms of the loop
+
+
+class Serving:
+    def __init__(self, config: StandaloneConfig, stores: StoresOfProcess, epoch: int | None, slot: int = 0) -> None:
+        """``epoch``: at which this process owns all regions; None: it owns those that a master names.
+
+        ``slot``: of this server in the ids of its scanners.
+        """
+        self._config = config
+        self._stores = stores
+        self.server = RegionServer(
+            stores.engine,
+            stores.region_folders.root,
+            stores.committer,
+            stores.clock,
+            open_regions=stores_within(config.open_regions),
+            epoch=epoch,
+        )
+        self.scanners = ScannerTable(time.monotonic, lease_s=config.scanner_lease_s, slot=slot)
+        self.operations = TableOperations(self.server, self.scanners)
+        hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
+        self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations)
+        self.server.listener = hub.listener
+        self.owner = RegionOwner(self.server, self.trigger_manager, config.region_bytes)
+        self._checks: ViewCheckPeerHandlers | None = None
+        self._expiring = PlannedStep("expiry of scanners", self._sweep_scanners)
+        self._recovery: asyncio.Task[None] | None = None
+
+    def follow(self, master: Peer, changes: RegionChanges) -> None:
+        """Ask this master, in the same process, from now on; ``changes``: its splits and merges."""
+        self.owner.follow(master)
+        self.owner.changing.at = lambda step: changes.at(step)
+
+    async def load(self) -> None:
+        """Before the first request; triggers are told of by the master."""
+        await self.trigger_manager.load()
+
+    def deliver(
+        self,
+        port: int,
+        private: PrivateSocket | None,
+        answered: Callable[[], int],
+        has_waiting: Callable[[], bool],
+    ) -> None:
+        """The store listens there, so that triggers can write: begin to deliver.
+
+        ``answered`` and ``has_waiting``: as of ``Governor``, for background work to make way.
+        """
+        self.trigger_manager.governor.answered = answered
+        self.trigger_manager.governor.has_waiting = has_waiting
+        self.trigger_manager.start(_reachable(self._config.host), port, private)
+
+    def begin(self) -> None:
+        """Work in the background: sweeps, expired scanners, and what a crash left in the server's log."""
+        self.server.upkeep.start_sweeping()
+        self._recovery = asyncio.ensure_future(self._recover_all())
+        self._sweep_scanners()
+
+    async def _recover_all(self) -> None:
+        with surviving("what a crash left in the server's log"):  # a region has its part when it opens
+            await self._recover()
+
+    async def _recover(self) -> None:
+        """After a crash: regions that nobody asks for get what the server's log has of them, too."""
+        stores, logs = self._stores, self._stores.dead_logs
+        behind, epoch = len(logs.left), self.server.hosting.state.epoch
+        if epoch is None:
+            return  # a master says what is behind
+        for _ in recovering(stores.engine, logs, stores.region_folders.root, epoch):
+            await asyncio.sleep(RECOVERY_PAUSE_S)
+        if behind:
+            _log.info("%d regions are up to date with the server's log", behind - len(logs.left))
+
+    def _sweep_scanners(self) -> None:
+        self.scanners.expire()
+        self._expiring.after(SCANNER_SWEEP_S)
+
+    def checks(self) -> ViewCheckPeerHandlers:
+        """The answers of this server to the asks of views' checks."""
+        if self._checks is None:
+            from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers  # most stores have no views
+
+            access, governor = self.operations.access, self.trigger_manager.governor
+            self._checks = ViewCheckPeerHandlers(access, self.server, governor, self._definition)
+        return self._checks
+
+    def _definition(self, view: str) -> bytes:
+        """ViewError."""
+        return self.owner.views.views.known(view).definition
+
+    async def wait(self, key: str, token: str, timeout_s: float) -> bool:
+        """For a follower, by its key (``flows.follower_name``), or for all triggers."""
+        name = of_key(key)
+        if name.kind == TRIGGER:
+            return await self.trigger_manager.wait(name.name, token, timeout_s)
+        return await self.owner.views.wait(name.name, token, timeout_s)
+
+    def triggers_of(self, table: str) -> list[str]:
+        return [one.name for one in self.trigger_manager.registrations() if one.table == table]
+
+    def buffered_bytes(self, by_doors: Mapping[str, int]) -> dict[str, int]:
+        """Bytes of what is bounded in ``limits``."""
+        gathered, scanners = self.server.reply_memory.total_bytes, self.scanners.size_bytes
+        return {**by_doors, "gathered": gathered, "scanners": scanners}
+
+    def trigger_lines(self) -> list[TriggerLine]:
+        return [line_of(one.to_status()) for one in self.trigger_manager.summaries()]
+
+    async def stop_triggers(self) -> None:
+        """Before the port closes: a call cut off by it would count as failed."""
+        self._expiring.cancel()
+        if self._recovery is not None:
+            self._recovery.cancel()
+        await self.trigger_manager.close()
+
+    async def close(self) -> None:
+        """Sync and close every region."""
+        await self.server.close()
+
+
+def _reachable(host: str) -> str:
+    """The address at which a process of this machine reaches a server that listens on ``host``."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared, not bound

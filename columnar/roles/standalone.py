@@ -1,0 +1,105 @@
+"""Everything in one process: a master that leads, a server that serves, and the ports of both.
+
+Start: lock, format, catalogue, system tables, port.  Stop: trigger worker, port (calls in flight are answered, or
+ended when their time of grace is over), regions (synced and closed), threads, lock.  Each is finished before the
+next begins, so that nothing of this process is at work in the folder when another may have it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+
+from columnar.config import StandaloneConfig
+from columnar.roles.leading import Leading
+from columnar.roles.ports import ServerPorts, read_tls
+from columnar.roles.serving import Serving
+from columnar.storage.data_folder import DataFolder
+from columnar.storage.process_stores import ProcessStores
+from columnar.storage.rocks import RocksEngine
+from columnar.triggers.system_tables import SYSTEM_TABLES
+from columnar.version import VERSION
+from columnar.webui.status import Sources
+
+
+class Standalone:
+    """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
+
+    def __init__(self, config: StandaloneConfig, folder: DataFolder, doors: ServerPorts) -> None:
+        self.config = config
+        self.folder = folder
+        self.ports = doors
+
+    @classmethod
+    def locked(cls, config: StandaloneConfig) -> Standalone:
+        """Lock the data folder and read the certificate.  HostError: the folder is not locked."""
+        folder = DataFolder.locked(config.data)
+        try:
+            return cls(config, folder, ServerPorts(config, folder, read_tls(config)))
+        except BaseException:
+            folder.close()
+            raise
+
+    async def start(self) -> None:
+        """HostError, DamagedData: no store is open then; the folder is still locked."""
+        self.stores = ProcessStores(self.folder, RocksEngine())
+        self.stores.open()
+        async with AsyncExitStack() as undo:
+            undo.callback(self.stores.close)
+            self.leading = Leading(self.stores)
+            epoch = await self.leading.open()
+            self.serving = Serving(self.config, self.stores, epoch)
+            self.serving.server.hosting.ownership_at = self.stores.ownership
+            undo.push_async_callback(self._close_regions)
+            self.leading.lead(self.serving.owner, self.config.trigger_modules)
+            self.serving.follow(self.leading, self.leading.region_changes)
+            await self.leading.prepare()
+            await self.leading.start(SYSTEM_TABLES)
+            await self.serving.load()
+            private = await self.ports.open(self.serving, self.leading)
+            self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
+            await self.leading.begin()
+            self.serving.begin()
+            undo.pop_all()
+
+    async def _close_regions(self) -> None:
+        await self.serving.close()
+        await self.leading.close(self.serving.server.hosting.quiesce)
+
+    async def stop(self) -> None:
+        await self.serving.stop_triggers()
+        await self.ports.close_thrift2()
+        self.leading.stop_copies()
+        await self.ports.close()
+        await self.leading.stop_changes()
+        await self._close_regions()
+        self.stores.close()
+        await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process
+        self.folder.close()
+
+    @property
+    def port(self) -> int:
+        return self.ports.port
+
+    def sources(self) -> Sources:
+        """Sources of the status page and the metrics; after ``start``."""
+        serving, doors = self.serving, self.ports
+        return Sources(
+            version=VERSION,
+            address=f"{self.config.host}:{doors.port}",
+            data_folder=os.path.abspath(self.folder.path),
+            started_s=doors.started_s,
+            descriptions=serving.operations.descriptions,
+            scanners=serving.scanners,
+            counters=doors.counters,
+            connections=lambda: doors.connections,
+            commits=lambda: self.stores.committer.syncs,
+            slow_requests=lambda: doors.slow_log.count,
+            triggers=serving.trigger_lines,
+            flows=serving.trigger_manager.hub.flow_statuses,
+            views=serving.owner.views.view_statuses,
+            buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
+            slow=lambda: doors.slow_log.recent,
+            cluster_source=lambda: doors.alone(serving.operations.descriptions),
+        )

@@ -1,0 +1,447 @@
+"""``--servers N``: a master, N region servers as its children, and the accepting side of the ports, on one machine.
+
+Start: lock, processes of the servers (they import meanwhile), catalogue, what earlier starts left behind, numbers and
+settings of the servers, owners of all regions, ports.  Stop: ports, servers (side by side, each as a standalone
+stops), the catalogue, lock.  The servers inherit the lock, so that a new start is refused as long as any of them lives,
+and they die with this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from columnar.cluster.hello import Hello
+from columnar.config import StandaloneConfig
+from columnar.connections.connection_dispatcher import ConnectionDispatcher
+from columnar.connections.connection_rebalancer import ConnectionRebalancer
+from columnar.connections.listeners import Port, ReturnedConnections
+from columnar.coordination.beat import Beat
+from columnar.coordination.processes import Child
+from columnar.coordination.socket_folder import SocketFolder
+from columnar.errors import HostError
+from columnar.master.cluster_control import ClusterControl
+from columnar.master.cluster_state import ClusterState
+from columnar.master.dead_servers import named_in
+from columnar.master.placement import ServerState
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import Address, Addresses, HandoverResult, Listening
+from columnar.regions.region import Region
+from columnar.roles.cluster_host import ClusterHost
+from columnar.roles.cluster_owners import ClusterOwners
+from columnar.roles.cluster_status_gatherer import ClusterStatusGatherer, TimedPlanner
+from columnar.roles.decision_journal import DecisionJournal
+from columnar.roles.leading import Leading
+from columnar.roles.master_rpc_handlers import MasterRpcHandlers
+from columnar.roles.master_service import MasterService
+from columnar.roles.mode_switch import FolderDeadServerLogs, to_servers
+from columnar.roles.ports import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
+from columnar.roles.server_processes import ServerProcesses
+from columnar.roles.supervised_servers import ControlSocket, SupervisedServers
+from columnar.runtime import log_lines
+from columnar.runtime.faults import surviving
+from columnar.storage import server_folders
+from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
+from columnar.storage.process_stores import ProcessStores
+from columnar.storage.rocks import RocksEngine
+from columnar.triggers.system_tables import SYSTEM_TABLES
+from columnar.version import VERSION
+from columnar.webui.cluster_status import PageStatus
+from columnar.webui.server import LoopRunner, WebServer, bind, served_at
+from columnar.wire.browsers import Visitors
+
+if TYPE_CHECKING:
+    from columnar.wire.tls_protocol import Tls
+
+_log = logging.getLogger(__name__)
+
+START_S: Final = 60.0  # for every server's first hello
+MASTER: Final = "master"
+JOURNAL_S: Final = 1.0
+
+
+class Supervisor:
+    """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
+
+    def __init__(
+        self, config: StandaloneConfig, count: int, log_level: str, folder: DataFolder, tls: Tls | None
+    ) -> None:
+        """``tls``: of the pages; None: plain.  Servers read the certificate themselves."""
+        self.config = config
+        self.folder = folder
+        self._count = count
+        self._log_level = log_level
+        self.connection_dispatcher = ConnectionDispatcher(self._taking)
+        self._ports: list[Port] = []
+        self._is_open = False  # the ports are: the start is over
+        self._returns: dict[Incarnation, ReturnedConnections] = {}
+        self._addresses: dict[Incarnation, Address] = {}
+        self._started_s = time.time()
+        self._tls = tls
+        self._was_renewed = False
+        self.hot_modules: Callable[[], str] = str  # how they run, in words, for the pages
+        self._web: WebServer | None = None
+        self._master: ClusterHost | None = None
+        self._journal = DecisionJournal(folder.path)
+        self.fault: asyncio.Future[None]  # a server that ended before the start was over
+
+    @classmethod
+    def locked(cls, config: StandaloneConfig, count: int, log_level: str) -> Supervisor:
+        """Lock the data folder and look at the certificate.  HostError: the folder is not locked."""
+        folder = DataFolder.locked(config.data)
+        try:
+            return cls(config, count, log_level, folder, read_tls(config))
+        except BaseException:
+            folder.close()
+            raise
+
+    # --- start -----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """HostError, DamagedData: no process is left then."""
+        self.fault = asyncio.get_running_loop().create_future()
+        async with AsyncExitStack() as undo:
+            self._run_folder = SocketFolder.made()
+            undo.callback(self._run_folder.remove)
+            undo.callback(self._close_ports)
+            self._bind_ports()
+            self.answers = MasterRpcHandlers()
+            command = [sys.executable, *_safe_path(), "-m", "columnar.roles.regionserver_process"]
+            lock, environment = self.folder.lock_descriptor, dict(os.environ)
+            self.processes = ServerProcesses(command, environment, lock, self._settings, self.answers)
+            undo.push_async_callback(self.processes.kill)
+            begun = [(f"s{n + 1}", self.processes.start()) for n in range(self._count)]
+            self.stores = ProcessStores(self.folder, RocksEngine())
+            self.stores.open()
+            undo.callback(self.stores.close)
+            self.leading = Leading(self.stores, has_servers=True)
+            self._epoch = await self.leading.open()
+            undo.push_async_callback(self._close_catalogue)
+            await self.leading.prepare()
+            await self._lead()
+            self.control.follow_decisions(self._journal.read())
+            for name, process in begun:
+                await self.processes.join(name, process)
+            await self._greeted()
+            self.host.begin()
+            await self.leading.start(SYSTEM_TABLES)
+            await self.host.until(lambda: self.host.publishing.is_complete)
+            await self.leading.begin()
+            self._control_socket = ControlSocket(self.service.private_wire(), self.folder, self._run_folder)
+            await self._control_socket.open()
+            undo.push_async_callback(self._control_socket.close)
+            self._open_ports()
+            self._open_web()
+            if self._web is not None:
+                await self._web.start()
+            undo.pop_all()
+        self.processes.keep_spare()
+        self._journal_task = asyncio.create_task(self._keep_decisions())
+
+    async def _keep_decisions(self) -> None:
+        """Write decisions to the folder once a second, until the stop."""
+        while True:
+            await asyncio.sleep(JOURNAL_S)
+            with surviving("the journal of decisions"):
+                fresh = self.control.take_decisions()
+                if fresh:
+                    await asyncio.to_thread(self._journal.append, fresh)
+
+    async def _lead(self) -> None:
+        catalogue, data = self.leading.catalogue, self.folder.path
+        self.stores.clock.observe(server_folders.newest_clock(data))
+        invented = to_servers(catalogue, self.stores)
+        self.folder.raise_format(SERVERS_SINCE)
+        owners = catalogue.owners | invented
+        regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
+        self._planner = TimedPlanner()
+        state = ClusterState(
+            regions, catalogue.firm_seals(), catalogue.operator_settings, random.Random(), planner=self._planner
+        )
+        for region in invented:
+            state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
+        pasts = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)
+        self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
+        self.owners = ClusterOwners(host, catalogue, self.processes)
+        self.leading.lead(self.owners, self.config.trigger_modules)
+        host.requests.lead(self.leading.region_changes)
+        self.connection_rebalancer = ConnectionRebalancer(
+            self.connection_dispatcher.open, self._taking, self.processes.request_server
+        )
+        self.leading.follow_catalogue(
+            lambda failure: host.event(state.unsound(failure, host.now_ms())),
+            lambda: host.event(state.sound(host.now_ms())),
+        )
+        servers = SupervisedServers(host, self.processes, self._addresses, self.connection_dispatcher.open.of)
+        self.leading.cluster = self.control = ClusterControl(servers, servers, lambda: round(time.time() * 1_000))
+        self.service = MasterService(self.config, self.folder, self.leading, host)
+        host.on_table = self.service.refresh
+        host.load()
+        self.answers.lead(self.leading, self.service.wires(), self._listening, host.cannot_open)
+        hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
+        self.processes.follow(_Watched(self), hello, catalogue.raise_epoch)
+        self.processes.regions_of = lambda name: len(state.current.server(name).regions)
+        for server in {row.server for row in invented.values()}:
+            host.event(state.fenced(server, (), (), host.now_ms(), asked=True))
+        for server in sorted(named_in(catalogue, data)):
+            await host.measured(server)
+
+    def _settings(self, server: Incarnation) -> dict[str, Any]:
+        config = {**asdict(self.config), "data": os.path.abspath(self.config.data)}
+        return {
+            "name": server.name,
+            "number": server.number,
+            "data": config["data"],
+            "cluster_id": self.folder.cluster_id,
+            "leader_epoch": self._epoch,
+            "run_folder": self._run_folder.path,
+            "servers": self._count,
+            "log_level": self._log_level,
+            "config": config,
+            "clock_ms": self.stores.clock(),
+        }
+
+    async def _greeted(self) -> None:
+        """Every server is up.  HostError: one of them has ended instead."""
+        servers = self.host.state.current.servers
+        names = [f"s{n + 1}" for n in range(self._count)]
+        up = asyncio.ensure_future(self.host.until(lambda: all(servers[one].state is ServerState.UP for one in names)))
+        try:
+            await asyncio.wait([up, self.fault], timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
+            if self.fault.done():
+                self.fault.result()
+            if not up.done():
+                raise HostError(f"the servers did not start within {START_S:.0f} s")
+        finally:
+            up.cancel()
+
+    # --- servers ---------------------------------------------------------------------------------------
+
+    def joined(self, server: Incarnation) -> None:
+        self.connection_dispatcher.open.joined(server)
+        doorbell = self.processes.living[server].child.connection_channel.dup()
+        count_returned = partial(self.connection_dispatcher.open.count_returned, server)
+        self._returns[server] = ReturnedConnections(
+            doorbell, self.connection_dispatcher, count_returned, lambda: self._returned(server)
+        )
+        self._returns[server].open()
+
+    def _returned(self, server: Incarnation) -> None:
+        """Nothing more comes back from it."""
+        self._returns.pop(server, None)
+
+    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
+        log = _log.warning if told.lost or told.scanners else _log.info
+        text = "server %s hands over: %d connections go on at others, %d are closed; lost: %d, and %d open scanners"
+        log(text, server, told.given, told.closed, told.lost, told.scanners)
+        self.connection_dispatcher.open.ended(server)
+
+    def ended(self, server: Incarnation, why: str) -> None:
+        lost = self.connection_dispatcher.open.of(server)
+        if lost and not self.processes.is_stopping:
+            _log.warning("%d connections have ended with server %s", lost, server)
+        self.connection_dispatcher.open.ended(server)
+        if self._addresses.pop(server, None) is not None:
+            self._send_addresses()
+        if not self._is_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
+            text = f"server {server} did not start, it ended {why}; its last lines above say why"
+            self.fault.set_exception(HostError(text))
+            self.fault.exception()  # looked at once the start waits for it
+
+    async def _listening(self, server: Incarnation, said: Listening) -> None:
+        """The server's own ports are open: everybody may name them to clients."""
+        self._addresses[server] = Address(server, said.host, said.port)
+        self._send_addresses()
+        if self._was_renewed:  # it may have read the certificate before
+            self.processes.living[server].child.signal(signal.SIGHUP)
+
+    def renew_certificate(self) -> None:
+        """Read it again, here and in the servers; a server that starts gets the signal later, as it would end by it."""
+        assert self._tls is not None, "the ports speak TLS"
+        self._tls.certificate.renew()
+        self._was_renewed = True
+        for server in self._addresses:
+            self.processes.living[server].child.signal(signal.SIGHUP)
+
+    def _send_addresses(self) -> None:
+        message = self.addresses()
+        for one in self.host.greeted:
+            self.host.send(one, message)
+
+    def addresses(self) -> Addresses:
+        return Addresses(tuple(self._addresses.values()))
+
+    # --- ports -----------------------------------------------------------------------------------------
+
+    def _bind_ports(self) -> None:
+        """Before a server takes a port of its own, which may be any that is free."""
+        host, port2 = self.config.host, self.config.thrift2_port
+        self._ports.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.connection_dispatcher))
+        if port2 >= 0:
+            self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.connection_dispatcher))
+
+    def _close_ports(self) -> None:
+        for door in self._ports:
+            door.close()
+
+    def _open_ports(self) -> None:
+        for door, option in zip(self._ports, ("--port", "--thrift2-port"), strict=False):
+            door.listen(self.config.host, option)
+        for door in self._ports:
+            door.open()
+        self._is_open = True
+
+    def _taking(self) -> dict[Incarnation, Child]:
+        """Servers that take connections of clients."""
+        living, current = self.processes.living, self.host.state.current
+        return {one: held.child for one, held in living.items() if current.is_alive(one) and not held.is_stopping}
+
+    @property
+    def port(self) -> int:
+        return self._ports[0].port
+
+    @property
+    def thrift2_port(self) -> int | None:
+        return self._ports[1].port if len(self._ports) > 1 else None
+
+    # --- pages -----------------------------------------------------------------------------------------
+
+    def _open_web(self) -> None:
+        if self.config.web_port >= 0:
+            bound = bind(self.config.host, self.config.web_port)
+            self._web = served_at(
+                bound, _Site(self), self._tls, Visitors.of(self.config.host, self.config.allow_origins)
+            )
+
+    @property
+    def web_address(self) -> str:
+        """For the ready line."""
+        if self._web is None:
+            return "-"
+        host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+        return f"http{'s' if self._tls is not None else ''}://{host}:{self._web.port}/"
+
+    def status(self) -> PageStatus:
+        """On the loop."""
+        kinds = Counter(one.kind for one in self.control.transitions())
+        tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
+        return PageStatus(
+            version=VERSION,
+            address=f"{self.config.host}:{self.port}",
+            data_folder=os.path.abspath(self.folder.path),
+            uptime_s=time.time() - self._started_s,
+            cluster=self.control.cluster_status(),
+            kinds=tuple(sorted(kinds.items())),
+            fenced=self.host.fenced,
+            hot_modules=self.hot_modules(),
+            has_triggers_page=True,
+            tables=tuple(self.control.tables()),
+            disabled=frozenset(name for name, entry in tables.items() if not entry.enabled),
+            moves=tuple((reason.value, count) for reason, count in tallies.moves.items()),
+            pauses=tuple((reason.value, pauses.numbers) for reason, pauses in tallies.pauses.items()),
+            log_lines_dropped=log_lines.dropped(),
+            planning=self._planner.times.numbers,
+        )
+
+    # --- stop ------------------------------------------------------------------------------------------
+
+    def begin_stop(self) -> None:
+        """Replace no server from now on: a service manager may have signalled all processes at once."""
+        self.processes.begin_stop()
+
+    async def stop(self) -> None:
+        if self._web is not None:
+            await self._web.stop()
+        await self._control_socket.close()
+        self._journal_task.cancel()
+        await asyncio.to_thread(self._journal.append, self.control.take_decisions())
+        for source in [*self._ports, *self._returns.values()]:
+            source.close()
+        self.connection_rebalancer.close()
+        self.connection_dispatcher.close()
+        self.leading.stop_copies()
+        await self.leading.stop_changes()
+        self.host.stop()
+        await self.processes.stop()
+        await self._close_catalogue()
+        self.stores.close()
+        await asyncio.get_running_loop().shutdown_default_executor()
+        self._run_folder.remove()
+        self.folder.close()
+
+    async def _close_catalogue(self) -> None:
+        if self._master is not None:
+            self._master.stop()
+            await self._master.close()
+        await self.answers.close()
+        await self.leading.close(self._quiesce)
+
+    async def _quiesce(self, region: Region) -> None:
+        while not region.is_quiet and (under_way := self.stores.committer.pending_sync(region.store)) is not None:
+            await asyncio.wait([under_way])
+
+
+class _Watched:
+    """The master's and the doors' eyes on servers."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._host = supervisor.host
+
+    def joined(self, server: Incarnation) -> None:
+        self._supervisor.joined(server)
+        self._host.joined(server)
+
+    def heard(self, server: Incarnation, beat: Beat) -> None:
+        self._supervisor.connection_dispatcher.open.said(server, beat)
+        if not self._supervisor.config.tls_cert:  # those connections cannot travel
+            self._supervisor.connection_rebalancer.tick()
+        self._host.heard(server, beat.iterations)
+
+    async def linked(self, server: Incarnation) -> None:
+        await self._host.linked(server)
+        self._host.send(server, self._supervisor.addresses())
+
+    def unlinked(self, server: Incarnation, why: str) -> None:
+        self._host.unlinked(server, why)
+
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        self._supervisor.ended(server, why)
+        self._host.ended(server, why, asked=asked)
+
+    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
+        self._supervisor.handover_ended(server, told)
+
+
+class _Site:
+    """The pages of the whole."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    def sample(self, now_s: float) -> None:
+        pass
+
+    def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
+        from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
+
+        supervisor = self._supervisor
+        address = f"{supervisor.config.host}:{supervisor.port}"
+        servers = ClusterStatusGatherer(ask, supervisor.host, supervisor.processes)
+        return cluster_pages(ask, supervisor.control, supervisor.status, servers, address, visitors)
+
+
+def _safe_path() -> list[str]:
+    """As this process was started: modules of triggers are found in the same places."""
+    return ["-P"] if sys.flags.safe_path else []

@@ -1,0 +1,72 @@
+"""A server's tables follow the routes where regions come or go, and cost nothing where only owners change."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+from columnar.cluster.routes import Routes
+from columnar.model.owner import Incarnation
+from columnar.model.region_info import RegionInfo
+from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
+from columnar.model.schema import Family, make_table
+from columnar.regions.tables import ServedTable, Tables
+from columnar.roles.server_rpc_handlers import ServerRpcHandlers
+
+S1, S2 = Incarnation("s1", 1), Incarnation("s2", 1)
+LEFT, RIGHT = RegionInfo("t", 1, b"", b"m"), RegionInfo("t", 2, b"m", b"")
+HALVES = (RegionInfo("t", 3, b"m", b"s"), RegionInfo("t", 4, b"s", b""))
+
+
+class Asked:
+    def __init__(self) -> None:
+        self.looks = 0
+        self.kept: list[RegionInfo] | None = None  # the regions that a split here keeps the table at
+        self.tables = Tables()
+        self.served = ServedTable(make_table("t", [Family("a")]), True, [LEFT, RIGHT])
+        self.tables.install(self.served)
+        owner = SimpleNamespace(answers={}, changing=SimpleNamespace(regions_of=self._regions_of))
+        owning = SimpleNamespace(dropped=lambda _regions: None)
+        self.asks = ServerRpcHandlers(
+            cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1
+        )
+        self.number = 1
+        self.heard: list[set[str]] = []
+        self.asks.on_routes = lambda tables: self.heard.append(set(tables))
+        self._ask(ReplaceRoutes(1, (Route(LEFT, S1, 1), Route(RIGHT, S1, 1))))
+        self.looks = 0
+
+    def _regions_of(self, _table: str, named: list[RegionInfo]) -> list[RegionInfo]:
+        self.looks += 1
+        return self.kept or named
+
+    def _ask(self, message: Any) -> None:
+        asyncio.run(self.asks.answers[type(message)](message))
+
+    def change(self, gone: tuple[RegionInfo, ...], *routes: Route) -> list[RegionInfo]:
+        self.number += 1
+        self._ask(ChangeRoutes(self.number, gone, routes))
+        return list(self.served.regions)
+
+
+def test_changes_of_owners_look_at_no_region() -> None:
+    asked = Asked()
+    for epoch in range(2, 100):
+        assert asked.change((), Route(RIGHT, S2, epoch)) == [LEFT, RIGHT]
+    assert asked.looks == 0
+    assert asked.heard[-1] == {"t"}, "whoever waits for an owner hears of it"
+
+
+def test_regions_that_come_and_go_are_followed() -> None:
+    asked = Asked()
+    halves = [Route(half, S1, 1) for half in HALVES]
+    assert asked.change((RIGHT,), *halves) == [LEFT, *HALVES]
+
+
+def test_a_table_that_a_split_here_kept_from_following_does_so_at_the_next_change() -> None:
+    asked = Asked()
+    asked.kept = [LEFT, RIGHT]
+    assert asked.change((RIGHT,), *(Route(half, S1, 1) for half in HALVES)) == [LEFT, RIGHT]
+    asked.kept = None
+    assert asked.change((), Route(LEFT, S2, 2)) == [LEFT, *HALVES]
