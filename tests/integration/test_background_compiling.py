@@ -26,7 +26,7 @@ def end_with_parent():
         pass
     os._exit(1)
 threading.Thread(target=end_with_parent, daemon=True).start()
-here = pathlib.Path(__file__).parents[1]
+here = pathlib.Path(__file__).parents[2]
 (here / "pid.new").write_text(str(os.getpid()))
 (here / "pid.new").rename(here / "pid")
 while not (here / "end").exists():
@@ -41,7 +41,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shutil.copytree(ROOT / "columnar", folder / "columnar", ignore=shutil.ignore_patterns("_compiled"))
-        (folder / "columnar" / "compiling.py").write_text(COMPILES)
+        (folder / "columnar" / "runtime" / "compiling.py").write_text(COMPILES)
         self.pid_file = folder / "pid"
         self.page = ""
         self._store: subprocess.Popen[str] | None = None
