@@ -14,7 +14,8 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def shown(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+    """Return the path within the repository; the name alone of a file of a test."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
 
 
 def module_name(path: Path) -> str:
