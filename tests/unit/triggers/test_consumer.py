@@ -109,6 +109,23 @@ async def test_a_namesake_is_not_given_what_an_earlier_one_had_open(bench: Bench
     assert await deliver(bench, "t") == [b"new"]
 
 
+# --- rows that were there before the trigger ---------------------------------------------------
+
+
+@on_bench()
+async def test_rows_that_were_there_come_though_a_split_of_their_region_was_called_off(bench: Bench) -> None:
+    rows = [b"r%02d" % n for n in range(5)]
+    await bench.put(*rows)
+    await bench.add("t", from_where="beginning")
+    region = bench.region(b"r")
+    listener = bench.hub.listener
+    (consumer,) = bench.feeder.consumers_of("t")
+    consumer.pause_intake()  # as a split has it, whose region waits until nothing is under way
+    assert not consumer.is_prepared, "its rows are not in the log yet"
+    listener.release(region)
+    assert sorted(await deliver(bench, "t")) == rows
+
+
 # --- what a dropped table's triggers had not seen ----------------------------------------------
 
 

@@ -409,6 +409,21 @@ def test_a_process_that_ends_at_once_is_started_with_growing_pauses(monkeypatch:
     asyncio.run(run())
 
 
+def test_a_worker_that_is_ready_outlives_the_deadline_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        monkeypatch.setattr(worker_link, "START_S", 1.0)
+        link, heard = link_to(f"link.sendall({pack('ready', 0)!r})\nlink.recv(1)", monkeypatch)
+        link.want()
+        await heard.until("ready", 1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.5):
+                await heard.until("gone", 1)
+        assert link.is_up
+        await link.close()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     "data", [b"\xff" * 8, pack("what", 1), pack(5, 5), b"\x00\x00\x00\x01\x05"], ids=["length", "kind", "type", "array"]
 )
