@@ -298,6 +298,14 @@ def test_no_more_calls_of_a_trigger_run_than_side_by_side(start: Callable[[], St
     assert store.call(9, "one")[:2] == [9, "done"], "of another trigger"
     sys.modules["allowed_triggers"].gate.set()
     assert sorted(store.outcome()[0] for _ in range(5)) == [0, 1, 2, 3, 4]
+    entered(3)
+    sys.modules["allowed_triggers"].gate.clear()
+    for number in range(5):
+        store.send(10 + number, function, side_by_side=2)
+    entered(2)
+    assert no_more_enter(), "as many as before, whatever ran since"
+    sys.modules["allowed_triggers"].gate.set()
+    assert sorted(store.outcome()[0] for _ in range(5)) == [10, 11, 12, 13, 14]
 
 
 def test_a_call_between_two_slices_counts_as_running(start: Callable[[], Store]) -> None:
