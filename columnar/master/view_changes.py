@@ -29,6 +29,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.view_generations import ViewGenerations
 from columnar.model import region_messages as messages
+from columnar.model.attributes import OWN_COMPRESSION
 from columnar.model.flow_graph import Flow, Graph
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
@@ -176,6 +177,22 @@ class ViewChanges:
                 self.at("dropping")
                 await self._drop(table)
                 self.at("dropped")
+
+    async def compress_tables(self) -> None:
+        """Give families of views that an earlier version made the compression that those of new views have.
+
+        The files of a region follow when they are compacted.
+        """
+        for name in [view.name for view in self.views.all]:
+            async with self.lock, self._changes.lock:
+                entry = self._catalogue.tables.get(name)
+                if entry is None or all(family.compression == OWN_COMPRESSION for family in entry.schema.families):
+                    continue
+                families = tuple(replace(family, compression=OWN_COMPRESSION) for family in entry.schema.families)
+                await self._changes.publish(await self._catalogue.alter(replace(entry.schema, families=families)))
+                await self._owner.request_peer(messages.FollowSchema(name))
+            how = f"columnar compact {name} --major writes its files anew"
+            _log.info("view %s is compressed by %s from now on; %s", name, OWN_COMPRESSION, how)
 
     async def write(self, views: ViewSet) -> None:
         """These are the views from now on, and every owner works by them.  Under the lock."""

@@ -131,11 +131,12 @@ class ViewGenerations:
     # --- what nobody sees any more -------------------------------------------------------------------
 
     async def sweep(self) -> None:
-        """Drop generations whose time is over."""
+        """Drop generations whose time is over; bring tables of earlier versions to the compression of new ones."""
         tables = [one.name for one in self._views.all]
         for table in expired(tables, self._views.swaps, self._now_ms()):
             await self._changes.drop_table(table)
             _log.info("generation %s of a view is dropped: its time is over", table)
+        await self._changes.compress_tables()
 
     def start(self) -> None:
         self._sweeping = asyncio.ensure_future(self._sweep_for_ever())

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from columnar.errors import DamagedData, IllegalArgument, TableNotFound
+from columnar.model.attributes import OWN_COMPRESSION
 from columnar.model.flow_graph import Graph
 from columnar.model.schema import Family, Table, make_table
 from columnar.model.view_definition import (
@@ -96,6 +97,6 @@ def _reads(rules: Iterable[Rules]) -> tuple[Reads, ...]:
 
 def table_of(kept: KeptView) -> Table:
     """The table in which the view stands; nobody but its maintainer writes it."""
-    families = [Family(name.decode()) for name in (TOTALS, MEMBERS, ORDERED)]
+    families = [Family(name.decode(), compression=OWN_COMPRESSION) for name in (TOTALS, MEMBERS, ORDERED)]
     made = make_table(kept.name, families)
     return Table(made.name, made.families, made.attributes, made.next_number, kept.name)

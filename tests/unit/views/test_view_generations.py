@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from columnar.errors import ColumnarError, IllegalArgument, TableExists, ViewError
 from columnar.master.catalogue import Catalogue
+from columnar.model import region_messages as messages
 from columnar.model.mutation import RowMutation
-from columnar.model.schema import Family
+from columnar.model.schema import Family, Table
 from columnar.model.trigger_registration import Registration
 from columnar.model.view_definition import Source, View, to_json
 from columnar.model.view_generations import KEPT_MS, LEFT_MS, role_of
@@ -299,3 +301,33 @@ def test_a_table_that_is_made_meanwhile_takes_no_swap_back() -> None:
         assert roles(house) == {"by_a": "kept", "by_a.2": "live"}
 
     run()
+
+
+def test_views_of_an_earlier_version_are_compressed_as_new_ones_are() -> None:
+    """Their families had no compression; readers see what they saw, and files follow as they are compacted."""
+
+    @in_view_house
+    async def run(house: ViewHouse) -> None:
+        await filled(house)
+        await rebuilt(house)
+        for name in ("by_a", "by_a.2"):
+            assert compressions(house.served(name).schema) == {"LZ4"}
+            schema = house.served(name).schema
+            older = replace(schema, families=tuple(replace(one, compression="NONE") for one in schema.families))
+            await house.changes.publish(await house.catalogue.alter(older))
+            await house.owner.request_peer(messages.FollowSchema(name))
+        totals = await house.totals("by_a")
+        await house.views.generations.sweep()
+        for name in ("by_a", "by_a.2"):
+            assert compressions(house.served(name).schema) == {"LZ4"}
+            assert compressions(Catalogue(house.rows.read(), house.rows.write).tables[name].schema) == {"LZ4"}
+        assert await house.totals("by_a") == totals != {}
+        house.rows.failure = AssertionError("it is written again")
+        await house.views.generations.sweep()
+        house.rows.failure = None
+
+    run()
+
+
+def compressions(schema: Table) -> set[str]:
+    return {family.compression for family in schema.families}
