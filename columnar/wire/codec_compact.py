@@ -37,6 +37,7 @@ from columnar.wire.codec_binary import (
 )
 from columnar.wire.faults import Malformed, Short
 from columnar.wire.mutation_struct import Mutation
+from columnar.wire.sent_puts import SHAPED_COLUMNS, CompactPutsShape
 
 PROTOCOL: Final = 0x82
 VERSION: Final = 1
@@ -56,6 +57,8 @@ _COMPACT: Final = {
     MAP: C_MAP,
     STRUCT: C_STRUCT,
 }
+_FIRST_BOOL: Final = 1 << 4 | C_TRUE  # a bool whose id is one above that of the field before; false is one more
+_SHORT_BINARY: Final = 1 << 4 | C_BINARY
 _F64 = struct.Struct("<d").unpack_from
 
 
@@ -179,21 +182,77 @@ def map_head(buf: bytes | bytearray, pos: int, end: int) -> tuple[int, int, int,
     return buf[pos] >> 4, buf[pos] & 0x0F, count, pos + 1
 
 
+def _list_begin(buf: bytes, pos: int, end: int, wanted: int, budget: Budget) -> tuple[int, int]:
+    """(count of elements, start of the first)."""
+    sent, count, pos = list_head(buf, pos, end)
+    if not count:
+        return 0, pos
+    if not _same(sent, wanted):
+        raise Malformed(f"a list of compact type {sent} where {wanted} belongs")
+    if count > end - pos:
+        raise Short
+    budget.take(count)
+    return count, pos
+
+
+def _mutations_reader(budget: Budget) -> Reader:
+    """A reader of a list of Mutations; the puts of a bulk load may be read as a ``SentPuts``."""
+    read_any = _struct_reader(Mutation, budget)
+    shape = CompactPutsShape()
+
+    def read(buf: bytes, pos: int, end: int) -> tuple[Any, int]:
+        count, pos = _list_begin(buf, pos, end, C_STRUCT, budget)
+        budget.take_row(count)
+        if count >= SHAPED_COLUMNS:
+            row, pos = shape.take(buf, pos, end, count)
+            if row is not None:
+                return row, pos
+        found: list[Any] = []
+        for _ in range(count):
+            put, pos = _usual_put(buf, pos, end)
+            if put is None:
+                mutation, pos = read_any(buf, pos, end)
+                found.append(mutation)
+            else:
+                found.append(put)
+        if count >= SHAPED_COLUMNS:
+            shape.learn(found)
+        return found, pos
+
+    return read
+
+
+def _usual_put(buf: bytes, pos: int, end: int) -> tuple[Mutation | None, int]:
+    """A Mutation in the form in which clients send their puts; None: it has another form.
+
+        1 (1|2):u8   18 length:u8 column   18 length:varint value   1 (1|2):u8   00
+
+    All four fields in order, a column of under 128 bytes, a value of under 16 KiB.
+    """
+    if end - pos < 7 or buf[pos + 1] != _SHORT_BINARY or not _FIRST_BOOL <= buf[pos] <= _FIRST_BOOL + 1:
+        return None, pos
+    column = pos + 3
+    at = column + buf[pos + 2]
+    if buf[pos + 2] >= 0x80 or at + 4 > end or buf[at] != _SHORT_BINARY:
+        return None, pos
+    value, length = at + 2, buf[at + 1]
+    if length >= 0x80:
+        if buf[value] >= 0x80:
+            return None, pos
+        length = length & 0x7F | buf[value] << 7
+        value += 1
+    tail = value + length
+    if tail + 2 > end or buf[tail + 1] or not _FIRST_BOOL <= buf[tail] <= _FIRST_BOOL + 1:
+        return None, pos
+    put = Mutation(buf[pos] == _FIRST_BOOL, buf[column:at], buf[value:tail], buf[tail] == _FIRST_BOOL)
+    return put, tail + 2
+
+
 def _list_reader(spec: Any, budget: Budget) -> Reader:
     wanted, read_element = compact_type(spec), reader_of(spec, budget)
-    of_one_row = spec == (STRUCT, Mutation)
 
     def read(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
-        sent, count, pos = list_head(buf, pos, end)
-        if not count:
-            return [], pos
-        if not _same(sent, wanted):
-            raise Malformed(f"a list of compact type {sent} where {wanted} belongs")
-        if count > end - pos:
-            raise Short
-        budget.take(count)
-        if of_one_row:
-            budget.take_row(count)
+        count, pos = _list_begin(buf, pos, end, wanted, budget)
         values = []
         for _ in range(count):
             value, pos = read_element(buf, pos, end)
@@ -280,6 +339,8 @@ def reader_of(spec: Any, budget: Budget) -> Reader:
     if isinstance(spec, int):
         return _SCALARS[spec]
     kind, inner = spec
+    if kind == LIST and inner == (STRUCT, Mutation):
+        return _mutations_reader(budget)
     if kind in (LIST, SET):
         return _list_reader(inner, budget)
     if kind == MAP:

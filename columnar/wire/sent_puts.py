@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Final
 
 from columnar.limits import KIB
+from columnar.wire.codec_replies import varint
 from columnar.wire.mutation_struct import Mutation
 
 SHAPED_COLUMNS: Final = 4  # a row of fewer columns is not worth a shape
@@ -30,6 +31,12 @@ _VALUE: Final = b"\x0b\x00\x03"
 _TAIL: Final = b"\x02\x00\x04\x01\x00"  # writeToWAL: true, and the end of the struct
 _TAIL_BYTES: Final = len(_TAIL)
 _LENGTH_BYTES: Final = 4
+# The same in the compact protocol, where a field's type stands in one byte with the step from the field before.
+_COMPACT_BEGIN: Final = b"\x12"  # isDelete: false
+_COMPACT_BINARY: Final = b"\x18"  # column, value
+_COMPACT_TAIL: Final = b"\x11\x00"  # writeToWAL: true, and the end of the struct
+_COMPACT_TAIL_BYTES: Final = len(_COMPACT_TAIL)
+_LONGEST_LENGTH: Final = 3  # bytes that are looked at for a value's length; a value and the tail have as many
 
 
 class SentPuts:
@@ -56,7 +63,7 @@ class SentPuts:
 
 
 class PutsShape:
-    """The shape learned from earlier rows; not shared between threads."""
+    """The shape learned from earlier rows, in the binary protocol; not shared between threads."""
 
     __slots__ = ("_columns", "_heads", "_seen")
 
@@ -89,7 +96,44 @@ class PutsShape:
             self._seen = ()
         elif self._seen == seen and seen != self._columns:
             self._columns = seen
-            self._heads = [
-                (_TAIL if number else b"") + _BEGIN + _COLUMN + _U32.pack(len(column)) + column + _VALUE
-                for number, column in enumerate(seen)
-            ]
+            self._heads = [self._head(column, is_first=not number) for number, column in enumerate(seen)]
+
+    def _head(self, column: bytes, *, is_first: bool) -> bytes:
+        """Return the bytes from the end of the value before it to the length of the column's value."""
+        own = _BEGIN + _COLUMN + _U32.pack(len(column)) + column + _VALUE
+        return own if is_first else _TAIL + own
+
+
+class CompactPutsShape(PutsShape):
+    """As ``PutsShape``, in the compact protocol."""
+
+    __slots__ = ()
+
+    def take(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
+        heads = self._heads
+        if count != len(heads):
+            return None, pos
+        began, values = pos, []
+        for head in heads:
+            at = pos + len(head)
+            if at + _LONGEST_LENGTH > end or buf[pos:at] != head:
+                return None, began
+            length = buf[at]
+            value = at + 1
+            if length >= 0x80:
+                length = length & 0x7F | (buf[value] & 0x7F) << 7
+                if buf[value] >= 0x80:
+                    if buf[value + 1] >= 0x80:
+                        return None, began  # 2 MiB and more
+                    length |= buf[value + 1] << 14
+                    value += 1
+                value += 1
+            pos = value + length
+            values.append(buf[value:pos])
+        if pos + _COMPACT_TAIL_BYTES > end or buf[pos : pos + _COMPACT_TAIL_BYTES] != _COMPACT_TAIL:
+            return None, began
+        return SentPuts(self._columns, values), pos + _COMPACT_TAIL_BYTES
+
+    def _head(self, column: bytes, *, is_first: bool) -> bytes:
+        own = _COMPACT_BEGIN + _COMPACT_BINARY + varint(len(column)) + column + _COMPACT_BINARY
+        return own if is_first else _COMPACT_TAIL + own
