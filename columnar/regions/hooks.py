@@ -21,49 +21,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogPolicy:
-    families: frozenset[bytes]  # whose entries are recorded: a change of no other family makes a record
-    before: frozenset[bytes]  # a subset: of which a record holds what its touched columns held
-    images: change_record.Images = field(default_factory=dict)  # of which it holds both images; families are a subset
-    askers: Mapping[bytes, str] = field(default_factory=dict)  # who asked for all of a family's images, for people
+    families: frozenset[bytes]  # their entries are recorded: a change in other families makes no record
+    before: frozenset[bytes]  # a subset: records contain the previous cells of their touched columns
+    images: change_record.Images = field(default_factory=dict)  # recorded before and after; its families are a subset
+    askers: Mapping[bytes, str] = field(default_factory=dict)  # family -> who requested all its images, for people
     # columns into which no put with a time to live goes, and for whom: by family and qualifier; None: all of the family
     lasting: Mapping[bytes, Mapping[bytes | None, str]] = field(default_factory=dict)
 
 
 class ChangeListener(Protocol):
     def region_opened(self, region: Region) -> None:
-        """A region with a log is open; what it logged before is still there to be read."""
+        """Note that a region with a log is open; the changes that it logged before are still to be read."""
 
     def changes_durable(self, region: Region) -> None:
-        """More of the region's log is on disk.  Must return at once."""
+        """Note that more of the region's log is on disk.  Must return immediately."""
 
     def may_close(self, region: Region) -> bool:
-        """Whether nobody has anything left to read in its log: it may be closed when it is little used."""
+        """Tell whether every follower has read its log: a region that is little used may be closed then."""
 
     def region_closing(self, region: Region) -> None:
-        """After this call nothing may touch the region."""
+        """Release the region: no follower may touch it after this call."""
 
-    # --- regions in whose place others will stand (``replacing``) ------------------------------------
+    # --- regions that are replaced by successors (``region_replacement``) -----------------------------
 
     def changing(self) -> AbstractAsyncContextManager[None]:
-        """While it is held nobody begins or ends to follow a table."""
+        """Return a context in which no follower of a table is added or removed."""
 
     async def quiesce_region(self, region: Region, patience_s: float) -> str:
-        """Take up nothing more of the region; returns when nothing is under way.  Else what still is, for people."""
+        """Stop taking up the region's changes and wait until none is in flight.
+
+        Returns an empty string, or at the timeout of ``patience_s`` what is still in flight, for people.
+        """
 
     def release(self, region: Region) -> None:
-        """The region stays after all: go on."""
+        """Resume after ``quiesce_region``: the region stays."""
 
     async def merge_obstacle(self, region: Region, patience_s: float) -> str:
-        """Why what it has still to read cannot be carried over into another region, for people; empty: it can."""
+        """Return why the unread changes cannot be carried over into another region, for people; empty: they can."""
 
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
-        """The place of each consumer of a merged region: all up to ``read_to`` is read, what is open is named."""
+        """Return the cursor of each consumer of a merged region: read up to ``read_to``, open changes named."""
 
     def region_leaving(self, region: Region) -> None:
-        """Its cursors are saved; after this call nothing may touch the region.  It does not come back."""
+        """Save its cursors and release the region for ever: no follower may touch it after this call."""
 
     def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
-        """``fresh`` stand in the place of ``gone``, and those with a log have been opened."""
+        """Note that ``fresh`` have replaced ``gone``; regions of ``fresh`` with a log are open."""
 
 
 class NoListener:

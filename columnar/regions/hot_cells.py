@@ -20,7 +20,7 @@ TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of s
 
 
 class HotCells:
-    """Of one region; owned by the loop."""
+    """The hot cells of one region; owned by the loop."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,11 +37,11 @@ class HotCells:
         ``written`` takes the new count once the store has the batch: versions that a refused batch removed are there.
         """
         name = version_prefix(column.view.number, column.key)
-        held = self._counted.get(name)
-        count, stop = held if held is not None else (0, None)
+        known = self._counted.get(name)
+        count, stop = known if known is not None else (0, None)
         count += len(column.pushed)
         if stop is not None:
-            # A put into the past may stand behind what was removed before.
+            # A put with an old timestamp may come after an entry that was removed before.
             stop = max(stop, *(version_from(name, at) + b"\x00" for at in column.pushed))
         if count >= TRIM_AFTER:
             surplus, last_kept = self._surplus(column, name, stop or version_end(name), now_ms)
@@ -62,12 +62,14 @@ class HotCells:
         """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""
         cut = -1 if column.cut_at is None else column.cut_at
         stored = self._store.scan(VERSIONS_SPACE, name, stop)
-        held = {key: raw for key, raw in stored if (at := split_version_key(key)[1]) > cut and at not in column.removed}
-        held |= {version_from(name, at): raw for at, raw in column.pushed.items()}
+        versions = {
+            key: raw for key, raw in stored if (at := split_version_key(key)[1]) > cut and at not in column.removed
+        }
+        versions |= {version_from(name, at): raw for at, raw in column.pushed.items()}
         view, surplus, last_kept = column.view, [], name
         newest = column.newest
         kept = int(newest is not None and is_alive(unpack(newest), view, now_ms, 0))
-        for key, raw in sorted(held.items()):
+        for key, raw in sorted(versions.items()):
             if kept < view.max_versions and is_alive(unpack(raw), view, now_ms, kept):
                 kept, last_kept = kept + 1, key
             else:

@@ -5,14 +5,14 @@ by construction (design D2).  A mutation becomes one batch: cells and change-log
 
 Invariants:
     I1. Every batch leaves each row wholly before or wholly after its mutation (promise 2).
-    I2. ``barrier`` names the fsync that a reply must wait for: a read never returns what a crash
-        can take back (promise 3).  Writes that asked for no fsync raise no barrier.
+    I2. ``barrier`` returns the fsync that a reply must wait for: a read never returns writes that a crash
+        can lose (promise 3).  Writes that requested no fsync raise no barrier.
     I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
     I4. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
     I5. Memory changes once the store has taken the batch: a batch that is refused, or whose later row raises, leaves
-        nothing behind but sequences and stamps that nobody has.
+        only unused sequences and stamps.
 
-``drafting`` decides what a mutation writes, ``change_logging`` what of it is logged; ``region_reads`` reads rows.
+``drafting`` decides the cells that a mutation writes, ``change_logging`` its records; ``region_reads`` reads rows.
 
 Cost: one batch a mutation; nothing depends on the number of regions.
 """
@@ -62,10 +62,10 @@ def spaces_of(table: Table) -> frozenset[str]:
 
 @dataclass(slots=True)
 class _Group:
-    """The rows that one fsync will make durable."""
+    """The rows that one fsync makes durable."""
 
     synced: ImmediateFuture  # the committer's
-    acknowledged: ImmediateFuture  # after the fsync and the look at the lease; shared: not to be cancelled
+    acknowledged: ImmediateFuture  # after the fsync and the check of the lease; shared: not to be cancelled
     rows: set[bytes]
     last_n: int
     whole: bool = False  # any row may be among them
@@ -80,35 +80,35 @@ class Region:
         table: Table,
         store: Store,
         log: ChangeLog,
-        reached: ClockHighWaterMark,
+        clock_mark: ClockHighWaterMark,
         guards: Guards,
         future_ms: int,
         committer: Committer,
         clock: Clock,
     ) -> None:
-        """``opening`` passes what it found in the store."""
+        """Called by ``opening``, with the marks that it found in the store."""
         self.info = info
         self.table = table
         self.views: Views = views_of(table)
         self.store = store
         self.log = log
         self.log_policy: LogPolicy | None = None
-        self.is_open = True  # False for ever once its server has let go of it (``hosting_state``)
-        self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster puts its own here (D10)
+        self.is_open = True  # False for ever once its server has released it (``hosting_state``)
+        self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster replaces it (D10)
         self.on_durable: Callable[[Region], None] | None = None
         self.refuses_writes = False  # a trigger still needs as much of the change log as its bound allows
-        self.log_obstacle = ""  # which trigger, and why, where it comes near
-        self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are held back
-        self.touched: set[bytes] | None = None  # rows written while a merge copies the region, and somebody counts them
-        self.ingestion = asyncio.Lock()  # held by the one that has its mark in ``meta``
+        self.log_obstacle = ""  # which trigger, and why, if the log is near its bound
+        self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are delayed
+        self.touched: set[bytes] | None = None  # rows written while a merge copies the region
+        self.ingestion = asyncio.Lock()  # locked by the ingestion whose mark is in ``meta``
         self.coming: Coming | None = None  # what an ingestion announced, while its mark may stand
         self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
         self.reads = self.writes = self.deliveries = 0
-        self.wide_reads: set[WideRow] = set()  # under way; they hold the store open
+        self.wide_reads: set[WideRow] = set()  # in progress; their iterators keep the store open
         self._committer = committer
         self._clock = clock
         self._groups: deque[_Group] = deque()
-        self._clock_mark = reached
+        self._clock_mark = clock_mark
         self.logging = ChangeLogging(self.log, RowStamps(self.store, self.log, future_ms))
         self.guards = guards
         self.drafting = Drafting(self.store, self.logging, guards, future_ms, table, self.views)
@@ -132,17 +132,17 @@ class Region:
         self._obey(table)
 
     def refuse_writes(self, why: ColumnarError | None) -> None:
-        """Writers hear why, until it is None; those who hear StoreBusy wait."""
+        """Refuse writes with this error until it is None.  Writers that get StoreBusy wait and retry."""
         self._refusing = why
         self._obey(self.table)
 
     def check_disk(self) -> None:
-        """Why it takes no writes now, whatever its table says."""
+        """Raise the error that refuses writes now, if any, whatever the table's schema says."""
         if self._refusing is not None:
             raise self._refusing
 
     def check_writable(self) -> None:
-        """TableReadOnly, or StoreBusy while it is about to be opened anew."""
+        """Raise if writes are refused: TableReadOnly, or StoreBusy while the region is about to be reopened."""
         if self._refuses:
             raise self._refusing or TableReadOnly(self.table.name)
 
@@ -185,9 +185,9 @@ class Region:
         return self._applied(steps[-1], rows, synced)
 
     def _call_off(self, batch: Batch, rows: list[bytes]) -> None:
-        """The ingestion of rows that come now by themselves: a crash would empty its range, were the mark left.
+        """Call off the ingestion if one of ``rows`` is in its range: with the mark left, a crash would empty the range.
 
-        Each such write takes the mark back: the engine may refuse the batch of an earlier one.
+        Each such write deletes the mark: the engine may refuse the batch of an earlier write.
         """
         coming = self.coming
         assert coming is not None, "looked at before"
@@ -202,13 +202,13 @@ class Region:
         future_ms = self.drafting.covering(batch, steps, now_ms)
         try:
             if synced:
-                self.store.gather(batch)  # the committer settles it with the others that share the fsync
+                self.store.gather(batch)  # the committer writes it with the batches that share the fsync
             else:
                 self.store.write(batch)
         except StoreClosed:
             raise
         except (HostError, DamagedData):
-            self._committer.durable(self.store)  # it finds the store broken, and has the region opened anew
+            self._committer.durable(self.store)  # finds the store broken and has the region reopened
             raise
         self._clock_mark.bound_ms = bound_ms
         self.drafting.written(steps, future_ms)
@@ -218,7 +218,7 @@ class Region:
     def log_records(self, records: Iterable[ChangeRecord], marks: Mapping[bytes, bytes]) -> asyncio.Future[None]:
         """Append records that stand for no mutation (a backfill), with ``marks`` in ``meta``, as one batch.
 
-        They are stamped here, as changes that come now.  The future resolves after their fsync.
+        They are stamped as changes of now.  The future resolves after their fsync.
         """
         if self._refusing is not None:
             raise self._refusing
@@ -230,9 +230,10 @@ class Region:
         return self._gather().acknowledged
 
     def can_delete_at_once(self, now_ms: int) -> bool:
-        """Whether nobody reads its changes, no marker must stay, and no cell lies in the future, which deletes spare.
+        """Tell whether ``delete_at_once`` is allowed.
 
-        Nor is the region being split or merged: what replaces it is told of rows, not of ranges.
+        It is not if a follower reads the changes, if delete markers must stay, or if a cell lies in the future (deletes
+        spare it); nor during a split or merge, as its copier is notified of rows, not of ranges.
         """
         quiet = self.log_policy is None and self.touched is None
         return quiet and self.drafting.can_delete_unread(now_ms)
@@ -240,7 +241,7 @@ class Region:
     def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
         """Remove the rows ``start <= row < stop`` (empty: to the last) by one range in each space.
 
-        As one atomic step; only where ``can_delete_at_once``.  The future resolves after its fsync.
+        An atomic step; only if ``can_delete_at_once``.  The future resolves after its fsync.
         """
         if self._refuses:
             self.check_writable()
@@ -254,7 +255,7 @@ class Region:
         return group.acknowledged
 
     def highest_marks(self) -> dict[bytes, int]:
-        """The marks in ``meta`` that successors of this region begin with; of two regions the higher."""
+        """Return the marks in ``meta`` that successors of this region begin with; a merge takes the higher ones."""
         stamp = self.logging.stamps.mark(self._clock())
         return {
             FUTURE: self.drafting.future_ms, STAMP: stamp,
@@ -262,7 +263,7 @@ class Region:
         }  # fmt: skip
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
-        """``key`` of ``meta`` (None: gone), and that timestamps up to ``highest`` may come; after the fsync."""
+        """Write ``key`` of ``meta`` (None: delete it), announce timestamps up to ``highest``, wait for the fsync."""
         batch = self.store.batch()
         if value is None:
             batch.delete(META_SPACE, key)
@@ -274,14 +275,14 @@ class Region:
         await asyncio.shield(self._gather().acknowledged)
 
     def mark(self, key: bytes) -> bytes | None:
-        """The value that ``log_records`` left under ``key``."""
+        """Return the value that ``log_records`` wrote under ``key``."""
         return self.store.get(META_SPACE, key)
 
     def _applied(self, step: Step, rows: list[bytes], synced: bool) -> Applied:
         """Join the fsync that will make the rows durable."""
         durable = None
         if step.failed_condition is not None:
-            # Nothing was written, but the answer waits until what it saw is on disk.
+            # No cell was written, but the answer waits until the cells that the condition read are on disk.
             durable = self.barrier(rows[0])
         elif synced:
             group = self._gather()
@@ -305,7 +306,7 @@ class Region:
         return groups[-1]
 
     def _group_ended(self, synced: asyncio.Future[None]) -> None:
-        """The fsync has ended: acknowledge, if it went well and the lease is still ours (I3)."""
+        """Acknowledge the group's writes if the fsync succeeded and the lease is still ours (I3)."""
         group = self._groups.popleft()
         assert group.synced is synced, "fsyncs of one store end in order"
         failure = synced.exception()
@@ -328,7 +329,7 @@ class Region:
             return False
 
     def _feed(self) -> None:
-        """Followers hear of durable changes; after an exception again, or the last one would stay undelivered."""
+        """Notify followers of durable changes.  Retries after an exception, or the last change would be undelivered."""
         if self.log_policy is None or self.on_durable is None or not self.is_open:
             return
         try:
@@ -338,20 +339,20 @@ class Region:
             asyncio.get_running_loop().call_later(FEED_AGAIN_S, self._feed)
 
     def sync_async_writes(self) -> asyncio.Future[None] | None:
-        """Begin an fsync if unsynced writes wait for one: their changes are fed to consumers after it."""
+        """Begin an fsync if unsynced writes wait for one; consumers get their changes after it."""
         return self._gather().acknowledged if self._async_dirty else None
 
     # --- what replies wait for -----------------------------------------------------------------------
 
     def barrier(self, row: bytes) -> asyncio.Future[None] | None:
-        """The fsync that a reply about ``row`` must wait for, or None (I2)."""
+        """Return the fsync that a reply about ``row`` must wait for, or None (I2)."""
         for group in reversed(self._groups):
             if row in group.rows or group.whole:
                 return group.acknowledged
         return None
 
     def barrier_any(self) -> asyncio.Future[None] | None:
-        """The fsync that a reply about a range of rows must wait for."""
+        """Return the fsync that a reply about a range of rows must wait for, or None."""
         return self._groups[-1].acknowledged if self._groups else None
 
     @property
@@ -361,12 +362,12 @@ class Region:
     # --- life --------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Write what is in memory to files; others are served meanwhile."""
+        """Write the memtable to files in a thread; requests are served meanwhile."""
         self.store.settle()
         await self.aside(self.store.flush)
 
     async def aside(self, work: Callable[[], None]) -> None:
-        """Run a flush or a compaction of the store in a thread; nobody closes the region under it."""
+        """Run a flush or a compaction of the store in a thread; the region is not closed meanwhile."""
         running = asyncio.get_running_loop().run_in_executor(None, work)
         self.upkeep += 1
         running.add_done_callback(self._aside_ended)
@@ -385,17 +386,17 @@ class Region:
 
     @property
     def is_quiet(self) -> bool:
-        """No write waits for its fsync: the region may be closed."""
+        """Whether no write waits for its fsync: the region may be closed."""
         return not self._groups and not self._async_dirty and self._committer.is_idle(self.store)
 
     def close(self) -> None:
-        """Only when quiet, or when the store is broken: what was acknowledged is on disk either way."""
+        """Close a quiet region, or one whose store is broken: acknowledged writes are on disk either way."""
         self.leave()
         self._clock_mark.close()
         self.store.close()
 
     def leave(self) -> None:
-        """It is nobody's any more; its store is still to be closed, in any thread."""
+        """End the use of the region; its store is still to be closed, in any thread."""
         self.is_open = False
         for reading in list(self.wide_reads):
             reading.end()

@@ -1,6 +1,6 @@
-"""How often each region of a server is read, written and delivered to triggers, since somebody asked last.
+"""Rates of reads, writes and deliveries to triggers of each region of a server, since the previous poll.
 
-The figures come from counters that regions keep anyway; a request pays nothing for them.  A region that was closed and
+The rates come from counters that regions keep anyway, at no cost for requests.  A region that was closed and
 opened meanwhile counts from its opening.  Owned by the loop.
 """
 
@@ -13,7 +13,7 @@ from columnar.model.owner_messages import RegionRates
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 
-SIZED_AT_ONCE: Final = 50  # regions that were not written to, at one look
+SIZED_AT_ONCE: Final = 50  # regions that were not written to, at one poll
 _Counted: TypeAlias = tuple[Region, tuple[int, int, int]]  # reads, writes, deliveries
 
 
@@ -24,17 +24,17 @@ class RateMeter:
         self._now_s = now_s
         self._region_bytes = region_bytes
         self._measured_s = now_s()
-        self._counted: dict[int, _Counted] = {}  # by region id, at the last look
-        self._faults: dict[int, str] = {}  # by region id, at the last look
+        self._counted: dict[int, _Counted] = {}  # by region id, at the last poll
+        self._faults: dict[int, str] = {}  # by region id, at the last poll
         self._takes = 0
         self._due = (1, 0)  # shares of regions, and the one whose sizes are measured now
         self._sizes: dict[int, int] = {}  # of all that are owned, when they were open last
 
     def take(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
-        """Some 2 us a region that is open.  ``owned``: ids of all regions; one that is closed has its last size.
+        """Return the rates since the last poll.  ``owned``: ids of all regions; a closed one keeps its last size.
 
-        A size costs the engine 50 us and more: regions that were written to are measured, and SIZED_AT_ONCE others,
-        which compactions and loads of files change.
+        Costs some 2 us an open region.  A size costs the engine 50 us and more: regions that were written to are
+        measured, and SIZED_AT_ONCE other regions, whose size compactions and loads of files change.
         """
         now_s = self._now_s()
         elapsed_s, self._measured_s = max(now_s - self._measured_s, 1e-3), now_s

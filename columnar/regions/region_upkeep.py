@@ -40,12 +40,12 @@ class RegionUpkeep:
     # --- files -------------------------------------------------------------------------------------
 
     async def compact(self, region: Region) -> None:
-        """Merge the region's files; others are served meanwhile.  RegionTooBusy while it is split or merged."""
+        """Compact the region's files; requests are served meanwhile.  RegionTooBusy while it is split or merged."""
         self._refuse_replaced(region)
         await region.aside(region.store.compact)
 
     async def major_compact(self, region: Region) -> None:
-        """Sweep the region and have the engine write all its files anew; others are served meanwhile."""
+        """Sweep the region and have the engine rewrite all its files; requests are served meanwhile."""
         self._refuse_replaced(region)
         with region.kept_up():
             await _sweep(region)
@@ -79,9 +79,9 @@ class RegionUpkeep:
         for region in self._server.all_open():
             try:
                 await self._sweep_one(region, swept, guards, before)
-            except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers hear that
+            except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers get that error
                 _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
-            except Exception as fault:  # noqa: BLE001 - the others are swept
+            except Exception as fault:  # noqa: BLE001 - the next regions are swept
                 FAULTS.met(LOOP, fault)
 
     async def _sweep_one(
@@ -101,7 +101,10 @@ class RegionUpkeep:
         _log.debug("sweep of region %s removed %d stored values", region.info.encoded, gone)
 
     async def _guards_before(self, region: Region, known: dict[str, int]) -> int:
-        """``known``: by table, what was found by now in the same round: others may have to be asked for it."""
+        """Return the time before which guards of the table may be removed.
+
+        ``known``: the times found in this round, by table, as finding one may need requests to other servers.
+        """
         table = region.info.table
         if table not in known:
             known[table] = await sweepable_before(table, region.now_ms, self._server.guards_needed_from)
@@ -119,7 +122,7 @@ class RegionUpkeep:
                     await self._tune(region)
 
     async def _tune(self, region: Region) -> None:
-        """Tell the engine how spaces are to be kept; what it takes at an opening only, by opening it anew."""
+        """Set the engine's options of the spaces; reopens the region for options that are set at an opening only."""
         store = region.store
         changes = untuned(store, region.table)
         if any(store.options_of(name).cache != options.cache for name, options in changes.items()):

@@ -1,6 +1,6 @@
-"""Key ranges of rows: where in a store the rows of a range stand, and how they are removed.
+"""Key ranges of rows: the spans of a store's spaces that contain the rows of a range, and their removal.
 
-Invariant I1: the store of a region that is served holds rows of its range only; ``clip`` sees to that
+Invariant I1: the store of a region that is served contains rows of its range only; ``clip`` ensures that
 before a copy of another region's store is served as a region with a narrower range.
 """
 
@@ -23,18 +23,18 @@ Span = tuple[str, bytes, bytes | None]  # space, first key, first key after; Non
 def clip(store: Store, views: Mapping[bytes, FamilyView], info: RegionInfo) -> None:
     """Remove the rows that are not the region's.  A few range deletes, whatever their number."""
     batch = store.batch()
-    delete_spans(store, batch, outside_spans(views, info), held_only=True)
+    delete_spans(store, batch, outside_spans(views, info), non_empty_only=True)
     store.write(batch)
 
 
-def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, held_only: bool = False) -> None:
-    """Add a range delete for each span; ``held_only``: for those alone that hold a key.
+def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, non_empty_only: bool = False) -> None:
+    """Add a range delete for each span; ``non_empty_only``: only for spans that contain a key.
 
-    A span without an end is looked at from its back, for a range delete needs an end.  A look walks over deletes
-    that were not compacted yet.
+    A span without an end is read from its last key backwards, as a range delete needs an end.  Reading walks over
+    deletes that were not compacted yet.
     """
     for space, first, stop in spans:
-        if stop is None or held_only:
+        if stop is None or non_empty_only:
             last = next(iter(store.scan_reverse(space, first, stop)), None)
             if last is None:
                 continue
@@ -48,15 +48,15 @@ def row_after(row: bytes) -> bytes:
 
 
 def outside_spans(views: Mapping[bytes, FamilyView], info: RegionInfo) -> list[Span]:
-    """Where rows outside the region's range would be, whether there are any or not."""
+    """Yield the spans of rows outside the region's range, whether there are any or not."""
     below = row_spans(views, b"", info.start) if info.start else []
     return below + (row_spans(views, info.end, b"") if info.end else [])
 
 
 def row_spans(views: Mapping[bytes, FamilyView], start: bytes, end: bytes) -> list[Span]:
-    """Of the rows from ``start`` to ``end`` (empty: to the last), newest and older versions.
+    """Yield the spans of the rows from ``start`` to ``end`` (empty: to the last), newest and older versions.
 
-    The older versions of a family begin with its number.
+    The keys of a family's older versions begin with its number.
     """
     spans: list[Span] = []
     stop = range_start(end) if end else None

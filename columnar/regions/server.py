@@ -1,11 +1,10 @@
-"""The region server: the way from a row to its region, which is opened when a request first asks for it.
+"""The region server: finds the region of a row, and opens a region at the first request for it.
 
 A quiet region that was not used lately is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk
-refused an fsync is closed and opened again from what is on disk; its writers have heard "outcome unknown" (house rule
-5).
-``hosting_state`` says what may become of a region, and ``hosting`` carries it out.
+refused an fsync is closed and opened again from its data on disk; its writers got "outcome unknown" (house rule 5).
+``hosting_state`` decides on the states of a region, and ``hosting`` carries the decisions out.
 
-Owned by one event loop; nothing here waits, but for what closes regions.
+Owned by one event loop; only the methods that close regions wait.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class RegionServer:
         self._evicted: dict[int, asyncio.Future[None]] = {}  # over the bound: they are flushed, and closed then
         self._chance = Random(1)  # seeded: the same requests close the same regions
         self._policies: dict[str, LogPolicy] = {}
-        self.guards_needed_from: NeededFrom = nobody_needs  # whoever sends contributions puts its own here
+        self.guards_needed_from: NeededFrom = nobody_needs  # replaced by the sender of contributions
         self._retry_timer: asyncio.TimerHandle | None = None  # of regions whose disk takes no writes
 
     # --- tables ------------------------------------------------------------------------------------
@@ -89,7 +88,7 @@ class RegionServer:
         return info.region_id not in self._open and self.folders.is_untouched(info.encoded)
 
     def set_policy(self, table: str, policy: LogPolicy | None) -> None:
-        """From now on the regions of ``table`` log what ``policy`` says (None: nothing)."""
+        """Log changes of the regions of ``table`` by ``policy`` from now on (None: not at all)."""
         if policy is None:
             self._policies.pop(table, None)
         else:
@@ -105,8 +104,10 @@ class RegionServer:
     # --- the region of a row -----------------------------------------------------------------------
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """RegionUnavailable: it is opened from now on, if it was not; retry after its ``back``, which raises what the
-        opening raised: HostError, DamagedData.  RegionNotLocal, NotServingRegion.
+        """Return the region if it is open, else have it opened and raise RegionUnavailable.
+
+        Retry after the error's ``available``, which raises the error of the opening: HostError, DamagedData.
+        Raises RegionNotLocal, NotServingRegion, too.
         """
         last = self._last_used
         if last is not None and last.info is info and last.table is served.schema:
@@ -124,11 +125,11 @@ class RegionServer:
         return region
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
-        """``open_region``, waited for; used at once it is open still."""
+        """Wait for ``open_region``.  The region is open as long as the caller does not wait again."""
         return await retry_until_ready(partial(self.open_region, served, info))
 
     def _schema_of(self, info: RegionInfo) -> Table:
-        """The schema by which to open it: an older one, of a caller that has waited, would drop newer families."""
+        """Return the current schema: a region opened by the older one of a waiting caller would drop newer families."""
         current = self.tables.named(info.table)
         if current is None or not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
@@ -147,19 +148,19 @@ class RegionServer:
             self.listener.region_opened(region)
 
     def serving(self, info: RegionInfo) -> ServedTable | None:
-        """The table of the region, if it is enabled and has it still."""
+        """Return the table of the region if the table is enabled and still has the region."""
         served = self.tables.named(info.table)
         return served if served is not None and served.enabled and self.tables.serves(info) else None
 
     def open_for_consumers(self, region: Region) -> None:
-        """After it was closed: its changes are still to be delivered, whether anybody asks for it or not."""
+        """Reopen a closed region without a request: its changes are still to be delivered."""
         served = self.serving(region.info) if region.log_policy is not None else None
         if served is not None:
-            with suppress(ColumnarError):  # RegionUnavailable: it is being opened; the followers try again after others
+            with suppress(ColumnarError):  # RegionUnavailable: it is being opened; other errors: followers retry
                 self.open_region(served, region.info)
 
     def follow(self, region: Region) -> None:
-        """The table was altered, or the caller remembers an older schema of it."""
+        """Bring the region to the current schema, after an alter or for a caller with an older schema."""
         current = self.tables.named(region.info.table)
         if current is not None and region.table is not current.schema:
             region.follow(current.schema)
@@ -171,11 +172,11 @@ class RegionServer:
         return info.region_id in self._open
 
     def owns(self, info: RegionInfo) -> bool:
-        """Whether this server answers for the region."""
+        """Tell whether this server owns the region."""
         return self.hosting.state.owns(info.region_id)
 
     def is_not_local(self, served: ServedTable, row: bytes) -> bool:
-        """Whether ``open_region`` would raise RegionNotLocal for the row's region, which costs ten times as much."""
+        """Tell whether ``open_region`` would raise RegionNotLocal for the row's region, at a tenth of its cost."""
         region_id = served.holding(row).region_id
         return region_id not in self._open and self.hosting.state.is_not_local(region_id)
 
@@ -184,7 +185,7 @@ class RegionServer:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more region may be open without another's being closed for it."""
+        """Whether one more region may be open without closing another."""
         return len(self._open) < self._open_bound
 
     def all_open(self) -> list[Region]:
@@ -193,9 +194,9 @@ class RegionServer:
     # --- closing -----------------------------------------------------------------------------------
 
     def _close_surplus(self) -> None:
-        """Close as many as are over the bound, by ``surplus.to_close``.
+        """Close the regions over the bound that ``surplus.to_close`` chooses.
 
-        Clean ones are closed at once; a flush waits for the disk, so others are flushed in a thread first.
+        Clean regions are closed at once; a flush waits for the disk, so the rest is flushed in a thread first.
         """
         surplus = len(self._open) - self._open_bound - len(self._evicted)
         if surplus <= 0:
@@ -215,7 +216,7 @@ class RegionServer:
                 return
 
     def _is_idle(self, region: Region) -> bool:
-        """Whether nobody has anything left to read in its log."""
+        """Tell whether every follower has read its log."""
         return region.log_policy is None or self.listener.may_close(region)
 
     def _was_evicted(self, region_id: int, _closing: asyncio.Future[None]) -> None:
@@ -231,7 +232,7 @@ class RegionServer:
         self.hosting.report_event(region, Event.EVICTED)
 
     def _retry_later(self) -> None:
-        """Have regions that readers only are served by opened for writing, if that goes by then."""
+        """Plan to open read-only regions for writing again, if the disk takes writes by then."""
         if self._retry_timer is None:
             loop = asyncio.get_running_loop()
             self._retry_timer = loop.call_later(read_only_regions.RETRY_S, self._retry_read_only)
@@ -247,7 +248,7 @@ class RegionServer:
         self._open_faulty()
 
     def _open_faulty(self) -> None:
-        """Open a closed region whose disk took no writes: without requests nobody would see that it does again."""
+        """Open a closed region whose disk took no writes, to notice without requests that the disk takes them again."""
         faults = (fault.info for fault in self.write_faults() if fault.passes)
         closed = next((info for info in faults if not self.is_open(info)), None)
         served = self.serving(closed) if closed is not None else None
@@ -257,7 +258,7 @@ class RegionServer:
             self._retry_later()
 
     def write_faults(self) -> list[WriteFault]:
-        """Regions that this server answers for, and that cannot be written."""
+        """Return the faults of regions that this server owns and that cannot be written."""
         faults = self.hosting.read_only.faults
         for region_id, fault in list(faults.items()):
             if not self.owns(fault.info) or self.serving(fault.info) is None:
@@ -281,13 +282,13 @@ class RegionServer:
         self.listener.changes_durable(region)
 
     async def close_table(self, name: str) -> None:
-        """Close the table's regions in order; requests for them have been turned away before."""
+        """Close the table's regions in order; the caller has refused requests for them before."""
         self.hosting.call_off_openings(lambda info: info.table == name)
         await self.hosting.close_all(self.open_regions_of(name))
         await self.hosting.closed_aside(lambda info: info.table == name)
 
     async def close_regions(self, infos: list[RegionInfo]) -> None:
-        """Close those that are open; nobody may be led to them any more.  No store of theirs is open then."""
+        """Close the regions until none of their stores is open.  No request may be routed to them any more."""
         self.hosting.call_off_openings(infos.__contains__)
         for info in infos:
             region = self._open.get(info.region_id)

@@ -1,10 +1,10 @@
-"""The key spaces of a region's store: how each is kept, and how they follow a change of the schema.
+"""The key spaces of a region's store: the options of each, and their adaption to a change of the schema.
 
 Invariants:
-    I1. A space ``f:...`` that no family of the schema owns holds nothing that anybody may see: it is
+    I1. A space ``f:...`` that no family of the schema owns is invisible to readers: it is
         dropped when its family is, or at the next opening after a crash.
-    I2. Older versions exist only of families that keep more than one: those of others are removed when
-        VERSIONS is lowered, or at the next opening, so that a later raise brings nothing deleted back.
+    I2. Older versions exist only of families that keep more than one version.  They are removed when
+        VERSIONS is lowered to 1, or at the next opening, so that a later raise does not restore deleted versions.
 """
 
 from __future__ import annotations
@@ -89,5 +89,5 @@ def _drop_versions(store: Store, table: Table) -> None:
 
 
 def _number(number: int) -> bytes:
-    """Where the versions of a family begin; one past the last number is past every key."""
+    """Return the key prefix of the versions of a family; the last number plus one gives a prefix above every key."""
     return number.to_bytes(2, "big") if number < _NUMBERS else b"\xff\xff\xff"

@@ -1,8 +1,8 @@
-"""Remove what nobody needs any more: surplus versions, expired cells, old delete markers, guards of members.
+"""Sweeps of a region: remove surplus versions, expired cells, old delete markers and old guards of members.
 
-A sweep walks a region's key spaces in steps and deletes in small batches, so that others are
-served between two steps; at its end the engine compacts.  Reads never need it: they filter
-(``family_view``).  It is what the API calls a major compaction (HBase's ``StoreScanner`` with
+A sweep walks a region's key spaces in steps and deletes in small batches, so that requests are
+served between two steps; at its end the engine compacts.  Reads do not depend on sweeps: they filter
+(``family_view``).  The API calls a sweep a major compaction (HBase's ``StoreScanner`` with
 ``DROP_DELETES``).
 """
 
@@ -34,7 +34,7 @@ from columnar.storage.layout import (
 
 
 class _Versions(NamedTuple):
-    """Where a walk over the older versions stands."""
+    """The position of a walk over the older versions."""
 
     start: bytes
     name: bytes  # of the cell it is in
@@ -48,11 +48,11 @@ async def sweep(
     now_ms: int,
     is_current: Callable[[], bool] = lambda: True,
 ) -> int:
-    """Returns how many stored values went.  Gives way to others after each step.
+    """Sweep the region; returns the number of stored values removed.  Yields the loop after each step.
 
-    Ends early when ``is_current`` says that the schema is another by now, which may keep more.
-    A step reads and deletes with nothing in between: what a writer puts meanwhile is never taken.
-    Older versions go first, so that an expired newest one with none left behind it can follow.
+    Ends early when ``is_current`` says that the schema has changed meanwhile: the new one may keep more.
+    A step reads and deletes without an await in between, so a concurrent put is never removed.
+    Older versions are removed first, so that an expired newest version without older ones can follow.
     """
     gone = 0
     by_number = {view.number: view for view in views.values()}
@@ -75,9 +75,9 @@ async def sweep(
 async def sweep_guards(
     store: Store, view: FamilyView, before_ms: int, is_current: Callable[[], bool] = lambda: True
 ) -> int:
-    """Remove the guards of a family that were made before ``before_ms`` (``guards``); how many went.
+    """Remove the guards of a family that were made before ``before_ms`` (``guards``); returns how many.
 
-    No change is logged: a guard is no data.  Gives way to others after each step.
+    No change is logged: a guard is no data.  Yields the loop after each step.
     """
     gone = 0
     start: bytes | None = b""
@@ -107,7 +107,7 @@ def needs_sweep(table: Table) -> bool:
 def _newest_step(
     store: Store, view: FamilyView, now_ms: int, markers_ms: int | None, start: bytes
 ) -> tuple[int, bytes | None]:
-    """Expired newest versions with no older ones behind them (``row_draft``, I1), and markers past their time."""
+    """Remove expired newest versions without older versions (``row_draft``, I1), and expired markers."""
     step = list(islice(store.scan(view.space, start, None), STEP_CELLS))
     doomed = []
     for key, raw in step:

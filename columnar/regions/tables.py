@@ -1,4 +1,4 @@
-"""The tables a server knows: schema, state, and which region holds which row."""
+"""The tables that a server knows: schema, state, and the region of each row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ServedTable:
     starts: list[bytes] = field(init=False)
     specs: dict[tuple[object, ...], ReadSpec] = field(default_factory=dict)  # of recent reads; at most READ_SPECS
     is_throttled: bool = field(init=False)  # the table has quotas
-    throttle: Any = field(init=False)  # what ``operations.throttle`` keeps of them; None: nothing yet
+    throttle: Any = field(init=False)  # state of ``operations.throttle``; None: not made yet
 
     def __post_init__(self) -> None:
         self.is_throttled = bool(self.schema.throttle)
@@ -40,12 +40,12 @@ class ServedTable:
         return self.regions[bisect_right(self.starts, row) - 1]
 
     def replace_regions(self, regions: list[RegionInfo]) -> None:
-        """In place: whoever holds this table across a wait finds the regions that serve it now."""
+        """Replace the regions in place: a caller that keeps this table across an await finds the present regions."""
         self.regions = regions
         self.starts = [info.start for info in regions]
 
     def below(self, row: bytes | None) -> RegionInfo:
-        """The region that holds the last row before ``row``; None: the last region."""
+        """Return the region with the last row before ``row``; ``row`` None: the last region."""
         if row is None:
             return self.regions[-1]
         return self.regions[max(0, bisect_left(self.starts, row) - 1)]
@@ -65,9 +65,9 @@ class Tables:
         self._by_client_name: dict[bytes, ServedTable] = {}  # ``_by_wire_name``, and aliases of tables that are there
 
     def install(self, served: ServedTable) -> None:
-        held = self._by_name.get(served.schema.name)
-        if held is not None and held.schema.throttle == served.schema.throttle:
-            served.throttle = held.throttle  # an alter of something else leaves the quotas as they are
+        known = self._by_name.get(served.schema.name)
+        if known is not None and known.schema.throttle == served.schema.throttle:
+            served.throttle = known.throttle  # an alter of something else leaves the quotas as they are
         self._by_name[served.schema.name] = served
         self._by_wire_name[served.schema.name.encode()] = served
         self._name_again()

@@ -1,1 +1,1 @@
-"""One ordered store of bytes with families, atomic batches and group commit."""
+"""The storage layer: an ordered store of bytes with families, atomic batches and group commit."""

@@ -1,23 +1,23 @@
-"""The storage interface: one ordered store of bytes per region.
+"""The storage interface: an ordered store of bytes per region.
 
-A ``Store`` holds named key spaces ("spaces"); each maps bytes to bytes in plain byte order.
+A ``Store`` has named key spaces ("spaces"); each maps bytes to bytes in plain byte order.
 
 Promises, each attacked by tests/contracts/test_storage_contract.py over every implementation:
     S1. ``write`` applies a batch wholly or not at all, over all spaces, in the order of its
         operations, and every later read sees it.
-    S2. What was written before a ``sync`` that returned survives any crash; after a crash the
-        store holds a prefix of the batches in the order in which they were written.
-    S3. An iterator sees the store as it was when it was made, whatever is written meanwhile;
+    S2. Batches written before a ``sync`` that returned survive any crash; after a crash the
+        store contains a prefix of the batches in the order in which they were written.
+    S3. An iterator sees the store as it was when the iterator was made, whatever is written meanwhile;
         iterators made with no write between them see one and the same state.
     S4. ``checkpoint`` makes a copy, at another path, of the state at the time of the call.
     S5. A folder is open in one store at a time; stores that only read do not count.
-    S6. The options of a space say how its bytes are kept, never what they are: with any of them
-        every read answers the same.
-    S7. ``ingest`` takes sorted files in as if their pairs had been written after all that was written
-        before; space by space, so a crash between two spaces leaves the first ones in.
+    S6. The options of a space define how its bytes are stored, never their content: every read
+        returns the same with any options.
+    S7. ``ingest`` takes sorted files in as if their pairs had been written after all earlier
+        batches; space by space, so a crash between two spaces leaves the first ones in.
 
 Threads: all methods but ``sync``, ``flush``, ``compact`` and ``compact_span`` belong to the loop's thread
-and hold the interpreter lock; those four may run in any thread and release it.
+and keep the interpreter lock; those four may run in any thread and release it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from columnar.storage.ownership import Ownership
 
 
 class StoreBusy(RetryLater):
-    """The engine would have to stall: write again later; nothing was written."""
+    """The engine would have to stall: retry the write later; it had no effect."""
 
     hbase_class = "RegionTooBusyException"
-    store = ""  # the folder of the one whose engine it is; those who wait for the same take turns
+    store = ""  # the folder of the busy store; writers that wait for the same store form a queue
 
 
 class StoreClosed(HostError):
@@ -45,7 +45,7 @@ class StoreClosed(HostError):
 
 @dataclass(frozen=True, slots=True)
 class SpaceOptions:
-    """How one space is kept.  A hint to the engine (S6); one without files may do nothing with it."""
+    """How a space is stored.  A hint to the engine (S6); an engine without files may ignore it."""
 
     compression: Literal["none", "snappy", "lz4", "zstd"] = "lz4"
     bloom: bool = True  # whether a get of an absent key can be answered without reading a block
@@ -65,13 +65,13 @@ class Batch(Protocol):
     def delete(self, space: str, key: bytes) -> None: ...
 
     def delete_range(self, space: str, start: bytes, stop: bytes) -> None:
-        """Half open.  Dear to later reads of that range: meant for many keys."""
+        """Delete the half-open range.  Makes later reads of that range expensive: meant for many keys."""
 
     def size_bytes(self) -> int: ...
 
 
 class FileSpan(NamedTuple):
-    """A file of a store: its keys stand between ``first`` and ``last``, both there or deleted."""
+    """A file of a store: its keys are between ``first`` and ``last``, inclusive; they may be deletes."""
 
     first: bytes
     last: bytes
@@ -83,102 +83,102 @@ class Store(Protocol):
     def spaces(self) -> frozenset[str]: ...
 
     def batch(self, rows: int = 1) -> Batch:
-        """Empty; for so many rows, roughly."""
+        """Return an empty batch for roughly so many rows."""
 
     def get(self, space: str, key: bytes) -> bytes | None: ...
 
     def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Ascending over ``start <= key < stop``; None: to the end.  Lazy; S3."""
+        """Yield pairs ascending over ``start <= key < stop``; None: to the end.  S3."""
 
     def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        """As ``scan``, at once: for few pairs, which then cost two thirds of it."""
+        """Return the pairs of ``scan`` as a list: for few pairs, at two thirds of the cost."""
 
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
-        """As ``range``; None: it costs more than ``cost``, of which each pair has PAIR_COST and its value's bytes."""
+        """As ``range``, or None above ``cost``: the sum over the pairs of PAIR_COST and the value's bytes."""
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Descending over ``start <= key < below``; None: from the end.  Lazy; S3."""
+        """Yield pairs descending over ``start <= key < below``; None: from the end.  S3."""
 
     def write(self, batch: Batch) -> None:
-        """S1; unsynced.  StoreBusy when the engine would stall; HostError when the disk refuses."""
+        """Write the batch (S1), unsynced.  StoreBusy when the engine would stall; HostError when the disk refuses."""
 
     def gather(self, batch: Batch) -> None:
-        """As ``write``, but the engine may get the batch later, with others, in one write of its own.
+        """Buffer the batch: the engine may get it later, together with further batches in one write.
 
-        Reads see it at once.  It is on its way to the disk only after ``settle``: the caller sees
-        that one follows, before the ``sync`` that he wants.
+        Reads see it at once.  A ``sync`` covers it only after ``settle``: the caller ensures
+        that ``settle`` follows before the ``sync``.
         """
 
     def settle(self) -> None:
-        """Hand what was gathered to the engine.  StoreBusy: it is kept, try again; HostError: it is lost."""
+        """Write the buffered batches to the engine.  StoreBusy: they are kept, retry; HostError: they are lost."""
 
     def sync(self) -> None:
-        """S2.  Blocks.  After an error the store takes no more writes: it must be opened anew."""
+        """Sync the store (S2).  Blocks.  After an error the store takes no more writes: it must be reopened."""
 
     def own(self, region: str, epoch: int) -> None:
-        """Writes from now on are of this region, encoded, at its owner's epoch: for the log of the server."""
+        """Label writes from now on with this region (encoded) and its owner's epoch, for the log of the server."""
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
-        """What is written from now on, for the log of the server; None: it has no part in it.
+        """Return the capture of later writes for the log of the server; None: the store has no part in that log.
 
-        After ``settle``, and a ``sync`` of the store follows.  StoreBusy: nothing has begun, try again; HostError.
+        Call after ``settle``; a ``sync`` of the store follows.  StoreBusy: not begun, retry; HostError.
         """
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
-        """An empty space; nothing happens where it is there.  StoreBusy: one of this name is still being dropped."""
+        """Add an empty space, unless it is there already.  StoreBusy: one of this name is still being dropped."""
 
     def drop_space(self, name: str) -> None:
-        """From now on it is not there; its bytes go at once, or at the next opening where a thread works on it."""
+        """Drop the space.  Its bytes are freed at once, or at the next opening if a thread works on it."""
 
     def options_of(self, name: str) -> SpaceOptions:
-        """What the space was opened or made with, or was told since."""
+        """Return the options that the space was opened or made with, or that were set since."""
 
     def set_options(self, name: str, options: SpaceOptions) -> bool:
-        """True: they hold for all that is written from now on; False: some of them from the next opening.
+        """Set the options.  True: they apply to all later writes; False: some of them only from the next opening on.
 
-        What stands in files is rewritten by compaction (``compact(everything=True)``: all of it).
+        Compaction rewrites present files by them (``compact(everything=True)``: all files).
         """
 
     def flush(self) -> None:
-        """What is in memory, to files.  StoreClosed: the store was closed meanwhile."""
+        """Write the memtables to files.  StoreClosed: the store was closed meanwhile."""
 
     def compact(self, *, everything: bool = False) -> None:
-        """Merge files; ``everything``: also those that hold nothing superfluous.  StoreClosed as ``flush``."""
+        """Merge files; ``everything``: also files without superfluous pairs.  StoreClosed as ``flush``."""
 
     def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
-        """Give back what was deleted in ``start <= key < stop``; files that hold none of it are left alone."""
+        """Reclaim the space of deleted pairs in ``start <= key < stop``; files outside the range are left alone."""
 
     def checkpoint(self, path: str) -> None: ...
 
     def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
-        """S7.  Finished files by space; those of one space must not overlap.  They are moved, not copied.
+        """Ingest finished files (S7), by space; files of one space must not overlap.  They are moved, not copied.
 
-        StoreBusy: nothing has begun, try again.
+        StoreBusy: not begun, retry.
         """
 
     def size_bytes(self) -> int:
-        """Bytes on disk and in memory, roughly; cheap."""
+        """Return the approximate bytes on disk and in memory; cheap."""
 
     def files(self) -> list[FileSpan]:
-        """Of all spaces together; cheap.  What is in memory only is in none."""
+        """Return the files of all spaces; cheap.  Pairs that are only in memory are in none."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether all that was written stands in files, so that closing it writes nothing; 10 us."""
+        """Whether every write is in files, so that closing the store writes nothing; 10 us."""
 
     def close(self) -> None: ...
 
 
 class SortedFile(Protocol):
-    """A file of sorted pairs on its way to ``Store.ingest``; belongs to one thread, any one."""
+    """A file of sorted pairs for ``Store.ingest``; belongs to one thread, any one."""
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Keys rise strictly: ValueError."""
+        """Add a pair.  ValueError unless keys rise strictly."""
 
     def finish(self) -> None:
-        """The file is on disk; at least one pair."""
+        """Sync and close the file, which must have at least one pair."""
 
 
 class Engine(Protocol):
@@ -193,42 +193,42 @@ class Engine(Protocol):
     ) -> Store:
         """Create or open; missing spaces are made.  HostError: in use, unreadable, no descriptors.
 
-        A space that ``options`` does not name has DEFAULT_OPTIONS.  Whoever serves the region gives ``ownership``:
-        what earlier owners acknowledged is in the store, and on disk, when this returns.  A store that nobody owns, as
-        a copy, has what its folder has, and no part in the server's log.
+        A space that ``options`` does not name has DEFAULT_OPTIONS.  A server of the region passes ``ownership``:
+        every write that earlier owners acknowledged is in the store, and on disk, when this returns.  Without
+        ``ownership`` (copies) the store is opened as it is, and has no part in the server's log.
         """
 
     def open_reading(self, path: str) -> Store:
-        """What stands in the folder, changed by nobody: no file is touched, every write is a HostError."""
+        """Open the folder for reading only: no file is touched, every write is a HostError."""
 
     def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
-        """Whether acknowledged writes of the region are missing in ``store``, which only reads."""
+        """Tell whether acknowledged writes of the region are missing in ``store``, which is open for reading."""
 
     def repair_store(self, path: str) -> None:
-        """Make what the folder's whole files hold readable again where the list of them is damaged or one is missing.
+        """Make the folder's undamaged files readable again if the list of files is damaged or a file is missing.
 
-        What was only in the missing files is lost: older values of theirs may show.  For copies.
+        Pairs that were only in missing files are lost, so older values may become visible.  For copies.
         """
 
     def sorted_file(self, path: str) -> SortedFile: ...
 
     def make_folders(self, paths: Sequence[str]) -> None:
-        """Where stores will be opened, side by side; they are there after a power cut too.  HostError.
+        """Make the folders of stores, of one parent folder; they survive a power cut.  HostError.
 
-        ``open`` makes a missing folder.  Who knows that there must be one asks ``has_folder`` first: with its folder
-        everything is lost that was written to a store.
+        ``open`` makes a missing folder.  A caller that knows that the folder must exist checks ``has_folder`` first: a
+        missing folder means that every write to the store is lost.
         """
 
     def has_folder(self, path: str) -> bool: ...
 
     def is_untouched(self, path: str) -> bool:
-        """The folder is there, and empty: no store was ever opened in it."""
+        """Tell whether the folder is there and empty: no store was ever opened in it."""
 
     def is_emptied(self, path: str) -> bool:
-        """The folder is there, and empty, though a store was opened in it: ``open`` is a DamagedData."""
+        """Tell whether the folder is empty although a store was opened in it: ``open`` raises DamagedData."""
 
     def destroy(self, path: str) -> None:
-        """Store and folder, if there are any."""
+        """Remove store and folder, if there are any."""
 
     def exists(self, path: str) -> bool:
-        """Whether the folder holds a store."""
+        """Tell whether there is a store in the folder."""

@@ -1,9 +1,9 @@
-"""What a store handed to its engine since its last fsync began, for the log of the server.
+"""The batches that a store wrote to its engine since its last fsync began, as records for the log of the server.
 
 Invariants:
-    I1. ``take`` gives all that was handed over since the last ``take``, in order, or None.
-    I2. Every batch carries a mark.  One that nobody noted is in no record, nor is any that was handed over
-        after it, until a ``take``.
+    I1. ``take`` returns all batches that were written since the last ``take``, in order, or None.
+    I2. Every batch carries a mark.  After a batch that was not noted, no later batch is recorded until
+        ``take`` is called.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ class Capture:
     )
 
     def __init__(self, region: str, epoch: int, era: bytes, stamp: Callable[[], int]) -> None:
-        """``epoch`` is the region's owner's; ``stamp`` gives the numbers of the run that ``era`` names.
+        """``epoch`` is the region's owner's; ``stamp`` returns the next number of the run that ``era`` names.
 
-        Batches that were handed over before are in no record.
+        Batches that were written before are in no record.
         """
         self.region = region
         self.epoch = epoch
-        self.epochs = [epoch]  # that records of it may carry, ascending: the owner's, and those before in its tenure
+        self.epochs = [epoch]  # of its records, ascending: the owner's, and earlier ones of its ownership period
         self._era = era
         self._stamp = stamp
-        self._operations: list[Operation] = []  # of the batch that is on its way to the engine
+        self._operations: list[Operation] = []  # of the batch that is being written to the engine
         self._operation_bytes = 0
         self._number = 0  # of that batch
         self._records: list[Written] = []
         self._whole = False
-        self._marks: deque[int] = deque()  # that the store holds: none before its first batch, at least one after
-        self.last = stamp()  # number of the last batch that was handed over
+        self._marks: deque[int] = deque()  # in the store: none before its first batch, at least one after
+        self.last = stamp()  # number of the last batch that was written
         self._floor = self.last
-        self.synced = self.last  # all with numbers up to it are in the store's own log, and on disk
+        self.synced = self.last  # batches with numbers up to it are in the store's own log, and on disk
 
     def renumber(self, epoch: int) -> None:
-        """Batches that are handed over from now on are of the owner's next epoch."""
+        """Label batches that are written from now on with the owner's next epoch."""
         if epoch > self.epoch:
             self.epoch = epoch
             self.epochs.append(epoch)
 
     def note(self, operations: Sequence[Operation], size_bytes: int) -> None:
-        """They are part of the next batch."""
+        """Record operations of the next batch."""
         self._operation_bytes += size_bytes
         if self._operation_bytes > CAPTURED_BYTES:
             self.missed()
@@ -74,15 +74,15 @@ class Capture:
             self._operations += operations
 
     def mark(self) -> tuple[bytes, bytes]:
-        """What the next batch must carry: key and value, with a new number."""
+        """Return the mark, key and value, that the next batch must carry; it has a new number."""
         self._number = self._stamp()
         self._floor = max(self._floor, self.synced)  # it never falls: marks below it are gone
         return mark(self._era, self._number), pack_floor(self._floor)
 
     def outdated(self) -> tuple[list[bytes], tuple[bytes, bytes] | None]:
-        """After ``mark``: keys of marks that the same batch is to delete, and a half-open range of them."""
+        """Return the keys of marks that the batch of the last ``mark`` must delete, and a half-open range of them."""
         if not self._marks:
-            return [], (MARK, MARKS_END)  # of earlier openings and runs, and of others' logs
+            return [], (MARK, MARKS_END)  # of earlier openings and runs, and of other servers' logs
         floor = self._floor
         old = list(takewhile(lambda number: number <= floor, self._marks))
         if len(old) > FEW_MARKS:
@@ -90,7 +90,7 @@ class Capture:
         return [mark(self._era, number) for number in old], None
 
     def batch_written(self) -> None:
-        """The engine has the batch that was noted and marked."""
+        """Record the noted and marked batch: the engine has it."""
         marks = self._marks
         if self._whole:
             previous = marks[-1] if marks else 0
@@ -102,15 +102,16 @@ class Capture:
         self.last = self._number
 
     def missed(self) -> None:
-        """Something is handed over, or was, that nobody noted."""
+        """Discard the records: a batch is or was written that was not noted (I2)."""
         self._whole = False
         self._records = []
         self._operations = []
 
     def take(self) -> list[Written] | None:
-        """None: there is more than the records say, and only an fsync of the store will do.
+        """Return the records since the last call; None: they are incomplete, and only an fsync of the store will do.
 
-        One of both must follow: until it has, nothing that was handed over before this is on disk.
+        The caller must append the records to the server's log or sync the store: until then the batches written before
+        are not on disk.
         """
         assert not self._operations, "the store is settled first"
         records, self._records = self._records, []

@@ -1,19 +1,19 @@
 """The root folder of a store: its lock, its format, its name, and the names of what is in it.
 
-FORMAT              ``columnar-data 6``, or less where an older program made it, 7 once servers (``--servers N``) served
+FORMAT              ``columnar-data 6``, or less if an older program made it, 7 once servers (``--servers N``) served
                     it, 8 once it had a view: a newer number is refused
-LOCK                held by the process that serves the folder, and by its servers, which inherit it; says which.
+LOCK                locked by the process that serves the folder, and by its servers, which inherit it; names it.
                     A start waits for servers whose supervisor has ended: they are ending, too
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
-regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each how much of it was synced
-                    (``SYNCED``, ``columnar.storage.synced_bound``)
-opened/             the regions in whose folders a store stood (``columnar.storage.opened_folders``)
-server-log/         what several regions wrote under one fsync (``columnar.storage.server_log``)
+regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each the bound of what was
+                    synced (``SYNCED``, ``columnar.storage.synced_bound``)
+opened/             the regions whose folders had a store (``columnar.storage.opened_folders``)
+server-log/         batches of several regions under one fsync (``columnar.storage.server_log``)
 servers/NAME.NUMBER a start of a server of ``--servers N``: its log, its clock (``columnar.storage.server_folders``)
 snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
-staging/TOKEN       what a command of this machine reads or brings (``columnar.master.staging``)
-lost+found/         what a repair moved aside (``columnar.checking.repair``)
+staging/TOKEN       files that a command of this machine reads or brings (``columnar.master.staging``)
+lost+found/         files that a repair moved aside (``columnar.checking.repair``)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from columnar.storage.durable_files import HALF, write_durably
 from columnar.storage.folders import make_lasting, make_private
 
 FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8)  # append only; one line each in docs/formats/folder.md
-OF_ONE_PROCESS: Final = 6  # a folder that one process alone has served; older programs may go on with it
+OF_ONE_PROCESS: Final = 6  # only ever served by one process; older programs may continue to serve it
 SERVERS_SINCE: Final = 7  # several servers wrote to it: a program that does not know their logs would lose writes
 VIEWS_SINCE: Final = 8  # it has had a view: a program that does not know views would let one go stale
 SERVER_LOG_SINCE: Final = 5  # in the format that is written now
@@ -65,20 +65,20 @@ class DataFolder:
         self._lock = lock
 
     @classmethod
-    def locked(cls, path: str, *, mends_format: bool = False) -> DataFolder:
-        """Lock the folder, which is made where it is missing, and read its format.  HostError: it is not locked.
+    def locked(cls, path: str, *, repairs_format: bool = False) -> DataFolder:
+        """Lock the folder, made if it is missing, and read its format.  HostError: it is not locked.
 
-        ``mends_format``: a store's ``FORMAT`` that is missing or says nothing of ours is written anew.
+        ``repairs_format``: a store's ``FORMAT`` that is missing or not ours is rewritten.
         """
         try:
             make_private(path)
-            if not mends_format:
+            if not repairs_format:
                 _check_new(path)
             lock = _take_lock(path)
         except OSError as error:
             raise _unusable(path, error) from error
         try:
-            if mends_format and lost_format(path):
+            if repairs_format and lost_format(path):
                 write_durably(os.path.join(path, FORMAT), f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}\n".encode())
             if not os.path.exists(os.path.join(path, FORMAT)):
                 make_lasting(os.path.join(path, REGIONS))  # first: where the one is the other was
@@ -117,7 +117,7 @@ def _unusable(path: str, error: OSError) -> HostError:
 
 
 def _take_lock(path: str) -> IO[str]:
-    lock = open(os.path.join(path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - held until close
+    lock = open(os.path.join(path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - open until close
     until_s = monotonic() + ENDING_S
     while not _is_taken(lock):
         lock.seek(0)
@@ -126,7 +126,7 @@ def _take_lock(path: str) -> IO[str]:
         if not has_ended or monotonic() >= until_s:
             lock.close()
             raise FolderInUse(path, f"children of {owner}, which has ended" if has_ended else owner)
-        sleep(_POLL_S)  # the kernel tells nobody for a limited time that a lock is free
+        sleep(_POLL_S)  # the kernel has no wait for a lock with a time limit
     lock.truncate(0)
     lock.write(f"{_OWNER}{os.getpid()}\n")
     lock.flush()
@@ -156,7 +156,7 @@ def _has_ended(owner: str) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Whether it only waits for its parent to reap it.  Linux tells; elsewhere it counts as alive."""
+    """Tell whether the process only waits for its parent to reap it.  Not known outside Linux: it counts as alive."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"
@@ -186,12 +186,12 @@ def _number_in(text: str) -> str | None:
 
 
 def lost_format(path: str) -> str:
-    """How the folder of a store, which ``regions/meta`` tells, lost its ``FORMAT``; empty: it did not.  OSError."""
+    """Return how a store's folder (it has ``regions/meta``) lost its ``FORMAT``; empty: it did not.  OSError."""
     if not _has_store(path):
         return ""
     try:
-        with open(os.path.join(path, FORMAT), encoding="utf-8", errors="replace") as held:
-            text = held.read().strip()
+        with open(os.path.join(path, FORMAT), encoding="utf-8", errors="replace") as file:
+            text = file.read().strip()
     except FileNotFoundError:
         return "it was missing"
     return "" if _number_in(text) is not None else f"it said '{text[:40]}'"
@@ -206,9 +206,9 @@ def _repair_advice(path: str) -> str:
 
 
 def _check_new(path: str) -> None:
-    """HostError: the folder has no FORMAT, and holds something that no start of ours left; OSError.
+    """Raise HostError if the folder without FORMAT has entries that no start of ours left.  OSError.
 
-    A file system of its own has a ``lost+found``, and a start that was cut off left an empty ``regions``.
+    A file system's root has a ``lost+found``, and a start that was cut off left an empty ``regions``.
     """
     if os.path.exists(os.path.join(path, FORMAT)):
         return
@@ -227,7 +227,7 @@ def _check_new(path: str) -> None:
 
 
 def _is_hollow(path: str, name: str) -> bool:
-    """Whether it is a folder that a file system, or a start that was cut off, made, and that nothing is in."""
+    """Tell whether the entry is an empty folder made by a file system or by a start that was cut off."""
     if name not in (REGIONS, LOST_AND_FOUND):
         return False
     try:
@@ -255,12 +255,12 @@ def _read_or_write(folder: str, name: str, text: str) -> str:
     path = os.path.join(folder, name)
     if not os.path.exists(path):
         write_durably(path, f"{text}\n".encode())
-    with open(path, encoding="utf-8", errors="replace") as held:
-        return held.read().strip()
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read().strip()
 
 
 def check_place(data: str) -> None:
-    """HostError: the data folder is not at its place, so nothing that is missing there is lost."""
+    """Raise HostError if the data folder is not at its place: files missing there are not lost then."""
     if not os.path.isdir(os.path.join(data, REGIONS)):
         raise HostError(
             f"the data folder {data} is not at its place: it was moved, or its disk is not mounted; put it back, and "

@@ -1,23 +1,23 @@
-"""Logs of incarnations that are over: sealed, and only read.
+"""Logs of dead incarnations: sealed, and only read.
 
-    measure     the names and lengths of a log's segments, once nobody writes to it any more: that seals it
-    DeadLog     one sealed log; nothing behind its sealed lengths is ever read
-    DeadLogs    those at hand, by name, with the regions that may still lack what they hold
+    measure     the names and lengths of a log's segments, once its writer is dead: that seals the log
+    DeadLog     one sealed log; bytes after its sealed lengths are never read
+    DeadLogs    the sealed logs of this process, by name, with the regions that may still lack their records
 
-The log of a writer that lives is read, too, for a region that it closed without an fsync of the region's own log.  Its
+The log of a live writer is read, too, for a region that it closed without an fsync of the region's own log.  Its
 extent is measured after the close: the region's records end before it, and their segments stay.
 
 A segment ends at its first frame that is not whole.  Before the bound of ``SYNCED`` (``segment_bounds``) all frames
-must be whole, and no whole frame may follow: else the log is damaged.  Behind the bound a power cut may have left
-anything, which was never acknowledged.
+must be whole, and no whole frame may follow the end: otherwise the log is damaged.  After the bound a power cut may
+have left any bytes; they were never acknowledged.
 
-A log that was read once is sealed at the ends of its last whole frames (``extent``): from then on all of that must be
-there, whatever ``SYNCED`` says.
+A log that was read once is sealed at the ends of its last whole frames (``extent``): from then on all these frames must
+be there, whatever ``SYNCED`` says.
 
 Invariants:
-    D1. Bytes behind a sealed length, and segments that were begun after the seal, are in no answer.
-    D2. Nothing here writes, removes or renames a file.
-    D3. An answer is given only if all that the seal lists, or that is synced for sure, was read.
+    D1. Bytes after a sealed length, and segments that were begun after the seal, are in no answer.
+    D2. This module never writes, removes or renames a file.
+    D3. An answer is given only if everything that the seal lists, or that is surely synced, was read.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LogOfRegion:
 
     region: str
     identity: bytes  # the log's own name, which its marks carry
-    found: Found  # of the epochs that were asked for
+    found: Found  # of the requested epochs
     marks: frozenset[bytes]  # of all epochs
     gaps: set[str] | None = None  # a salvaged log's: regions of which it lost batches.  None: a gap is damage
 
@@ -102,7 +102,7 @@ def remedy_of(data: str) -> str:
 
 
 def _check_place(folder: str) -> None:
-    """HostError: the data folder that the log in ``folder`` stands in was moved away, so nothing of it is lost."""
+    """Raise HostError if the data folder of the log in ``folder`` was moved away: the log is not lost then."""
     above = os.path.dirname(os.path.abspath(folder))
     if os.path.basename(os.path.dirname(above)) == SERVERS:
         check_place(os.path.dirname(os.path.dirname(above)))
@@ -121,11 +121,11 @@ def measure(folder: str) -> Sealed:
 
     The log of a writer that lives on is measured as it is by now, without segments that the writer removes meanwhile.
     """
-    held = SegmentBounds(folder)
+    stored_bounds = SegmentBounds(folder)
     try:
-        bounds, lengths = held.read(), _lengths_in(folder)
+        bounds, lengths = stored_bounds.read(), _lengths_in(folder)
         for number in bounds:
-            if segment_name(number) not in lengths and not held.has_forgotten(number):
+            if segment_name(number) not in lengths and not stored_bounds.has_forgotten(number):
                 raise DamagedData(f"{folder}/{segment_name(number)} is missing; {remedy(folder)}")
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
@@ -153,15 +153,15 @@ def sealed_by_older(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
         bounds = SegmentBounds(folder).read()
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
-    # A bound above the length was raised after the seal: ``measure`` and the first reader looked at the log before.
+    # A bound above the length was raised after the seal: ``measure`` and the first reader read the log before.
     return Sealed(tuple(Segment(name, size, min(bounds.get(segment_number(name), 0), size)) for name, size in lengths))
 
 
 def identity_of(folder: str) -> tuple[bytes, int] | None:
     """The log's own name and the run that wrote to it last; None: no run has begun.  HostError, DamagedData."""
     try:
-        with open(os.path.join(folder, RUN), encoding="ascii") as held:
-            name, _, run = held.read().partition(" ")
+        with open(os.path.join(folder, RUN), encoding="ascii") as file:
+            name, _, run = file.read().partition(" ")
         log = bytes.fromhex(name)
         if len(log) != LOG_BYTES:
             raise ValueError(f"{len(log)} bytes are no name of a log")
@@ -175,7 +175,7 @@ def identity_of(folder: str) -> tuple[bytes, int] | None:
 
 
 class DeadLog:
-    """Reads every segment once, when it is first asked; heads only: operations stay packed until they are wanted."""
+    """A sealed log.  Reads every segment once, at the first request; operations stay packed until they are needed."""
 
     def __init__(self, folder: str, sealed: Sealed) -> None:
         self.folder = folder
@@ -225,12 +225,12 @@ class DeadLog:
         if log != last[0] or run > last[1]:
             raise DamagedData(f"{path} is of another log than {RUN} beside it says; {remedy(self.folder)}")
         for record in records:
-            key, held = mark(era, record.number), found.setdefault(record.region, [])
+            key, records_of_region = mark(era, record.number), found.setdefault(record.region, [])
             # Numbers rise in each region alone: stores whose writers wait at different times are in different rounds.
-            if held and key <= held[-1][0]:
+            if records_of_region and key <= records_of_region[-1][0]:
                 text = f"{path} does not follow the segment before: batch {record.number} of region {record.region}"
                 raise DamagedData(f"{text} comes again, or too late; {remedy(self.folder)}")
-            held.append((key, record))
+            records_of_region.append((key, record))
 
     @property
     def extent(self) -> tuple[tuple[str, int], ...]:
@@ -239,7 +239,7 @@ class DeadLog:
         return tuple(self._extent)
 
     def _was_removed_by_writer(self, segment: Segment) -> bool:
-        """Its writer lives, and removed it when every region had what it holds."""
+        """Tell whether the live writer of the log removed the segment, as every region had its records."""
         try:
             return SegmentBounds(self.folder).has_forgotten(segment_number(segment.name))
         except OSError as error:
@@ -271,7 +271,7 @@ class DeadLog:
         return {region: len(found) for region, found in self._regions().items()}
 
     def forget(self, region: str) -> None:
-        """The region lacks nothing any more: its records need no memory."""
+        """Free the region's records: it lacks none of them any more."""
         self._regions().pop(region, None)
 
     @property
@@ -281,7 +281,7 @@ class DeadLog:
 
 
 def _is_followed(segment: bytes, at: int, records: Sequence[Record]) -> bool:
-    """Whether whole frames stand behind a damaged one at ``at``.  A value may hold the bytes of older frames."""
+    """Tell whether whole frames follow a damaged one at ``at``.  A value may contain the bytes of older frames."""
     newest = max((record.number for record in records), default=0)
     bodies = (body for _, _, body in frames_after(segment, at))
     return any(record.number > newest for body in bodies for record in records_of(body))
@@ -290,8 +290,8 @@ def _is_followed(segment: bytes, at: int, records: Sequence[Record]) -> bool:
 def _first_bytes(path: str, count: int) -> bytes | None:
     """Never more than the seal covers (D1).  None: there is no such file."""
     try:
-        with open(path, "rb") as held:
-            return held.read(count)
+        with open(path, "rb") as file:
+            return file.read(count)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -316,7 +316,10 @@ class DeadLogs:
         return self._logs.get(name)
 
     def of_region(self, name: str, region: str, epochs: frozenset[int]) -> LogOfRegion:
-        """HostError: there is no such log here, and the region must not be served without it; DamagedData."""
+        """Return the region's records of the log.  DamagedData.
+
+        HostError: this process does not have that log, and the region must not be served without it.
+        """
         if name == THIS_RUN and self.this_run is not None:
             return self.this_run().records(region, epochs)
         log = self._logs.get(name)
@@ -339,9 +342,9 @@ class DeadLogs:
         return left
 
     def brought_in(self, region: str) -> None:
-        """The region's store has all that any log here has of it, and that is on disk.
+        """Free the region's records in every log: its store has them, on disk.
 
-        Logs that are not loaded hold nothing in memory.  Loading one here would fail this region for the damage of a
+        Logs that are not loaded have no records in memory.  Loading one now would fail this region for damage in a
         log that another region lacks.
         """
         for name, log in list(self._logs.items()):

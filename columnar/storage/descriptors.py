@@ -9,7 +9,7 @@ FOR_OTHERS: Final = 512  # connections, pages, workers
 
 
 def raise_limit() -> None:
-    """As far as the system lets us without asking anybody: the usual soft limit of 1,024 is enough for 40 stores."""
+    """Raise the soft limit of descriptors to the hard limit: the usual soft limit of 1,024 is enough for 40 stores."""
     try:
         import resource
     except ImportError:  # Windows counts them differently

@@ -4,8 +4,8 @@
     rename_durably   a file or folder, with its directory's fsync
     map_fixed        a file of constant size that is written through its mapping
 
-RocksDB syncs its own files but no directory entry; without ``sync_folder`` a file or folder that was made, renamed or
-removed may come back or be gone after a power cut.
+RocksDB syncs its own files but no directory entry; without ``sync_folder`` a power cut may undo the making, renaming or
+removal of a file or folder.
 
 All functions block for as long as the disk takes.  They raise OSError.
 """
@@ -16,11 +16,11 @@ import os
 from mmap import mmap
 from typing import Final
 
-HALF: Final = ".new"  # behind the name of a file or folder that is not whole yet
+HALF: Final = ".new"  # suffix of a file or folder that is not whole yet
 
 
 def write_durably(path: str, data: bytes) -> None:
-    """Replace the file: after a crash it holds ``data`` or what it held before.  Two fsyncs."""
+    """Replace the file: after a crash it contains ``data`` or its previous content.  Two fsyncs."""
     _replace(path, data, sync=True)
     sync_folder(os.path.dirname(os.path.abspath(path)))
 
@@ -43,8 +43,8 @@ def map_fixed(path: str, size_bytes: int, initial: bytes | None) -> mmap:
     """
     if initial is not None:
         _replace(path, initial.ljust(size_bytes, b"\x00"), sync=False)
-    with open(path, "rb+") as held:
-        return mmap(held.fileno(), size_bytes)
+    with open(path, "rb+") as file:
+        return mmap(file.fileno(), size_bytes)
 
 
 def has_size(path: str, size_bytes: int) -> bool:
@@ -56,14 +56,14 @@ def has_size(path: str, size_bytes: int) -> bool:
 
 
 def rename_durably(source: str, target: str) -> None:
-    """Rename a file or folder within its directory; a power cut does not bring the old name back.  One fsync."""
+    """Rename a file or folder within its directory; a power cut does not restore the old name.  One fsync."""
     os.rename(source, target)
     sync_folder(os.path.dirname(os.path.abspath(target)))
 
 
 def sync_file(path: str) -> None:
-    with open(path, "rb+") as held:
-        os.fsync(held.fileno())
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 def sync_folder(path: str) -> None:
@@ -76,7 +76,7 @@ def sync_folder(path: str) -> None:
 
 
 def sync_folder_if_any(path: str) -> None:
-    """``sync_folder``; nothing where there is no such folder (stores in memory), or it cannot be opened (Windows)."""
+    """``sync_folder``, unless the folder is missing (stores in memory) or cannot be opened (Windows)."""
     try:
         sync_folder(path)
     except (FileNotFoundError, PermissionError):

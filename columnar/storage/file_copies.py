@@ -17,7 +17,7 @@ from columnar.storage.durable_files import HALF, rename_durably, sync_file, sync
 
 TABLE_FILE: Final = ".sst"
 LOG_FILE: Final = ".log"
-HALF_CHECKPOINT: Final = ".tmp"  # behind the name of a checkpoint that the engine has not finished
+HALF_CHECKPOINT: Final = ".tmp"  # suffix of a checkpoint that the engine has not finished
 _NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock, and its diary, with ``LOG.old.N``
 _BOUND: Final = "SYNCED"  # of what was synced (``synced_bound``): it changes, so copies that last do without
 
@@ -71,10 +71,10 @@ def link_folder(source: str, target: str) -> None:
 
 
 def link_closed(source: str, target: str) -> None:
-    """A store that nobody has open, at ``target``, some 1 ms; not synced, and half made where a crash comes.
+    """Link the files of a closed store to ``target``: some 1 ms, not synced, and partial after a crash.
 
-    Its log is linked too: whoever opens one of the two reads it and begins another.  Nobody has looked whether it is
-    whole; the bound comes along, so that the first who opens the copy does.
+    Its log is linked too: opening either store reads that log and begins a new one.  The log has not been verified;
+    the bound is copied, so that the first opening of the copy verifies it.
     """
     os.mkdir(target)
     for name in files_of(source, with_bound=True):
@@ -90,8 +90,8 @@ def link_closed(source: str, target: str) -> None:
 
 def checksum(path: str) -> str:
     """SHA-256 in hex, outside the interpreter lock."""
-    with open(path, "rb") as held:
-        return hashlib.file_digest(held, "sha256").hexdigest()
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_file(path: str, size_bytes: int, sha256: str) -> None:

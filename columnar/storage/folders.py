@@ -10,23 +10,23 @@ from columnar.storage.durable_files import sync_folder_if_any
 
 
 def sync_logs(folder: str) -> None:
-    """What a store's logs hold is on disk."""
+    """Sync a store's logs."""
     for name in os.listdir(folder):
         if name.endswith(".log"):
             sync_folder_if_any(os.path.join(folder, name))  # a file or a folder: the call is the same
 
 
 def make_lasting(folder: str) -> None:
-    """The folder, with all above it; a power cut does not take back those that were made.
+    """Make the folder and its parents; folders that were made survive a power cut.
 
-    An engine syncs what it writes into a store's folder, and nobody the folder's own name: without it the
-    whole store is gone, with writes that were synced and acknowledged.
+    RocksDB syncs the files in a store's folder but not the folder's own directory entry: without that entry the
+    whole store would be gone, with writes that were synced and acknowledged.
     """
     if os.path.isdir(folder):
         return
     parent = os.path.dirname(os.path.abspath(folder))
     make_lasting(parent)
-    with suppress(FileExistsError):  # another process was quicker; the lock says which of the two goes on
+    with suppress(FileExistsError):  # another process was quicker; the lock decides between the two
         os.mkdir(folder)
     sync_folder_if_any(parent)
 
@@ -50,9 +50,9 @@ def make_all_lasting(folders: Sequence[str]) -> None:
 
 
 def make_lasting_within(folder: str) -> None:
-    """``make_lasting`` in a folder that is there.
+    """``make_lasting`` in an existing folder.
 
-    FileNotFoundError where it is not: somebody moved the store away, and a new one would grow in its place.
+    Raises FileNotFoundError if it is missing: the store was moved away, and a new one must not be begun in its place.
     """
     with suppress(FileExistsError):
         os.mkdir(folder)

@@ -1,4 +1,4 @@
-r"""(pure) Row, qualifier and timestamp to key bytes and back; the header of a stored value.
+r"""(pure) Encoding of row, qualifier and timestamp as key bytes, and decoding; the header of a stored value.
 
     cell key    := escape(row) 00 01 escape(qualifier)           in the family's own key space
     version key := family:u16 cell key 00 00 inverted:u64        in the key space ``versions``
@@ -20,7 +20,7 @@ Invariants:
     I3. No cell key is a prefix of the part of a version key that another cell key makes:
         ``00 00`` never occurs in a cell key.
 
-Knows nothing of RocksDB, nor of which versions a reader sees (``columnar.regions.versions``).
+Knows nothing of RocksDB and of the versions that a reader sees (``columnar.regions.read.family_view``).
 Golden bytes: tests/golden/test_layout_golden.py; the page: docs/formats/cells.md.
 """
 
@@ -51,7 +51,7 @@ END_OF_COLUMN: Final = b"\x00\x00"
 
 
 class Stored(NamedTuple):
-    """A stored value, taken apart."""
+    """A stored value, decoded."""
 
     kind: int
     timestamp: int
@@ -61,7 +61,7 @@ class Stored(NamedTuple):
 
 
 # ``0 in data``, not ``b"\x00" in data``: CPython first tries to take bytes for a number, which raises, and clears,
-# a TypeError with its text, eight times the cost of the look itself.
+# a TypeError with its text, eight times the cost of the lookup itself.
 
 
 def escape(data: bytes) -> bytes:
@@ -73,7 +73,7 @@ def unescape(data: bytes) -> bytes:
 
 
 def row_prefix(row: bytes) -> bytes:
-    """What every cell key of ``row`` begins with."""
+    """Return the prefix of every cell key of ``row``."""
     return escape(row) + END_OF_ROW
 
 
@@ -97,7 +97,7 @@ def range_start(row: bytes) -> bytes:
 
 
 def version_prefix(family_number: int, key: bytes) -> bytes:
-    """What every older version of the cell at ``key`` begins with."""
+    """Return the key prefix of every older version of the cell at ``key``."""
     return _FAMILY.pack(family_number) + key + END_OF_COLUMN
 
 
@@ -127,7 +127,7 @@ def split_version_key(key: bytes) -> tuple[bytes, int]:
 
 
 def cell_head(timestamp: int, sequence: int) -> bytes:
-    """What ``pack_cell`` puts before the bytes of a cell without a time to live."""
+    """Return the header that ``pack_cell`` puts before the bytes of a cell without a time to live."""
     return HEADER.pack(CELL, timestamp, sequence)
 
 

@@ -1,9 +1,9 @@
-"""A damaged log, read as far as it can be believed: whole frames wherever they stand, and the list of what is lost.
+"""Salvage of a damaged log: whole frames anywhere in its segments, and the list of what is lost.
 
 A frame is believed if its checksum matches and its numbers are above those before it.  A log that was salvaged has
-gaps: the next owner of a region brings in what there is (``LogOfRegion.gaps``), and a person hears of the rest.
+gaps: the next owner of a region replays the records that are left (``LogOfRegion.gaps``), and a report lists the rest.
 
-For a repair, which nobody waits for: each segment is searched through.  Reads only; blocks.
+For repairs, in no request's path: each segment is searched through.  Reads only; blocks.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SalvagedLog(DeadLog):
         for begin, end, body in frames_after(data, whole_bytes):
             found = _above(body, newest)
             if not found:
-                continue  # a value that holds bytes of an older frame
+                continue  # a value that contains bytes of an older frame
             between = f"batches {newest + 1} to {min(record.number for record in found) - 1} of all its regions"
             if begin > whole_bytes:
                 self._say_lost(segment, whole_bytes, begin, between)
@@ -110,8 +110,8 @@ class SalvagedLog(DeadLog):
     def _bytes(self, segment: Segment) -> bytes | None:
         path = os.path.join(self.folder, segment.name)
         try:
-            with open(path, "rb") as held:
-                return held.read()
+            with open(path, "rb") as file:
+                return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -1,7 +1,7 @@
-"""The storage interface over sorted lists, for tests and for what may be forgotten.
+"""The storage interface over sorted lists, for tests and for data that may be lost.
 
 State lives in the engine, by path, so that a store can be "crashed": ``MemoryEngine.crash(path)``
-takes back everything after the last ``sync``, as a power cut would (S2).
+undoes everything after the last ``sync``, as a power cut would (S2).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Space:
 
 @dataclass(slots=True)
 class _Disk:
-    """What one path holds: the state, and the state as of the last sync."""
+    """The content of one path: the state, and the state as of the last sync."""
 
     spaces: dict[str, _Space] = field(default_factory=dict)
     synced: dict[str, _Space] = field(default_factory=dict)
@@ -123,10 +123,10 @@ class MemoryStore:
         return [values.get(key) for key in keys]
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        held = self._open_disk().spaces[space]
-        last = len(held.keys) if stop is None else bisect_left(held.keys, stop)
-        first = bisect_left(held.keys, start)
-        return ((held.keys[i], held.values[held.keys[i]]) for i in range(first, last))
+        space_data = self._open_disk().spaces[space]
+        last = len(space_data.keys) if stop is None else bisect_left(space_data.keys, stop)
+        first = bisect_left(space_data.keys, start)
+        return ((space_data.keys[i], space_data.values[space_data.keys[i]]) for i in range(first, last))
 
     def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         return list(self.scan(space, start, stop))
@@ -135,10 +135,10 @@ class MemoryStore:
         return within(self.scan(space, start, stop), cost)
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        held = self._open_disk().spaces[space]
-        last = len(held.keys) if below is None else bisect_left(held.keys, below)
-        first = bisect_left(held.keys, start)
-        return ((held.keys[i], held.values[held.keys[i]]) for i in range(last - 1, first - 1, -1))
+        space_data = self._open_disk().spaces[space]
+        last = len(space_data.keys) if below is None else bisect_left(space_data.keys, below)
+        first = bisect_left(space_data.keys, start)
+        return ((space_data.keys[i], space_data.values[space_data.keys[i]]) for i in range(last - 1, first - 1, -1))
 
     def write(self, batch: Batch) -> None:
         assert isinstance(batch, MemoryBatch), "a batch belongs to the store that made it"
@@ -185,7 +185,7 @@ class MemoryStore:
     def set_options(self, name: str, options: SpaceOptions) -> bool:
         self._open_disk()
         self._options[name] = options
-        return True  # nothing is compressed, filtered or cached here
+        return True  # it neither compresses, filters nor caches
 
     def flush(self) -> None:
         self._open_disk()
@@ -280,7 +280,7 @@ class MemoryEngine:
         self.disks.pop(path, None)
 
     def make_folders(self, paths: Sequence[str]) -> None:
-        """There is nothing to make, and nothing to lose."""
+        """Do nothing: stores in memory have no folders."""
 
     def has_folder(self, path: str) -> bool:
         return True

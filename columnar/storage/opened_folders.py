@@ -1,4 +1,4 @@
-"""``DATA/opened/ENCODED``: the regions in whose folders a store stood (empty files).
+"""``DATA/opened/ENCODED``: notes (empty files) of the regions whose folders had a store.
 
 A region's folder is empty until its first use.  A folder that is noted here and empty was emptied: a new store in it
 would answer that the region has no rows.
@@ -8,7 +8,7 @@ Invariants:
     F2. A note is never synced, and a refused one is no error: without it an emptied folder counts as unused.
     F3. The note goes when a region's folder is made or removed on purpose.
 
-Stores elsewhere (copies, staging) have none.  Costs an opening 3 us.
+Stores outside ``regions`` (copies, staging) have no notes.  Costs an opening 3 us.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""``servers/NAME.NUMBER/openings``: the regions that a server opened last, for whoever asks why it died.
+"""``servers/NAME.NUMBER/openings``: the regions that a server opened last, to find the cause of its death.
 
     openings := slot*                                       SLOTS of them; big-endian
     slot     := region:u64 ended:u64                        ended: by the machine's monotonic clock, in ns; 0: not yet
 
-The file is written through its mapping, which outlives the process, and is never synced: after a power cut nobody
-asks.  Opening number N is in slot N mod SLOTS.  A slot that was half written names a region that is not there, or a
-time that has not been: its reader asks only about regions that it knows.
+The file is written through its mapping, which outlives the process, and is never synced: after a power cut it is not
+needed.  Opening number N is in slot N mod SLOTS.  A slot that was half written names a region that does not exist, or a
+time in the future: its reader looks only for regions that it knows.
 
-A region whose opening ends its process is found so, and one that ends it a moment later, too.
+This finds a region whose opening kills the process, and one that kills it a moment later, too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OpeningNotes:
     """Owned by the loop; costs an opening 2 us."""
 
     def __init__(self, mapping: mmap | None) -> None:
-        """``mapping``: that of the file; None: the disk has no room for it, and nothing is noted."""
+        """``mapping``: that of the file; None: the disk has no room for it, and openings are not noted."""
         self._map = mapping
         self._count = 0
 
@@ -70,8 +70,8 @@ class OpeningNotes:
 def opened_at(folder: str, died_ns: int) -> frozenset[int]:
     """The regions that the server was opening when it died, or had opened within LATELY_NS.  OSError."""
     try:
-        with open(os.path.join(folder, NAME), "rb") as held:
-            data = held.read(FILE_BYTES)
+        with open(os.path.join(folder, NAME), "rb") as file:
+            data = file.read(FILE_BYTES)
     except FileNotFoundError:
         return frozenset()
     slots = [_SLOT.unpack_from(data, at) for at in range(0, len(data) - _SLOT.size + 1, _SLOT.size)]

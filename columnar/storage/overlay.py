@@ -1,4 +1,4 @@
-"""(pure) Pairs on their way to a reader: those that the engine has not taken yet over those that it has; a few only."""
+"""(pure) Overlay for readers: the few pairs that the engine has not taken yet over the pairs that it has."""
 
 from __future__ import annotations
 

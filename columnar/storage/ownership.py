@@ -1,19 +1,19 @@
-"""(pure) What an owner opens a region's store with: its epoch, and the logs that may hold what the store lacks.
+"""(pure) Ownership, passed to the opening of a region's store: the owner's epoch and the unreplayed logs.
 
     complete := epoch:u64 region                a pair in META_SPACE of the region's store; big-endian, ``region`` ASCII
 
-``complete`` says that the store has everything that owners of lower epochs acknowledged: it is the epoch of the last
-owner that brought logs in, or that began to write to a server's log.  Records of lower epochs are never brought in
-again; newer values would be lost under them.
+``complete`` says that the store has every write that owners of lower epochs acknowledged: it is the epoch of the last
+owner that replayed logs, or that began to write to a server's log.  Records of lower epochs are never replayed
+again; they would hide newer values.
 The pair names its region, because stores of other regions begin as copies (a split, a clone) and count epochs of
 their own.  A store without the pair, or with another region's, has complete = 0.
 
 Invariants:
-    I1. Exactly the logs behind of epochs at or above ``complete`` are brought in, ascending.
+    I1. Exactly the unreplayed logs of epochs at or above ``complete`` are replayed, ascending.
     I2. ``complete`` only rises: an owner at a lower epoch is refused.
-    I3. The epoch of a sole owner is above all epochs of dead logs that it brings in, and not below ``complete``.
+    I3. The epoch of a sole owner is above all epochs of dead logs that it replays, and not below ``complete``.
 
-Knows nothing of stores, files, and of what a record holds (``recovery``).
+Knows nothing of stores, files and the content of records (``recovery``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Ownership:
     region: str  # encoded; a folder may have another name
     epoch: int
     unreplayed_logs: tuple[LogPart, ...] = ()
-    is_sole: bool = False  # nobody else can own regions of this folder: the epoch rises above what is found
+    is_sole: bool = False  # no other process can own regions of this folder: the epoch rises above those found
 
 
 def pack_complete(epoch: int, region: str) -> bytes:
@@ -55,7 +55,7 @@ def pack_complete(epoch: int, region: str) -> bytes:
 
 
 def complete_in(value: bytes | None, region: str) -> int:
-    """0: nothing is known of this region."""
+    """Return the epoch of ``complete``, or 0 if there is none of this region."""
     if value is None or value[_EPOCH.size :] != region.encode("ascii"):
         return 0
     found: tuple[int] = _EPOCH.unpack_from(value)
@@ -63,10 +63,10 @@ def complete_in(value: bytes | None, region: str) -> int:
 
 
 def epoch_to_own(ownership: Ownership, complete: int) -> int:
-    """The epoch that records of the store carry from now on.  DamagedData: a later owner was here (I2)."""
+    """Return the epoch that records of the store carry from now on.  DamagedData: a later owner had the store (I2)."""
     if ownership.is_sole:
-        behind = [part.epoch + (part.log != THIS_RUN) for part in ownership.unreplayed_logs]
-        return max(ownership.epoch, complete, *behind)
+        epochs = [part.epoch + (part.log != THIS_RUN) for part in ownership.unreplayed_logs]
+        return max(ownership.epoch, complete, *epochs)
     if complete > ownership.epoch:
         raise DamagedData(
             f"region {ownership.region} had an owner at epoch {complete}; nobody may open it at {ownership.epoch} "
@@ -76,7 +76,7 @@ def epoch_to_own(ownership: Ownership, complete: int) -> int:
 
 
 def logs_to_replay(ownership: Ownership, complete: int) -> list[tuple[str, frozenset[int]]]:
-    """Logs with their epochs in the order in which they are to be brought in (I1)."""
+    """Return the logs to replay with their epochs, in the order of replay (I1)."""
     parts = sorted({part for part in ownership.unreplayed_logs if part.epoch >= complete}, key=_order)
     return [(log, frozenset(part.epoch for part in group)) for log, group in _by_log(parts)]
 

@@ -1,7 +1,7 @@
-"""Shared by all stores of one process: engine, clock, the log of shared fsyncs, and the committer.
+"""The parts that all stores of one process share: engine, clock, the log of shared fsyncs, and the committer.
 
     ProcessStores    of a process that owns the whole folder: a standalone, or a supervisor with its catalogue
-    ServerStores     of a region server beside others (``server_stores``)
+    ServerStores     of one of several region servers of a folder (``server_stores``)
 
 Owned by the loop.
 """
@@ -22,7 +22,7 @@ from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import ServerLog, open_server_log
 
-CLOCK_GRAIN_MS: Final = 20  # a file's time may be so much behind the clock by which it was written
+CLOCK_GRAIN_MS: Final = 20  # a file's time may lag the clock at its writing by so much
 
 
 class StoresOfProcess(ABC):
@@ -49,7 +49,7 @@ class StoresOfProcess(ABC):
 
     @abstractmethod
     def _newest_ms(self, own_ms: int) -> int:
-        """The highest timestamp that was given in the folder; ``own_ms``: by the clock's file, 0: it says nothing."""
+        """Return the highest timestamp given in the folder; ``own_ms``: that of the clock's file, 0: there is none."""
 
     @abstractmethod
     def _begin_log(self) -> tuple[ServerLog, DeadLogs]:
@@ -69,7 +69,10 @@ class ProcessStores(StoresOfProcess):
         self.folder = folder
 
     def _newest_ms(self, own_ms: int) -> int:
-        """An older program's left the times of its files only: looked at before any file is written."""
+        """Return the highest timestamp of the folder.
+
+        An older program left only the times of its files: they are read before any file is written.
+        """
         return own_ms or newest_write_ms(self.folder.path) + CLOCK_GRAIN_MS
 
     def _begin_log(self) -> tuple[ServerLog, DeadLogs]:
@@ -77,5 +80,5 @@ class ProcessStores(StoresOfProcess):
 
     def ownership(self, region: str, epoch: int) -> Ownership:
         """With which a store is opened: this process alone owns regions of the folder."""
-        behind = self.dead_logs.unreplayed_parts(region) + self.server_log.unreplayed_parts(region)
-        return Ownership(region, epoch, behind, is_sole=True)
+        unreplayed_logs = self.dead_logs.unreplayed_parts(region) + self.server_log.unreplayed_parts(region)
+        return Ownership(region, epoch, unreplayed_logs, is_sole=True)

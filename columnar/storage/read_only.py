@@ -1,10 +1,10 @@
 """A store that is read while its disk takes no writes: full, mounted read-only, or without descriptors.
 
-The engine's own read-only opening reads the log into memory and writes nothing, so what was acknowledged is
-all there.  What an opening writes beside (counts, leftovers to be removed) is left for the one that can.
+The engine's own read-only opening reads the log into memory and writes nothing, so every acknowledged write is
+there.  The other writes of an opening (counts, removal of leftovers) are left for the next opening that can write.
 
-rocksdict writes a small file of its own at every opening.  So what is opened is a folder of links to the
-store's files, in memory where the system has such a place (a process that is killed leaves it there: links,
+rocksdict writes a small file of its own at every opening.  So a folder of links to the store's files is
+opened instead, in memory if the system has such a place (a killed process leaves the folder there: links,
 no bytes).
 """
 
@@ -21,14 +21,14 @@ from columnar.storage.file_copies import files_of, remove_tree
 from columnar.storage.folders import sync_logs
 
 ENGINES_OWN: Final = "rocksdict-config.json"
-IN_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder of our own there; on Linux; elsewhere the system's folder for temporary files must do
+IN_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes our own folder in it; elsewhere in the system's
 
 
 def open_read_only(engine: Engine, path: str, cause: ColumnarError) -> ReadOnlyStore:
     """The store at ``path``, which cannot be opened for writing because of ``cause``.  ColumnarError, OSError."""
     from tempfile import mkdtemp  # rarely needed
 
-    sync_logs(path)  # else readers would see what a power cut can take back
+    sync_logs(path)  # else readers would see writes that a power cut can lose
     links = mkdtemp(prefix="columnar-reading-", dir=IN_MEMORY if os.path.isdir(IN_MEMORY) else None)
     try:
         for name in files_of(path, with_bound=True):
@@ -83,7 +83,7 @@ class ReadOnlyStore:
         self._refuse()
 
     def settle(self) -> None:
-        pass  # nothing was gathered
+        pass  # it has no buffered batches
 
     def sync(self) -> None:
         pass  # all of it is what the disk has
@@ -92,7 +92,7 @@ class ReadOnlyStore:
         pass
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
-        return None  # nothing is written
+        return None  # it takes no writes
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         self._refuse()

@@ -1,12 +1,12 @@
-"""Brings what dead logs have of a region into its store, before its owner serves it.
+"""Replay of dead logs: writes a region's records into its store, before its owner serves it.
 
-    make_prefix     before the store is opened: the engine's own log must end where its first gap is
+    make_prefix     before the store is opened: the engine's own log must end at its first gap
     bring_in        once it is open: the batches that it lacks, then ``complete``, then one fsync
 
-Records are whole values under marks: bringing a log in twice is bringing it in once.  ``lacking``, which is pure,
-decides which batches a store must get, and ``ownership`` which logs are behind.
+Records are whole values under marks, so replaying a log twice has the effect of once.  ``lacking``, which is pure,
+decides which batches a store must get, and ``ownership`` which logs are unreplayed.
 
-Invariant C4 of a cluster: an owner serves only after all logs behind are in the store and ``complete`` is synced.
+Invariant C4 of a cluster: an owner serves only after all unreplayed logs are in the store and ``complete`` is synced.
 """
 
 from __future__ import annotations
@@ -62,20 +62,20 @@ class Opens(Protocol):
 
 
 def missing(found: Found, marks: Marks) -> Found:
-    """The records that a store with ``marks``, all of this log, does not hold."""
+    """Return the records that a store with ``marks``, all of this log, does not have."""
     newest = max(marks, default=None)
     floor = floor_of(newest, marks[newest]) if newest is not None else b""
     return [(wanted, record) for wanted, record in found if wanted > floor and wanted not in marks]
 
 
 def has_hole(lost: Found, marks: Marks) -> bool:
-    """Whether the store holds a batch after one that it lost: no prefix of what was written (S2)."""
+    """Tell whether the store has a batch after one that it lost: it is no prefix of the written batches (S2)."""
     newest = max(marks, default=b"")
     return any(wanted < newest for wanted, _ in lost)
 
 
 def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], Record]]:
-    """Marks, as pairs, with the batches that the store must still get, in order.
+    """Return the batches that the store must still get, with their marks as pairs, in order.
 
     DamagedData: the store has a hole, or the log, which was not salvaged, lost a batch before one that it has.
     """
@@ -83,7 +83,7 @@ def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], R
     lost = missing(log.found, marks)
     if has_hole(lost, marks) and log.gaps is not None:
         log.gaps.add(log.region)
-        lost = [(wanted, record) for wanted, record in lost if wanted > newest]  # older ones would hide what is there
+        lost = [(wanted, record) for wanted, record in lost if wanted > newest]  # older ones would hide present values
     elif has_hole(lost, marks):
         raise DamagedData(
             f"region {log.region} lost a batch amid others, which the server's log has; {repair_advice('')}"
@@ -111,15 +111,15 @@ def complete_of(store: Store, region: str) -> int:
 
 
 def has_unreplayed_writes(store: Store, logs: DeadLogs, ownership: Ownership) -> bool:
-    """Whether acknowledged writes of the region are missing in ``store``, which may be open for reading only."""
+    """Tell whether acknowledged writes of the region are missing in ``store``, which may be open for reading only."""
     wanted = logs_to_replay(ownership, complete_of(store, ownership.region))
     return any(missing(log.found, _marks(store, log)) for log in _logs(logs, ownership, wanted))
 
 
 def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) -> None:
-    """Before the store at ``path`` is opened: what its own log has after a gap goes.
+    """Remove the batches after a gap in the store's own log, before the store at ``path`` is opened.
 
-    The engine begins a new file before it has synced the one before, whose end a power cut may take.  It tells
+    The engine begins a new file before it has synced the previous one, whose end a power cut may remove.  It recognises
     a torn record, not a file that ends between two.  The batches in the new file were never synced then: they are in
     a dead log, too, or were never acknowledged.
     """
@@ -127,10 +127,10 @@ def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) 
         store = engine.open_reading(path)
         try:
             wanted = logs_to_replay(ownership, complete_of(store, ownership.region))
-            behind = [(log, _marks(store, log)) for log in _logs(logs, ownership, wanted)]
+            found = [(log, _marks(store, log)) for log in _logs(logs, ownership, wanted)]
         finally:
             store.close()
-        whole = [(log, marks) for log, marks in behind if log.gaps is None]  # a salvaged log may lack what would go
+        whole = [(log, marks) for log, marks in found if log.gaps is None]  # a salvaged log may lack removed batches
         if not any(has_hole(missing(log.found, marks), marks) for log, marks in whole):
             return
         newest = engine_logs[-1]
@@ -140,9 +140,9 @@ def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) 
 
 
 def bring_in(store: Store, logs: DeadLogs, ownership: Ownership) -> int:
-    """All that is behind is in the store, and on disk, when this returns; the epoch of the store's records.
+    """Replay every unreplayed log into the store and sync it; returns the epoch of the store's records.
 
-    DamagedData: something is missing, or a later owner was here; HostError.
+    DamagedData: a batch is missing, or a later owner had the store; HostError.
     """
     region = ownership.region
     complete = complete_of(store, region)
@@ -195,7 +195,7 @@ def _write_batch(store: Store, batch: Batch) -> None:
 
 
 def _logs_in(path: str) -> list[str]:
-    """The engine's logs that hold anything, the newest last."""
+    """Return the engine's logs that are not empty, the newest last."""
     try:
         with os.scandir(path) as found:
             return sorted(one.path for one in found if one.name.endswith(LOG_ENDS[0]) and one.stat().st_size)
@@ -203,24 +203,24 @@ def _logs_in(path: str) -> list[str]:
         return []
 
 
-# --- regions that nobody asks for -----------------------------------------------------------------------
+# --- regions without requests ---------------------------------------------------------------------------
 
 
 def recovering(engine: Opens, logs: DeadLogs, regions_folder: str, epoch: int) -> Iterator[None]:
-    """Open each region that is behind, and that nobody has opened meanwhile, as a sole owner: a step of some 15 ms.
+    """Open each region that has unreplayed logs and was not opened meanwhile, as a sole owner: a step of some 15 ms.
 
-    A region that its disk refuses is logged, and stays behind.
+    A region that its disk refuses is logged, and keeps its unreplayed logs.
     """
     for region in list(logs.left):
-        behind: tuple[LogPart, ...] = logs.unreplayed_parts(region)
-        if not behind:
+        unreplayed_logs: tuple[LogPart, ...] = logs.unreplayed_parts(region)
+        if not unreplayed_logs:
             continue
         path = os.path.join(regions_folder, region)
         if not os.path.isdir(path):
             logs.brought_in(region)  # it was dropped
             continue
         try:
-            engine.open(path, frozenset(), None, Ownership(region, epoch, behind, is_sole=True)).close()
+            engine.open(path, frozenset(), None, Ownership(region, epoch, unreplayed_logs, is_sole=True)).close()
         except ColumnarError as error:
             _log.error("region %s is not brought up to date with the server's log: %s", region, error.text)
         yield

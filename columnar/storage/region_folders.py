@@ -1,10 +1,10 @@
-"""``DATA/regions``: the folder of each region, by the region's encoded name; nobody else makes a path of a name.
+"""``DATA/regions``: the folder of each region, by the region's encoded name; only this module makes paths of names.
 
     regions/ENCODED             the region's store
-    regions/ENCODED.deleted     on its way to be removed, as are the ones of half made copies (``file_copies``)
+    regions/ENCODED.deleted     being removed, as are those of partial copies (``file_copies``)
     regions/meta                the catalogue's store
 
-Any thread may ask; whatever touches the disk blocks.
+Any thread may call it; methods that touch the disk block.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RegionFolders:
         self._engine.make_folders([self.path(one) for one in encoded])
 
     def make_beside_others(self, encoded: Sequence[str]) -> None:
-        """``make``, only where the root is there: a data folder that was moved away is not begun anew."""
+        """``make``, only if the root is there: a data folder that was moved away is not created again."""
         if not self._engine.has_folder(self.root):
             raise HostError(f"{self.root} is missing, with all that was written; put it back")
         self.make(encoded)
@@ -57,17 +57,17 @@ class RegionFolders:
         sync_folder_if_any(self.root)
 
     def catalogue(self) -> str:
-        """The path of the catalogue's store.
+        """Return the path of the catalogue's store.
 
-        DamagedData where it is missing or empty though it was there: it came before all others, and a new one would
-        name none.
+        DamagedData if it is missing or empty though it was there: it is made before every region, and a new one would
+        name no region.
         """
         path, entries = self.path(META), os.listdir(self.root)
-        others = len(entries) - (META in entries)
+        regions = len(entries) - (META in entries)
         is_lost = META not in entries or self._engine.is_untouched(path) or self._engine.is_emptied(path)
-        if is_lost and (others or is_noted(path)):
+        if is_lost and (regions or is_noted(path)):
             how = "is empty" if META in entries else "is missing"
-            raise DamagedData(f"{path}, the catalogue of the {others} regions beside it, {how}; {RESTORE_ADVICE}")
+            raise DamagedData(f"{path}, the catalogue of the {regions} regions beside it, {how}; {RESTORE_ADVICE}")
         return path
 
     def unnamed(self, named: Iterable[str]) -> list[str]:

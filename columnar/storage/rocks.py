@@ -1,6 +1,6 @@
 """The storage interface over RocksDB, through ``rocksdict`` in raw mode.
 
-One RocksDB database per store, one RocksDB column family per space.  All stores of an engine
+Each store is a RocksDB database, each space a column family of it.  All stores of an engine
 share a block cache and a write-buffer budget, so memory does not grow with the number of
 regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 """
@@ -38,14 +38,14 @@ CACHE_BYTES: Final = 64 * MIB
 IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is "reserved"
 WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
 SHARE_BYTES: Final = 32 * MIB  # of each of the three that one of several servers has at least
-MANIFEST_BYTES: Final = 1 * MIB  # of a list of files; a longer one is begun anew: each opening reads it
+MANIFEST_BYTES: Final = 1 * MIB  # of a list of files; a longer one is replaced by a new one: each opening reads it
 WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
 BACKGROUND_JOBS: Final = 3  # of each store: one flush and two compactions
 # At once, of different stores: a flush waits for the disk, and a stop flushes every store.  With one of the engine's
 # own, 200 stores took 22 ms each; with four 4 ms.
 FLUSHES: Final = 4
 LOG_FILES_KEPT: Final = 3
-SYNCED_BYTES: Final = 512 * 1024  # of a new file at a time: else its one large fsync holds up those of the log
+SYNCED_BYTES: Final = 512 * 1024  # of a new file at a time: a single large fsync would delay fsyncs of the log
 
 
 class RocksEngine:
@@ -58,7 +58,7 @@ class RocksEngine:
     ) -> None:
         self._caches = Caches(rocksdict.Cache(cache_bytes), rocksdict.Cache(in_memory_bytes))
         self._env = rocksdict.Env()
-        self._env.lower_thread_pool_cpu_priority()  # of compactions: neither the loop nor an fsync waits for their turn
+        self._env.lower_thread_pool_cpu_priority()  # of compactions: neither the loop nor an fsync waits for them
         self._env.set_high_priority_background_threads(FLUSHES)
         # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
         self._write_buffers = rocksdict.WriteBufferManager(write_buffers_bytes, False)
@@ -75,7 +75,7 @@ class RocksEngine:
         return cls(cache_bytes=cache, write_buffers_bytes=buffers, in_memory_bytes=in_memory)
 
     def closes(self, capture: Capture | None, sync: Callable[[], None]) -> None:
-        """A store is closed: whoever copies its folder must find all in its own log."""
+        """Note the closing of a store: a copy of its folder must find every batch in the store's own log."""
         try:
             sync()
         except ColumnarError:
@@ -91,14 +91,15 @@ class RocksEngine:
         options.set_env(self._env)
         options.set_max_background_jobs(BACKGROUND_JOBS)
         options.set_max_open_files(64)
-        # Its own 16 threads are started and ended anew for each space, to open tables that are there in microseconds.
+        # RocksDB would start and end 16 threads for each space, to open tables that open in microseconds.
         options.set_max_file_opening_threads(1)
-        # Of its own 64 shards each would hold a single file: two that meet in one throw each other out at each get.
+        # With the default 64 shards a shard would have room for one file: two files of a shard evict each other at
+        # each get.
         options.set_table_cache_num_shard_bits(0)
         options.set_bytes_per_sync(SYNCED_BYTES)
         options.set_max_total_wal_size(WAL_BYTES)
         options.set_max_manifest_file_size(MANIFEST_BYTES)
-        # Logs are not written anew (recycle_log_file_num), though fsyncs were quicker: after a power cut between a
+        # Logs are not reused (recycle_log_file_num), though fsyncs were quicker: after a power cut between a
         # flush and the next fsync RocksDB 9.8 calls the files "ahead of WALs" and opens the store no more.
         options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
         options.set_keep_log_file_num(LOG_FILES_KEPT)
@@ -140,7 +141,7 @@ class RocksEngine:
         return store
 
     def _make_owned(self, store: RocksStore, ownership: Ownership) -> None:
-        """The store holds all that earlier owners acknowledged.  DamagedData, HostError."""
+        """Replay into the store the writes that earlier owners acknowledged.  DamagedData, HostError."""
         store.own(ownership.region, bring_in(store, self.dead_logs, ownership))
         if ownership.unreplayed_logs:
             self.dead_logs.brought_in(ownership.region)
@@ -162,7 +163,7 @@ class RocksEngine:
         try:
             families = {name: self.space_options(options.get(name, DEFAULT_OPTIONS)) for name in names}
             database: Any = rocksdict.Rdict(path, self.database_options(), families, access)
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             raise translated(error, path) from error
         bound = end_opening(path, database, found, reads_only=reads_only)
         return RocksStore(self, path, names, options, database, bound)
@@ -175,7 +176,7 @@ class RocksEngine:
             os.unlink(os.path.join(path, SYNCED))  # of what was there before
         try:
             rocksdict.Rdict.repair(path, self.database_options())
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             raise translated(error, path) from error
 
     def sorted_file(self, path: str) -> RocksSortedFile:
@@ -195,7 +196,7 @@ class RocksEngine:
         except FileNotFoundError:
             return False
         except OSError:
-            return True  # whoever opens it hears why
+            return True  # the opening raises the error
         return True
 
     def is_untouched(self, path: str) -> bool:
@@ -219,7 +220,7 @@ class RocksEngine:
                 os.rename(path, doomed)
                 remove_tree(doomed)
             opened_folders.forget(path)
-            sync_folder_if_any(os.path.dirname(path))  # else a power cut brings it back, when nobody knows it any more
+            sync_folder_if_any(os.path.dirname(path))  # else a power cut restores it when no row names it any more
         except OSError as error:
             raise refused(error, f"cannot remove the folder {path}") from error
 
@@ -228,4 +229,4 @@ def _is_empty(path: str) -> bool:
     try:
         return not os.listdir(path)
     except OSError:
-        return False  # whoever opens it hears why
+        return False  # the opening raises the error

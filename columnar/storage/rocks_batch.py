@@ -10,7 +10,7 @@ LARGE_ROWS: Final = 16  # a batch of so many is a ``LargeBatch``
 
 
 class RocksBatch:
-    """Operations by name: they become the engine's when they are written, perhaps together with others'."""
+    """Operations by name: converted to the engine's when they are written, perhaps together with other batches."""
 
     __slots__ = ("_size", "has_ranges", "operations")
 

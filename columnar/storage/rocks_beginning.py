@@ -1,9 +1,9 @@
-"""A folder whose ``CURRENT``, or the list of files that it names (``MANIFEST-N``), is not there.
+"""A folder whose ``CURRENT``, or the list of files that it names (``MANIFEST-N``), is missing.
 
-Nothing was ever written to a store before the two and their names were on disk.  So what stands there without is
-    * what a power cut left of a store that was being made, without data: the engine would not begin anew beside
-      that, so it is removed;
-    * or a store that lost the file: the engine would begin anew, and remove the table files that it does not know.
+A store takes no write before the two files and their names are on disk.  So such a folder contains either
+    * the remains of a store that was being made at a power cut, without data: the engine would not create a store
+      beside them, so they are removed;
+    * or a store that lost the file: the engine would create a new one, and remove the table files unknown to it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ CURRENT: Final = "CURRENT"
 
 
 def remove_begun(path: str) -> None:
-    """Where the store's head is missing the folder is empty when this returns.  DamagedData: it holds data; OSError."""
+    """Empty the folder if the store's head is missing.  DamagedData: there is data in it; OSError."""
     for entry in begun(path):
         os.unlink(entry.path)
 
 
 def begun(path: str) -> list[os.DirEntry[str]]:
-    """The files of a store whose head is missing, which hold nothing; none if it is there.
+    """Return the files, without data, of a store whose head is missing; none if the head is there.
 
-    DamagedData: they hold something; OSError.
+    DamagedData: there is data in them; OSError.
     """
     missing = _missing(path)
     if missing is None:
@@ -46,8 +46,8 @@ def begun(path: str) -> list[os.DirEntry[str]]:
 
 def _missing(path: str) -> str | None:
     try:
-        with open(os.path.join(path, CURRENT), encoding="ascii", errors="replace") as held:
-            name = held.read(100).strip()
+        with open(os.path.join(path, CURRENT), encoding="ascii", errors="replace") as file:
+            name = file.read(100).strip()
     except FileNotFoundError:
         return CURRENT
     return None if name and os.path.exists(os.path.join(path, name)) else name or CURRENT

@@ -1,4 +1,4 @@
-"""Closing a RocksDB without a write, where all that it holds stands in its sorted files.
+"""Closing a RocksDB without a write, if all its data is in its sorted files.
 
 rocksdict's ``close`` of each column family syncs the log and flushes the family, whether there is anything to flush or
 not: 7 fsyncs for a store of five families, some 6 ms on a disk with other work, with the interpreter locked.  A store
@@ -22,19 +22,19 @@ _UNWRITTEN: Final = ("rocksdb.num-entries-active-mem-table", "rocksdb.num-immuta
 
 
 def stands_in_files(families: Iterable[Any]) -> bool:
-    """Whether no column family has anything in memory that no sorted file has.  8 us for five of them."""
+    """Tell whether no column family has unflushed data in memory.  8 us for five of them."""
     try:
-        return all(held.property_int_value(name) == 0 for held in families for name in _UNWRITTEN)
-    except Exception:  # noqa: BLE001 - rocksdict raises nothing narrower; closing each family says what is wrong
+        return all(family.property_int_value(name) == 0 for family in families for name in _UNWRITTEN)
+    except Exception:  # noqa: BLE001 - rocksdict raises bare exceptions; closing each family says what is wrong
         return False
 
 
-def close_each(held: Iterable[Any], path: str, *, was_cancelled: bool) -> None:
-    """Flush and close the families, and then the database.  ``was_cancelled``: nothing can be flushed any more."""
-    for one in held:
+def close_each(families: Iterable[Any], path: str, *, was_cancelled: bool) -> None:
+    """Flush and close the families, and then the database.  ``was_cancelled``: no flush is possible any more."""
+    for one in families:
         try:
             one.close()
-        except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
+        except Exception as error:  # noqa: BLE001 - rocksdict raises bare exceptions
             if not was_cancelled or "Shutdown" not in str(error):
                 _log.warning("while closing: %s", translated(error, path).text)
 

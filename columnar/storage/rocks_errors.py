@@ -1,4 +1,4 @@
-"""The engine's errors as ours: rocksdict raises bare exceptions; the words RocksDB begins them with tell them apart."""
+"""The engine's errors as ours: rocksdict raises bare exceptions, distinguished by the first words of their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""(pure) RocksDB's list of files (``MANIFEST-N``), read: what a store's tables and logs are to be.
+"""(pure) Reader of RocksDB's list of files (``MANIFEST-N``): the tables and logs that a store must have.
 
 Its records are edits, one after the other (``VersionEdit`` of RocksDB 9.8): fields of a number each.
 
@@ -7,16 +7,16 @@ Its records are edits, one after the other (``VersionEdit`` of RocksDB 9.8): fie
     10 oldest log that is kept  103 new table  200 family of the edit  201 added  202 dropped
     from 8192 on: length-prefixed, may be passed over
 
-A new file is begun by each opening, with all that is there; further ones follow when it is large.
+Each opening begins a new file with the present state; further ones follow when the file is large.
 
-What follows from RocksDB's order of steps, and is relied on by ``rocks_verified``:
+These facts follow from RocksDB's order of steps; ``rocks_verified`` relies on them:
     * a log is removed only after an edit with a higher ``oldest log`` is on disk, and all logs before that are then
-      in tables; so of the logs from that number on, none that ever was is missing;
-    * after an opening the oldest log has the number behind the last log that was replayed, which need not exist; a
-      higher one that a flush notes is the number of a log that is there;
-    * a flush, an ingestion and a merge sync their tables, then their edit, and then remove what they replace.
+      in tables; so no log from that number on was removed;
+    * after an opening the oldest log has the number after the last log that was replayed, which need not exist; a
+      higher one that a flush notes is the number of an existing log;
+    * a flush, an ingestion and a merge sync their tables, then their edit, and then remove the files that they replace.
 
-Knows nothing of files and of what else lies in the folder.
+Knows nothing of files and of the rest of the folder.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _END_OF_TABLE: Final = 1
 
 @dataclass(slots=True)
 class Manifest:
-    """What the whole edits of a file make."""
+    """The state that the whole edits of a file describe."""
 
     end: int = 0  # bytes of it
-    fault: str = ""  # what is behind them
+    fault: str = ""  # a description of what follows them
     families: dict[int, str] = field(default_factory=lambda: {0: "default"})
     tables: dict[int, int] = field(default_factory=dict)  # number -> bytes
     named: set[int] = field(default_factory=set)  # tables that were ever named
@@ -53,7 +53,7 @@ class Manifest:
 
 
 def read_manifest(data: bytes, opened: int | None) -> Manifest:
-    """``opened``: how long it was when its opening was over; None: nobody knows.  DamagedData: it is not understood."""
+    """Read the edits.  ``opened``: the length of the file after its opening, or None.  DamagedData: not understood."""
     found, records = Manifest(), Records(data)
     for record in records:
         try:

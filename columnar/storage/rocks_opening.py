@@ -1,4 +1,4 @@
-"""What surrounds RocksDB's opening of a store: the folder is looked at before (``rocks_verified``), its bound kept."""
+"""The steps around RocksDB's opening of a store: the folder is verified before (``rocks_verified``), its bound kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEW: Final = Verified(frozenset(), 0)
 
 
 def begin_opening(path: str, *, reads_only: bool) -> Verified:
-    """What is there.  DamagedData: not all that was synced; HostError."""
+    """Verify the folder before the opening.  DamagedData: synced data is missing; HostError."""
     if not os.path.exists(os.path.join(path, "CURRENT")):
         return _NEW
     try:
@@ -33,8 +33,10 @@ def begin_opening(path: str, *, reads_only: bool) -> Verified:
 
 
 def _remove_options(path: str) -> None:
-    """Those of earlier openings: each is told all options anew and writes them down, and rocksdict reads for nothing
-    what it finds, a fifth of an opening's time.
+    """Remove the option files of earlier openings.
+
+    Each opening passes all options and writes them to a file, and rocksdict needlessly reads the files that it finds, a
+    fifth of an opening's time.
     """
     for name in os.listdir(path):
         if name.startswith(OPTIONS):
@@ -42,15 +44,15 @@ def _remove_options(path: str) -> None:
 
 
 def end_opening(path: str, database: Any, found: Verified, *, reads_only: bool) -> SyncedBound:
-    """The store's bound.  DamagedData, HostError: then the database is closed."""
+    """Return the store's bound after the opening.  DamagedData, HostError: then the database is closed."""
     bound = SyncedBound(path)
     try:
-        reached = database.latest_sequence_number()
-        if reached < found.sequence:
-            text = f"{path}: RocksDB read operations up to {reached}, and {found.sequence} were synced"
+        last_sequence = database.latest_sequence_number()
+        if last_sequence < found.sequence:
+            text = f"{path}: RocksDB read operations up to {last_sequence}, and {found.sequence} were synced"
             raise DamagedData(f"{text}; {repair_advice(path)}")
         if not reads_only:
-            bound.begin(reached)
+            bound.begin(last_sequence)
     except BaseException:
         bound.give_up()
         database.close()
@@ -59,7 +61,7 @@ def end_opening(path: str, database: Any, found: Verified, *, reads_only: bool) 
 
 
 class SyncedBound:
-    """Keeps the store's ``SYNCED``.  Where the disk refuses it the bound stays as it is: weaker, and right."""
+    """Keeps the store's ``SYNCED``.  If the disk refuses a change, the bound stays as it is: weaker, but correct."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -68,7 +70,7 @@ class SyncedBound:
         self._refusal = ""  # that was logged
 
     def begin(self, sequence: int) -> None:
-        """The opening synced all that it found.  HostError: the disk has no room for the file."""
+        """Begin the bound: the opening synced all that it found.  HostError: the disk has no room for the file."""
         try:
             self._file = BoundFile.mapped(self._path)
         except OSError as error:
@@ -78,7 +80,7 @@ class SyncedBound:
 
     @contextmanager
     def pause_bound(self) -> Iterator[None]:
-        """RocksDB numbers an ingestion before its list of files names the tables: meanwhile no sync counts."""
+        """Pause the bound: RocksDB numbers an ingestion before its list of files names the tables."""
         self._is_paused = True
         try:
             yield
@@ -90,7 +92,7 @@ class SyncedBound:
             self._file.raise_to(sequence)
 
     def drops(self, sequence: int) -> None:
-        """Before a family goes, with its writes up to now.  HostError: nothing was noted, and it must not go."""
+        """Note the drop of a family before it, with its writes up to now.  HostError: not noted; do not drop it."""
         if self._file is None:
             return
         try:
@@ -109,7 +111,7 @@ class SyncedBound:
                 _log.warning("%s: how much of its list of files is synced is not noted: %s", self._path, error)
 
     def close(self) -> None:
-        """The database is closed: nothing of its list of files is on its way."""
+        """Raise and release the bound of a closed database: its list of files has no unsynced writes."""
         self.raise_manifest(sync=False)
         self.give_up()
 

@@ -37,7 +37,7 @@ _COMPRESSIONS: Final = {
 
 class Caches(NamedTuple):
     shared: Any
-    reserved: Any  # of spaces that others' reads must not push out
+    reserved: Any  # of spaces that reads of other spaces must not evict
 
 
 def space_options(options: SpaceOptions, caches: Caches) -> Any:
@@ -69,7 +69,7 @@ def space_options(options: SpaceOptions, caches: Caches) -> Any:
 
 
 def changed_options(had: SpaceOptions, wanted: SpaceOptions) -> dict[str, str]:
-    """What to tell an open column family; the cache is not among it."""
+    """Return the options to set on an open column family; the cache cannot be changed."""
     changes = {}
     if had.compression != wanted.compression:
         changes["compression"] = _COMPRESSIONS[wanted.compression]

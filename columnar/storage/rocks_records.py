@@ -9,7 +9,7 @@
 RocksDB ends a file silently at a piece that the file's end cuts off, and reads over pieces of zeros: it cannot know
 how long the file was.  This reader stops at the first byte that is not believed, and says so.
 
-Knows nothing of files, of what was synced, and of what a record means.
+Knows nothing of files, of fsyncs and of the meaning of records.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MASK: Final = 0xA282EAD8
 
 
 class Records:
-    """Iterate once; then ``end`` says how far the file is whole, and ``fault`` what is behind that."""
+    """Iterate once; then ``end`` is the end of the whole part, and ``fault`` describes what follows it."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self.end = 0  # behind the last whole record
+        self.end = 0  # after the last whole record
         self.fault = ""  # why the next one is not believed; empty: the file ends there
 
     def __iter__(self) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ class Records:
             if kind != _WHOLE or begun is not None:
                 if kind > _LAST:
                     self.end = at
-                    continue  # a piece of a later format: it says how others are kept
+                    continue  # a piece of a later format, about the encoding of other records
                 if (kind in (_WHOLE, _FIRST)) != (begun is None):
                     self.fault = "order"
                     return

@@ -1,4 +1,4 @@
-"""An SST file in the making: sorted pairs on their way into a store, written outside of any."""
+"""An SST file that is being written outside any store: sorted pairs for an ingestion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RocksSortedFile:
 
     @classmethod
     def begun(cls, path: str, options: Any) -> RocksSortedFile:
-        """Make the file, with nothing in it yet."""
+        """Make an empty file."""
         writer = rocksdict.SstFileWriter(options)
         writer.open(path)
         return cls(path, writer)
@@ -27,7 +27,7 @@ class RocksSortedFile:
     def put(self, key: bytes, value: bytes) -> None:
         try:
             self._writer[key] = value
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             if "ascending" in str(error):
                 raise ValueError(f"{self._path}: keys must rise strictly") from None
             raise translated(error, self._path) from error
@@ -35,5 +35,5 @@ class RocksSortedFile:
     def finish(self) -> None:
         try:
             self._writer.finish()
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             raise translated(error, self._path) from error

@@ -1,14 +1,14 @@
-"""One RocksDB as a ``Store``, through ``rocksdict`` in raw mode: a column family for each space.
+"""A RocksDB as a ``Store``, through ``rocksdict`` in raw mode: a column family for each space.
 
-Known habits of rocksdict 0.3.29, each with what we do about it:
-    * every error is a bare ``Exception``: ``rocks_errors`` translates it, by its text, and nobody else;
+Known habits of rocksdict 0.3.29, each with our workaround:
+    * every error is a bare ``Exception``: only ``rocks_errors`` translates it, by its text;
     * a handle of a column family keeps the database open: ``close`` closes each of them;
-    * ``items`` ends at a damaged block as if there were no more: at its end we ask an ``iter``,
+    * ``items`` ends at a damaged block as if there were no more pairs: at its end we check an ``iter``,
       which has a status (2.6 us a scan);
-    * an iterator does not keep its ``ReadOptions`` alive, whose memory holds the upper bound: we do
-      (else a scan ends wherever the freed bytes happen to say);
+    * an iterator does not keep its ``ReadOptions`` alive, whose memory has the upper bound: we do
+      (else a scan ends at arbitrary freed bytes);
     * ``set_iterate_lower_bound`` is silently ignored: ``scan_reverse`` tests the bound itself;
-    * ``write`` holds the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``;
+    * ``write`` keeps the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``;
     * a handle cannot be closed while a thread flushes or compacts it ("Already borrowed"): ``close``
       cancels the engine's work and waits for the thread, ``drop_space`` leaves the rest to the next opening.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 DROPPED: Final = b"dropped"  # a key of MARK_SPACE that is never there
-GATHERED_BYTES: Final = 256 * 1024  # of writes that wait for one handing over: some 1 ms of the interpreter lock
+GATHERED_BYTES: Final = 256 * 1024  # of writes buffered for one engine write: some 1 ms of the interpreter lock
 
 
 class RocksStore:
@@ -75,10 +75,10 @@ class RocksStore:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
         self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)
-        self._gathered: Any = None  # the engine's batch of what ``gather`` took since it was last handed over
+        self._gathered: Any = None  # the engine's batch with what ``gather`` buffered
         self._gathered_from: list[RocksBatch] = []  # what it is made of
         self._gathered_bytes = 0
-        self._failed: ColumnarError | None = None  # of a write or a sync: the store is to be opened anew
+        self._failed: ColumnarError | None = None  # of a write or a sync: the store must be reopened
         self._fresh: dict[tuple[str, bytes], bytes | None] = {}  # the same as reads want it; None: deleted
         self._capture: Capture | None = None
         self._region = ""  # that it is owned for; none: it has no part in the server's log
@@ -102,7 +102,7 @@ class RocksStore:
             value: bytes | None = self._dicts[space].get(key)
         except StoreClosed:
             raise
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             raise translated(error, self._path) from error
         return value
 
@@ -111,7 +111,7 @@ class RocksStore:
             values: list[bytes | None] = self._dicts[space].get(list(keys))
         except StoreClosed:
             raise
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             raise translated(error, self._path) from error
         fresh = self._fresh
         if fresh:
@@ -119,22 +119,22 @@ class RocksStore:
         return values
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        held, options = self._dicts[space], None
+        family, options = self._dicts[space], None
         if stop is not None:
             options = rocksdict.ReadOptions()
             options.set_iterate_upper_bound(stop)
         fresh = self._unwritten_in_range(space, start, stop)
-        # The iterator is made here and not in the generator: what it sees is settled now (S3).
-        items = self._to_end(held, held.items(from_key=start, read_opt=options), start, options)
+        # The iterator is made now and not in the generator: it sees the present state (S3).
+        items = self._to_end(family, family.items(from_key=start, read_opt=options), start, options)
         return overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
 
-    def _to_end(self, held: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
+    def _to_end(self, family: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
         pair = None
         for pair in items:
             yield pair
-        look = held.iter(read_opt=options)
-        look.seek(pair[0] + b"\x00" if pair is not None else start)
-        self._check_status(look)
+        iterator = family.iter(read_opt=options)
+        iterator.seek(pair[0] + b"\x00" if pair is not None else start)
+        self._check_status(iterator)
 
     def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         return self.range_within(space, start, stop, NO_BOUND) or []
@@ -145,34 +145,34 @@ class RocksStore:
         options = rocksdict.ReadOptions()
         options.set_iterate_upper_bound(stop)
         pairs: list[tuple[bytes, bytes]] = []
-        look = self._dicts[space].iter(read_opt=options)
-        look.seek(start)
-        while (key := look.key()) is not None:
+        iterator = self._dicts[space].iter(read_opt=options)
+        iterator.seek(start)
+        while (key := iterator.key()) is not None:
             if cost < 0:
                 return None
-            value = look.value()
+            value = iterator.value()
             pairs.append((key, value))
             cost -= PAIR_COST + len(value)
-            look.next()
-        self._check_status(look)
+            iterator.next()
+        self._check_status(iterator)
         return pairs
 
-    def _check_status(self, look: Any) -> None:
+    def _check_status(self, iterator: Any) -> None:
         try:
-            look.status()
-        except Exception as error:  # rocksdict raises nothing narrower
+            iterator.status()
+        except Exception as error:  # rocksdict raises bare exceptions
             raise translated(error, self._path) from error
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         fresh = self._unwritten_in_range(space, start, below)
-        held = self._dicts[space]
-        items = self._down_to(held, held.items(backwards=True, from_key=below), start, below)
+        family = self._dicts[space]
+        items = self._down_to(family, family.items(backwards=True, from_key=below), start, below)
         return overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
 
     def _unwritten_in_range(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
-        """Hand over what was gathered; where the engine is too busy for it, what of it a scan must see.
+        """Write the buffered batches to the engine; if it is busy, return the buffered pairs that a scan must see.
 
-        A read never fails because writers are ahead of the engine.
+        So a read never fails because writers are ahead of the engine.
         """
         try:
             self._hand_over()
@@ -184,23 +184,23 @@ class RocksStore:
             }
         return {}
 
-    def _down_to(self, held: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def _down_to(self, family: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         pair = None
         for pair in items:
             if pair[0] < start:
                 return
             if pair[0] != below:  # from_key is inclusive, ``below`` is not
                 yield pair
-        look = held.iter()
+        iterator = family.iter()
         if pair is not None:
-            look.seek_for_prev(pair[0])
-            if look.valid():
-                look.prev()
+            iterator.seek_for_prev(pair[0])
+            if iterator.valid():
+                iterator.prev()
         elif below is not None:
-            look.seek_for_prev(below)
+            iterator.seek_for_prev(below)
         else:
-            look.seek_to_last()
-        self._check_status(look)
+            iterator.seek_to_last()
+        self._check_status(iterator)
 
     def write(self, batch: Batch) -> None:
         self._hand_over()
@@ -224,7 +224,7 @@ class RocksStore:
             capture.batch_written()
 
     def gather(self, batch: Batch) -> None:
-        """One write of the engine, with its system call, costs 10 us; 32 puts that share one fsync share it too."""
+        """Buffer the batch: an engine write, with its system call, costs 10 us, and 32 puts of one fsync share it."""
         if not isinstance(batch, RocksBatch) or batch.has_ranges or batch.size_bytes() > GATHERED_BYTES:
             self.write(batch)
             return
@@ -247,7 +247,7 @@ class RocksStore:
         self._hand_over()
 
     def _hand_over(self) -> None:
-        """What was gathered, to the engine; kept where the engine is busy."""
+        """Write the buffered batches to RocksDB.  Keeps them if the engine is busy."""
         if self._gathered is not None:
             capture = self._capture
             if capture is not None:
@@ -294,14 +294,14 @@ class RocksStore:
             raise self._failed
         try:
             self._db.write(raw, self._write_options)
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             failure = translated(error, self._path)
             if not isinstance(failure, (StoreBusy, StoreClosed)):
                 self._fail(failure)
             raise failure from error
 
     def _fail(self, failure: ColumnarError) -> None:
-        """Nobody knows what of the write is on disk: no other is taken, and what was gathered is lost with it."""
+        """Refuse all later writes after a failed one, of which any part may be on disk; buffered batches are lost."""
         self._failed = failure
         self._drop_gathered()
 
@@ -313,7 +313,7 @@ class RocksStore:
         try:
             sequence = self._db.latest_sequence_number()
             self._db.flush_wal(True)
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             self._failed = translated(error, self._path)
             raise self._failed from error
         self._bound.raise_to(sequence)
@@ -321,7 +321,7 @@ class RocksStore:
             capture.synced = max(capture.synced, covered)
 
     def own(self, region: str, epoch: int) -> None:
-        """Writes from now on are of this region, encoded, at its owner's epoch."""
+        """Label writes from now on with this region (encoded) and its owner's epoch."""
         self._region, self._epoch = region, epoch
         if self._capture is not None:
             self._capture.renumber(epoch)
@@ -329,7 +329,7 @@ class RocksStore:
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         if self._capture is None and self._region:
             capture = Capture(self._region, self._epoch, era, stamp)
-            # Marks of others, as a copy has, go.  ``complete`` says what they said of a log whose owner has closed.
+            # Marks of other logs, which a copy has, are removed; ``complete`` replaces marks of a closed owner's log.
             raw = rocksdict.WriteBatch(raw_mode=True)
             self._mark(raw, capture)
             if (meta := self._handles.get(META_SPACE)) is not None:
@@ -340,7 +340,7 @@ class RocksStore:
         return self._capture
 
     def _sync_own_log(self) -> None:
-        """What stands in the server's log only, before something becomes lasting that was done after it."""
+        """Sync batches that are only in the server's log, before a later operation becomes durable."""
         if self._capture is not None and self._capture.synced < self._capture.last:
             self.sync()
 
@@ -356,27 +356,27 @@ class RocksStore:
     def drop_space(self, name: str) -> None:
         if name not in self._handles:
             return
-        self._hand_over()  # what was gathered may be for it
+        self._hand_over()  # buffered batches may write to it
         self._sync_own_log()
         self._bound.drops(self._db.latest_sequence_number())
         del self._handles[name]
         self._options.pop(name, None)
-        held = self._dicts.pop(name)
+        family = self._dicts.pop(name)
         with self._at_work:
             if self._workers:
-                self._dropping[name] = held
+                self._dropping[name] = family
                 return
         self._call(lambda: self._db.drop_column_family(name))
         self._bound.raise_manifest()
         self._number_after_drop()
         try:
-            held.close()  # in this order it need not write to a file what will be gone
-        except Exception as error:  # rocksdict raises nothing narrower
+            family.close()  # in this order it need not write to a file what will be gone
+        except Exception as error:  # rocksdict raises bare exceptions
             if "dropped" not in str(error):
                 raise translated(error, self._path) from error
 
     def _number_after_drop(self) -> None:
-        """One more operation, that stays: the last ones may have gone with the space (``synced_bound``)."""
+        """Write one more operation, which stays: the last ones may be dropped with the space (``synced_bound``)."""
         batch = self.batch()
         batch.delete(MARK_SPACE, DROPPED)
         with suppress(StoreBusy):  # then the bound says less until the next write
@@ -399,12 +399,12 @@ class RocksStore:
             return what()
         except StoreClosed:
             raise
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             raise translated(error, self._path) from error
 
     @contextmanager
     def _working(self) -> Iterator[list[tuple[str, Any]]]:
-        """In a thread: the spaces as they are now; meanwhile nobody closes them."""
+        """Yield the present spaces to a thread; they are not closed meanwhile."""
         with self._at_work:
             if not self._dicts:
                 raise StoreClosed(f"the store {self._path} is closed")
@@ -412,7 +412,7 @@ class RocksStore:
             spaces = list(self._dicts.items())
         try:
             yield spaces
-        except Exception as error:  # rocksdict raises nothing narrower
+        except Exception as error:  # rocksdict raises bare exceptions
             if self._closing:
                 raise StoreClosed(f"the store {self._path} was closed meanwhile") from error
             raise translated(error, self._path) from error
@@ -423,9 +423,9 @@ class RocksStore:
 
     def flush(self) -> None:
         with self._working() as spaces:
-            for name, held in spaces:
+            for name, family in spaces:
                 if name not in self._dropping:
-                    held.flush(True)
+                    family.flush(True)
             self._bound.raise_manifest()
 
     def compact(self, *, everything: bool = False) -> None:
@@ -433,21 +433,21 @@ class RocksStore:
         if everything:
             options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
         with self._working() as spaces:
-            for name, held in spaces:
+            for name, family in spaces:
                 if name not in self._dropping and not self._closing:
-                    held.compact_range(None, None, options)
+                    family.compact_range(None, None, options)
             self._bound.raise_manifest()
 
     def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
         with self._working() as spaces:
-            held = dict(spaces).get(space)
-            if held is not None and space not in self._dropping and not self._closing:
-                held.compact_range(start or None, stop)
+            family = dict(spaces).get(space)
+            if family is not None and space not in self._dropping and not self._closing:
+                family.compact_range(start or None, stop)
             self._bound.raise_manifest()
 
     def checkpoint(self, path: str) -> None:
         self._hand_over()
-        self.flush()  # a full memtable would hold the interpreter lock for tens of milliseconds
+        self.flush()  # a full memtable would block the interpreter lock for tens of milliseconds
         self._call(partial(rocksdict.Checkpoint(self._db).create_checkpoint, path))
 
     def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
@@ -462,9 +462,9 @@ class RocksStore:
 
     def size_bytes(self) -> int:
         total = 0
-        for held in self._dicts.values():
-            total += held.property_int_value("rocksdb.live-sst-files-size") or 0
-            total += held.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
+        for family in self._dicts.values():
+            total += family.property_int_value("rocksdb.live-sst-files-size") or 0
+            total += family.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
         return total
 
     def files(self) -> list[FileSpan]:
@@ -480,12 +480,12 @@ class RocksStore:
             return
         self._engine.closes(self._capture, self._sync_own_log)
         dicts, self._dicts = self._dicts, OpenSpaces(self._path)
-        self._handles.clear()  # in place: a batch that somebody still holds shares them
+        self._handles.clear()  # in place: a batch that is still referenced shares them
         with self._at_work:
             self._closing = cancelled = self._workers > 0
             if cancelled:
                 with suppress(Exception):  # it says so again below
-                    self._db.flush_wal(True)  # what is in memory stays in the log: nothing can be flushed any more
+                    self._db.flush_wal(True)  # the memtables stay in the log: no flush is possible any more
                 self._db.cancel_all_background(False)
                 self._at_work.wait_for(lambda: self._workers == 0)
         if cancelled or self._failed is not None or self._dropping or not stands_in_files(dicts.values()):

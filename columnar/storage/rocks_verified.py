@@ -1,23 +1,23 @@
-"""A store's folder before RocksDB opens it: is all there that was ever on disk for sure?
+"""Verification of a store's folder before RocksDB opens it: is everything there that was surely on disk?
 
 RocksDB takes a list of files (``MANIFEST``) that lost its end for an older one, and removes the tables that it does not
-name; it takes a log with a flipped bit for one that a power cut cut there, and forgets what follows, and so with a log
-that is missing.  So nothing is opened, for writing or for reading, before this has looked.
+name; it takes a log with a flipped bit for one that a power cut ended there, and forgets what follows; a missing log
+likewise.  So no store is opened, for writing or for reading, before this check.
 
-Invariants, each with who keeps it otherwise:
+Invariants:
     I1. The list of files that ``CURRENT`` names is whole up to the bound (``synced_bound``), and is not an older one.
-    I2. From the logs that the list of files still needs, none is missing, and operations 1, 2, 3 ... without a gap
-        stand in tables or in these logs, up to the bound at least.  Numbers that stand alone in a table are an
-        ingestion's, and in no log.
-    I3. No operation stands in the logs twice: they only grow.
-    I4. Where there is no bound for that list of files: a table that it never named has a log or another table beside
+    I2. No log is missing that the list of files still needs, and operations 1, 2, 3 ... without a gap
+        are in tables or in these logs, up to the bound at least.  Single numbers in a table are those of an
+        ingestion, which is in no log.
+    I3. No operation is in the logs twice: they only grow.
+    I4. If there is no bound for that list of files: each table that it never named has a log or another table beside
         it that accounts for it.
 
-I1 and I2 see a list of files that lost a flush which was noted after the bound: the log before it is gone.  One
-that lost a merge names tables that are gone, which RocksDB sees, or that are there, and then nothing is lost.
-Tables that are not named are no fault else: a flush, a merge or an ingestion that was killed leaves them, and with
-its log, its sources or its bound all is there.  What is behind the bound was never acknowledged, and ends where it
-is damaged.
+I1 and I2 detect a list of files that lost a flush which was noted after the bound: the log before it is gone.  A list
+that lost a merge names tables that are gone, which RocksDB detects, or that are there, and then no data is lost.
+Other tables without a name in the list are no fault: a flush, a merge or an ingestion that was killed leaves them, and
+its log, its sources or its bound still have the data.  Data after the bound was never acknowledged, and ends at its
+first damage.
 
 Costs a read of the list of files and of the logs: some 0.5 ms, and 1.3 us for each batch in a log.
 """
@@ -43,11 +43,11 @@ _NUMBERED: Final = re.compile(r"(\d+)(\.\w+)")
 @dataclass(frozen=True, slots=True)
 class Verified:
     spaces: frozenset[str]
-    sequence: int  # of the last operation that was synced for sure; 0: nobody knows it
+    sequence: int  # of the last operation that was surely synced; 0: unknown
 
 
 def verified(folder: str) -> Verified:
-    """What an opening must find.  DamagedData, OSError."""
+    """Verify the folder; returns what an opening must find.  DamagedData, OSError."""
     try:
         bound = read_bound(folder)
         number, path = manifest_of(folder)
@@ -66,8 +66,8 @@ def verified(folder: str) -> Verified:
 
 def _manifest(path: str, opened: int | None) -> Manifest:
     try:
-        with open(path, "rb") as held:
-            data = held.read()
+        with open(path, "rb") as file:
+            data = file.read()
     except FileNotFoundError:
         raise DamagedData(f"{path} is missing; {repair_advice(path)}") from None
     try:
@@ -77,7 +77,7 @@ def _manifest(path: str, opened: int | None) -> Manifest:
 
 
 def _check_manifest(manifest: Manifest, number: int, path: str, bound: Bound) -> None:
-    """I1."""
+    """Raise DamagedData unless I1 is true."""
     if number < bound.manifest:
         raise DamagedData(
             f"{path} is not the newest list of files, MANIFEST-{bound.manifest:06d} is; {repair_advice(path)}"
@@ -88,7 +88,7 @@ def _check_manifest(manifest: Manifest, number: int, path: str, bound: Bound) ->
 
 
 def _numbered(folder: str) -> tuple[set[int], list[int]]:
-    """Numbers of its tables; of its logs, ascending."""
+    """Return the numbers of the folder's tables, and of its logs, ascending."""
     tables, logs = set(), []
     for name in os.listdir(folder):
         found = _NUMBERED.fullmatch(name)
@@ -112,10 +112,10 @@ def _check_logs(folder: str, manifest: Manifest, logs: Sequence[int], bound: Bou
         base = max([base, *(highest for log, highest in manifest.flushes if log <= manifest.oldest_log)])
         if logs != [manifest.oldest_log]:  # RocksDB begins no other beside an empty one
             chain.say(f"{_log_path(folder, manifest.oldest_log)} is missing or damaged")
-    reached = chain.contiguous_end(base)
-    if bound is not None and reached < bound.certain:
+    end = chain.contiguous_end(base)
+    if bound is not None and end < bound.certain:
         where = chain.fault or f"{folder}: its logs end too early"
-        lost = f"of {bound.sequence} operations that were synced those behind {reached} cannot be read"
+        lost = f"of {bound.sequence} operations that were synced those behind {end} cannot be read"
         raise DamagedData(f"{where}: {lost}; {repair_advice(folder)}")
 
 
@@ -132,8 +132,8 @@ class _Chain:
         self.fault = ""  # the first
 
     def follow(self, path: str) -> None:
-        with open(path, "rb") as held:
-            records = Records(held.read())
+        with open(path, "rb") as file:
+            records = Records(file.read())
         begun, seen = self._spans[-1][:2] if self._spans else (0, 0)
         for record in records:
             if len(record) < BATCH_BYTES:

@@ -2,7 +2,7 @@
 
     DATA/run.json   {"pid", "cluster_id", "socket"}, readable for its user alone; ``socket`` is a path to connect to
 
-The file is written when the private socket listens, and removed at a stop.  After a kill it stays, and nobody listens.
+The file is written when the private socket listens, and removed at a stop.  After a kill it stays without a listener.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def read(data: str) -> RunFile | None:
     path = os.path.join(data, NAME)
     try:
         with open(path, encoding="utf-8") as found:
-            held = json.load(found)
-        return RunFile(int(held["pid"]), str(held["cluster_id"]), str(held["socket"]))
+            said = json.load(found)
+        return RunFile(int(said["pid"]), str(said["cluster_id"]), str(said["socket"]))
     except FileNotFoundError:
         return None
     except OSError as error:

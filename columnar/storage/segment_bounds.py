@@ -1,16 +1,16 @@
-"""``SYNCED`` in the folder of the server's log: how much of each segment was on disk for sure.
+"""``SYNCED`` in the folder of the server's log: the length of each segment that was surely on disk.
 
     SYNCED := slot slot slot slot                                128 bytes; big-endian
     slot   := "segment1" segment:u64 length:u64 crc32:u32 zeros    32 bytes; of segment N the slot N mod 4
 
-A segment ends for its readers at the first frame that is not whole.  Before ``length`` none may be, and no segment of a
-slot may be missing: that is damage, and no end that a power cut left.
+A segment ends for its readers at the first frame that is not whole.  An end before ``length``, or a missing segment of
+a slot, is damage and not the work of a power cut.
 
 Invariants:
-    B1. A length is stored after the fsync that it tells of, to a mapped page that is not synced: it survives the
+    B1. A length is stored after the fsync that covers it, to a mapped page that is not synced: it survives the
         process, and a power cut may leave an older one.
     B2. A slot is emptied, on disk, before its segment is removed.
-    B3. A slot whose checksum does not match says nothing, as a folder without the file.
+    B3. A slot whose checksum does not match is ignored, as is a folder without the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from columnar.storage.synced_bound import SYNCED
 _WORD: Final = b"segment1"
 _SLOT: Final = Struct(">8sQQ")
 _CHECKSUM: Final = Struct(">I")
-SLOTS: Final = 4  # two segments at most, one on its way out, and one that is begun
+SLOTS: Final = 4  # two segments at most, one being removed, and one being begun
 SLOT_BYTES: Final = 32
 FILE_BYTES: Final = SLOTS * SLOT_BYTES
 assert _SLOT.size + _CHECKSUM.size <= SLOT_BYTES, "on disk: a new layout needs a new word"
@@ -62,16 +62,16 @@ class SegmentBounds:
     def read(self) -> dict[int, int]:
         """OSError."""
         try:
-            with open(self._path, "rb") as held:
-                return lengths_in(held.read(FILE_BYTES))
+            with open(self._path, "rb") as file:
+                return lengths_in(file.read(FILE_BYTES))
         except FileNotFoundError:
             return {}
 
     def has_forgotten(self, segment: int) -> bool:
         """Whether the segment, which is missing, was removed by the log's writer (B2).  OSError."""
         try:
-            with open(self._path, "rb") as held:
-                data = held.read(FILE_BYTES)
+            with open(self._path, "rb") as file:
+                data = file.read(FILE_BYTES)
         except FileNotFoundError:
             return False
         at = segment % SLOTS * SLOT_BYTES
@@ -101,11 +101,11 @@ class SegmentBounds:
         with self._lock:
             if self._map is None:
                 return
-            held = lengths_in(self._map[:FILE_BYTES])
+            file = lengths_in(self._map[:FILE_BYTES])
             for at in range(0, FILE_BYTES, SLOT_BYTES):
                 if any(segment in segments for segment in lengths_in(self._map[at : at + SLOT_BYTES])):
                     self._store(at, bytes(SLOT_BYTES))
-            if any(segment in held for segment in segments):
+            if any(segment in file for segment in segments):
                 self._map.flush()
 
     def close(self) -> None:

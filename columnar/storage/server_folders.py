@@ -1,8 +1,8 @@
-"""The folders of incarnations: where each keeps its log and its clock.
+"""The folders of incarnations, with the log and the clock of each.
 
-    servers/NAME.NUMBER/log      what its regions wrote under shared fsyncs
+    servers/NAME.NUMBER/log      batches of its regions under shared fsyncs
     servers/NAME.NUMBER/logged   the log was begun: from then on it must be there
-    servers/NAME.NUMBER/spent    no region lacks anything of the log, whatever a seal says (empty)
+    servers/NAME.NUMBER/spent    no region lacks a record of the log, whatever a seal says (empty)
     servers/NAME.NUMBER/clock    the highest timestamp that it gave
     servers/NAME.NUMBER/openings the regions that it opened last (``opening_notes``)
     server-log                   the log of a standalone, whose incarnation is called ``standalone.NUMBER``
@@ -62,20 +62,20 @@ def folder_of(data: str, incarnation: str) -> str:
 
 
 def log_of(data: str, incarnation: str) -> str:
-    """The folder of the log that the incarnation writes, or wrote."""
+    """Return the folder of the log that the incarnation writes, or wrote."""
     if incarnation.rpartition(".")[0] == STANDALONE:
         return os.path.join(data, SERVER_LOG)
     return os.path.join(folder_of(data, incarnation), LOG)
 
 
 def clock_of(data: str, incarnation: str) -> int:
-    """The highest timestamp that the incarnation may have given; 0: nothing is known.  Milliseconds.  HostError."""
+    """Return the highest timestamp that the incarnation may have given, in ms; 0: unknown.  HostError."""
     is_standalone = incarnation.rpartition(".")[0] == STANDALONE
     return clock.read(data if is_standalone else folder_of(data, incarnation))
 
 
 def newest_clock(data: str) -> int:
-    """The highest timestamp that any process gave in the data folder, by clocks' files.  Milliseconds.  HostError."""
+    """Return the highest timestamp that any process gave in the data folder, by clocks' files, in ms.  HostError."""
     newest_ms = clock.read(data)
     with suppress(FileNotFoundError), os.scandir(os.path.join(data, SERVERS)) as found:
         for folder in found:
@@ -87,7 +87,7 @@ def newest_clock(data: str) -> int:
 
 
 def incarnations(data: str) -> list[str]:
-    """The names of all that have a folder; half removed ones are removed first.  HostError."""
+    """Return the names of the incarnations with a folder; removes half-removed folders first.  HostError."""
     root = os.path.join(data, SERVERS)
     try:
         names = sorted(os.listdir(root))
@@ -105,13 +105,13 @@ def has_incarnations(data: str) -> bool:
 
 
 def have_logs(data: str) -> bool:
-    """Whether a server was killed, so that its log may hold what stores lack."""
+    """Tell whether a server was killed, so that its log may have records that stores lack."""
     logs = (log_of(data, name) for name in incarnations(data))
     return any(name.endswith(SUFFIX) for log in logs if os.path.isdir(log) for name in os.listdir(log))
 
 
 def note_log(data: str, incarnation: str) -> None:
-    """The incarnation's log is begun: its folder has ``run`` and ``SYNCED``.  OSError."""
+    """Note that the incarnation's log is begun: its folder has ``run`` and ``SYNCED``.  OSError."""
     folder = log_of(data, incarnation)
     sync_folder(folder)  # their names, before it is said that they must be there
     identity = identity_of(folder)
@@ -124,9 +124,9 @@ def _logged(said: str) -> bytes:
 
 
 def _said_by(path: str) -> tuple[str, str] | None:
-    """The incarnation and the log that a file ``logged`` names; None: it names none.  OSError."""
-    with open(path, "rb") as held:
-        data = held.read(_LOGGED_BYTES)
+    """Return the incarnation and the log that a file ``logged`` names; None: it names none.  OSError."""
+    with open(path, "rb") as file:
+        data = file.read(_LOGGED_BYTES)
     said, _, _ = data.decode(errors="replace").rpartition(" ")
     if not said or _logged(said) != data:
         return None
@@ -135,31 +135,31 @@ def _said_by(path: str) -> tuple[str, str] | None:
 
 
 def make_spent(data: str, incarnations: list[str]) -> None:
-    """Make folders of incarnations whose logs nobody lacks anything of.  OSError."""
+    """Make folders of incarnations whose logs no region lacks.  OSError."""
     make_all_lasting([folder_of(data, one) for one in incarnations])
     for one in incarnations:
         write_durably(os.path.join(folder_of(data, one), SPENT), b"")
 
 
 def is_spent(data: str, incarnation: str) -> bool:
-    """Whether no region lacks anything of the incarnation's log, whatever its seal says."""
+    """Tell whether no region lacks a record of the incarnation's log, whatever its seal says."""
     return os.path.exists(os.path.join(folder_of(data, incarnation), SPENT))
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The lengths of a log's segments, as a catalogue keeps them."""
+    """The lengths of a log's segments, as the catalogue keeps them."""
 
     lengths: tuple[tuple[str, int], ...]
     is_of_files: bool = False  # by an older program: lengths of files, not of whole frames that are on disk
 
 
 def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) -> DeadLog:
-    """The log of an incarnation that is over, read.  ``seal``: as it was sealed before; None: it never was.
+    """Read the log of a dead incarnation.  ``seal``: its earlier seal; None: it has none.
 
     ``is_named``: a row of the catalogue names the incarnation, so its folder must be there.
 
-    HostError; DamagedData: something that must be there is not.
+    HostError; DamagedData: a file or a record that must be there is not.
     """
     folder = log_of(data, incarnation)
     if incarnation.rpartition(".")[0] != STANDALONE:
@@ -176,7 +176,7 @@ def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) 
 
 
 def _check_seal(folder: str, seal: Seal) -> None:
-    """HostError; DamagedData: the log had more, on disk, than the seal says that it had at the end."""
+    """Raise DamagedData if more of the log was synced than its seal says that it had at the end.  HostError."""
     lengths = {segment_number(name): length for name, length in seal.lengths}
     try:
         bounds = SegmentBounds(folder).read()
@@ -189,7 +189,7 @@ def _check_seal(folder: str, seal: Seal) -> None:
 
 
 def sync_extent(log: DeadLog) -> None:
-    """All that was read of it is on disk when this returns: its extent may be written down as its seal.  HostError."""
+    """Sync all that was read of the log, so that its extent may be stored as its seal.  HostError."""
     certain = {segment.name: segment.synced_bytes for segment in log.sealed.segments}
     for name, whole_bytes in log.extent:
         if whole_bytes > certain[name]:
@@ -230,7 +230,7 @@ def _check_identity(incarnation: str, folder: str, said: tuple[str, str] | None)
 
 
 def _is_there(path: str) -> bool:
-    """OSError: nobody can tell."""
+    """Tell whether the path exists.  OSError: it cannot be known."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -239,7 +239,7 @@ def _is_there(path: str) -> bool:
 
 
 def remove(data: str, incarnation: str) -> None:
-    """Nothing of the folder is left, or its rest goes at the next start.  HostError."""
+    """Remove the folder; the rest of a removal that was cut off goes at the next start.  HostError."""
     path = folder_of(data, incarnation)
     try:
         os.rename(path, path + _GONE)

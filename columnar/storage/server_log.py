@@ -1,8 +1,8 @@
 """(pure) The log of the server: batches of several regions under one fsync; its bytes.
 
-A region's own log (the engine's) holds all that was written to it.  Where many regions are written to at once, an
+A region's own log (the engine's) contains every write to the region.  If many regions are written to at once, an
 fsync of each would be expensive: their unsynced batches are also written to the server's log, which is synced in
-their place; their own logs are synced later, when nobody waits.  HBase has no other log (its WAL).
+their place; their own logs are synced later, when no writer waits.  HBase has only such a log (its WAL).
 
     segment    := head frame*                                one file, ``00000001.segment``; big-endian
     head       := "columnar-server-log 2\n" era crc32:u32    of one run of the server; the checksum is the era's
@@ -13,7 +13,7 @@ their place; their own logs are synced later, when nobody waits.  HBase has no o
     operations := msgpack [[space, key, value | nil, stop | nil], ...]
     mark       := "server-log " era number:u64 -> floor:u64  a pair in MARK_SPACE of the region's store
 
-A reader that looks for a region passes over the operations of others without unpacking them; the records come last so
+A reader of one region skips the operations of other regions without unpacking them; the records come last so
 that the operations are copied once when a frame is made.
 
 Format 1 had no checksum in its head and no epochs; its bodies were one msgpack list of records, operations within:
@@ -22,13 +22,13 @@ Format 1 had no checksum in its head and no epochs; its bodies were one msgpack 
 ``region`` is the region's encoded name and ``epoch`` its owner's: a region that left a server and came back has
 records of both times in one log.  A record is one batch.  ``number`` rises over all regions of a run; ``previous`` is
 the number of the region's batch before, or 0 for the first since it was opened.  With each batch the engine gets its
-mark: after a crash the marks say which batches a store holds.  The store holds all batches up to ``floor``, which
-were synced; their marks are removed with the next batch, and all that an opened store has with its first.  Marks of
-another log, that came with a copy of a region, say nothing; marks that a part of a region that was split has from
-its origin do no harm: numbers go on rising.
+mark: after a crash the marks say which batches a store has.  The store has all batches up to ``floor``, which
+were synced; their marks are removed with the next batch, and all marks of a newly opened store with its first batch.
+Marks of another log, which came with a copy of a region, are ignored; marks that a daughter region has from
+its parent do no harm: numbers continue to rise.
 
 A frame is acknowledged only after an fsync that began after it was written.  The first frame that is not whole was
-therefore never acknowledged, and ends the segment.  The next frame is written after that fsync: a whole frame behind
+therefore never acknowledged, and ends the segment.  The next frame is written after that fsync: a whole frame after
 one that is not whole shows that the latter was damaged later.
 """
 
@@ -64,7 +64,7 @@ _RECORDS_BYTES: Final = 4 * 1024 * 1024  # of one frame: some 60,000 regions
 assert len(HEAD) == len(HEAD_1), "the era stands at the same place in both"
 
 Operation = tuple[str, bytes, bytes | None, bytes | None]  # space, key, value, stop of a range
-Written = tuple[str, int, int, int, Sequence[Operation]]  # region, epoch, number, previous: a batch on its way
+Written = tuple[str, int, int, int, Sequence[Operation]]  # region, epoch, number, previous: a batch to be written
 
 
 class Record(NamedTuple):
@@ -110,7 +110,7 @@ def pack_floor(number: int) -> bytes:
 
 
 def floor_of(key: bytes, value: bytes) -> bytes:
-    """The mark up to which the store holds all, from any mark of it."""
+    """Return the mark up to which the store has every batch, from any mark of the store."""
     return key[:-NUMBER_BYTES] + value
 
 
@@ -144,7 +144,10 @@ class Framing:
 
 
 def era_of(segment: bytes) -> bytes | None:
-    """None: a power cut left the segment without its head, so nothing in it was acknowledged.  DamagedData."""
+    """Return the era in the segment's head.  DamagedData.
+
+    None: a power cut left the segment without its head, so none of its frames was acknowledged.
+    """
     if not any(segment[:_HEAD_BYTES]):
         return None  # its length was on disk, and not its first page
     size = min(len(segment), len(HEAD))
@@ -176,7 +179,7 @@ def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def frames_after(segment: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
-    """Find whole frames at or behind ``at``, which is no border of frames: where each begins and ends, and its body.
+    """Find whole frames at or after ``at``, which is no border of frames: begin, end and body of each.
 
     For a segment of format 2 that is damaged.  Cost: one search through the bytes.
     """
@@ -214,9 +217,9 @@ def records_of(body: bytes) -> list[Record]:
 
 
 def records_in(segment: bytes) -> tuple[list[Record], int]:
-    """The records of all whole frames, as they were written, and where the last of these frames ends.
+    """Return the records of all whole frames, as they were written, and the end of the last of these frames.
 
-    DamagedData: a frame is whole, and holds something else.
+    DamagedData: a frame is whole, but its body is not readable.
     """
     found: list[Record] = []
     whole_bytes = min(len(segment), head_bytes(segment))

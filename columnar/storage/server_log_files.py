@@ -1,13 +1,12 @@
-"""The segments of the server's log: this run writes and removes them.  Its past is read by ``dead_logs``.
+"""The segments of the server's log, which this run writes and removes.  ``dead_logs`` reads those of earlier runs.
 
     SEGMENT_BYTES reached --> a new segment; the stores of the old one are synced --> all are --> it is removed
 
-A second segment is begun only while no other waits for its stores (``has_room``): else every store is synced
-by itself, as without this log.  So the log is at most SEGMENTS files of SEGMENT_BYTES and a round.
+A second segment is begun only while no other waits for its stores (``has_room``): otherwise every store syncs
+its own log, as without this log.  So the log is at most SEGMENTS files of SEGMENT_BYTES and a round.
 
-Segments of earlier runs go when every region has what they hold (``remove_earlier_segments``); before that no new one
-is begun.  A store whose disk failed is brought up to date when it is opened again, from the writes of this run
-(``so_far``).
+Segments of earlier runs are removed when every region has their records (``remove_earlier_segments``); before that no
+new one is begun.  A store whose disk failed gets the writes of this run when it is opened again (``so_far``).
 """
 
 from __future__ import annotations
@@ -56,24 +55,24 @@ class ServerLog:
         self,
         folder: str,
         identity: tuple[bytes, int],
-        past: Sequence[str] = (),
+        earlier_segments: Sequence[str] = (),
         before_first: Callable[[], None] = lambda: None,
         has_begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """``identity``: the log's own name and this run; ``past``: segments of earlier runs.
+        """``identity``: the log's own name and this run; ``earlier_segments``: those of earlier runs.
 
-        In a thread ``before_first`` is called before anything is written, ``has_begun`` when the log's folder is made,
+        In a thread ``before_first`` is called before the first write, ``has_begun`` when the log's folder is made,
         before the first mark.  Both may raise OSError.
         """
         self._folder = folder
         self._before_first = before_first
         self._has_begun = has_begun
         self._log, self._run = identity
-        self._earlier_segments = list(past)
+        self._earlier_segments = list(earlier_segments)
         self._bounds = SegmentBounds(folder)
         self.era = era(self._log, self._run)
         self.stamp = count(1).__next__
-        self._segment = max(map(segment_number, past), default=0)  # the last one's number
+        self._segment = max(map(segment_number, earlier_segments), default=0)  # the last one's number
         self._framing = Framing()
         self._file: int | None = None  # its descriptor
         self._size = 0
@@ -85,28 +84,28 @@ class ServerLog:
         self.is_ready = False  # the run has its number on disk
         self._unsynced: dict[str, set[int]] = {}  # epochs by region: closed without an fsync of its own log
 
-    # --- stores that lack what this run wrote ---------------------------------------------------------
+    # --- stores that lack writes of this run ----------------------------------------------------------
 
     def closed_unsynced(self, region: str, epoch: int) -> None:
         self._unsynced.setdefault(region, set()).add(epoch)
 
     def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
-        """The parts of this run's log that the region's closed store may lack; none for most regions."""
+        """Return the parts of this run's log that the region's closed store may lack; none for most regions."""
         return tuple(LogPart(THIS_RUN, epoch) for epoch in sorted(self._unsynced.get(region, ())))
 
     def so_far(self) -> DeadLog:
-        """What this run has written and may have acknowledged.  HostError."""
+        """Return the log of this run so far: every batch that may have been acknowledged.  HostError."""
         segments = [Segment(segment_name(one), os.path.getsize(self._path(one))) for one in sorted(self._stores)]
         return DeadLog(self._folder, Sealed(tuple(segments)))
 
     def brought_in(self, region: str) -> None:
-        """The region's store has all that this run wrote for it."""
+        """Note that the region's store has every write of this run to it."""
         self._unsynced.pop(region, None)
         for capture in self._of_region.get(region, ()):
-            capture.synced = capture.last  # its store was closed; this one has all
+            capture.synced = capture.last  # its store was closed; the present one has every batch
 
     def remove_earlier_segments(self) -> None:
-        """Every region has what earlier runs left.  May take as long as the removal of some files."""
+        """Remove the segments of earlier runs, whose records every region has.  Costs the removal of some files."""
         self.remove(self._earlier_segments)
         self._earlier_segments = []
 
@@ -114,13 +113,13 @@ class ServerLog:
 
     def has_room(self) -> bool:
         if self._earlier_segments:
-            return False  # else it would grow with each crash
+            return False  # else the log would grow with each crash
         if self._refused_until_s and monotonic() < self._refused_until_s:
             return False
         return (self._file is not None and self._size < SEGMENT_BYTES) or len(self._stores) < SEGMENTS
 
     def append(self, records: Sequence[Written]) -> int:
-        """In a thread; blocks until it is on disk.  The number of the segment.  HostError: it takes no more."""
+        """Append and sync the records; returns the segment's number.  In a thread; blocks.  HostError: not written."""
         data = self._framing.frame(records)
         try:
             if self._file is None or self._size >= SEGMENT_BYTES:
@@ -142,7 +141,7 @@ class ServerLog:
         return os.path.join(self._folder, segment_name(segment))
 
     def _end_segment(self) -> None:
-        """What follows the last acknowledged frame is not to be believed: the next one goes to another file."""
+        """End the segment: bytes after its last acknowledged frame are not reliable, so a new file is begun."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -162,7 +161,7 @@ class ServerLog:
         self._length = len(head(self.era))
 
     def prepare(self) -> None:
-        """In a thread, before the first mark: no later run may give the same ones.  HostError."""
+        """Make the log ready before the first mark, in a thread: no later run may use the same marks.  HostError."""
         try:
             self._before_first()
             make_lasting_within(self._folder)
@@ -174,7 +173,7 @@ class ServerLog:
         self.is_ready = True
 
     def round_stands(self, segment: int, stores: dict[Capture, int]) -> list[Capture]:
-        """A round stands in the segment, of each store up to the number.  Those to be synced now."""
+        """Note a round in the segment, with the last number of each store; returns the stores to be synced now."""
         begins = segment not in self._stores
         self._stores.setdefault(segment, {}).update(stores)
         for capture in stores:
@@ -182,7 +181,7 @@ class ServerLog:
         return self.waited_for() if begins else []
 
     def waited_for(self) -> list[Capture]:
-        """Stores whose fsync frees full segments."""
+        """Return the stores whose fsync frees full segments."""
         return [
             capture
             for segment, stores in self._stores.items()
@@ -192,7 +191,7 @@ class ServerLog:
         ]
 
     def free(self) -> list[str]:
-        """Full segments whose stores are all synced: they are no longer counted, and ``remove`` may take them."""
+        """Return the full segments whose stores are all synced; they are forgotten, and ``remove`` may remove them."""
         done = [
             segment
             for segment, stores in self._stores.items()
@@ -203,22 +202,22 @@ class ServerLog:
         return [segment_name(segment) for segment in done]
 
     def _forget(self, stores: Iterable[Capture]) -> None:
-        """A segment had batches of these; others may have some, too."""
+        """Forget the captures of a removed segment, unless another segment has batches of them."""
         for capture in stores:
-            held = self._of_region[capture.region]
-            if not any(capture in others for others in self._stores.values()):
-                held.discard(capture)
-            if not held:
+            captures = self._of_region[capture.region]
+            if not any(capture in stores_of_segment for stores_of_segment in self._stores.values()):
+                captures.discard(capture)
+            if not captures:
                 del self._of_region[capture.region]
 
     def check(self) -> None:
-        assert {one for held in self._of_region.values() for one in held} == {
+        assert {one for captures in self._of_region.values() for one in captures} == {
             one for stores in self._stores.values() for one in stores
         }
         assert all(self._of_region.values())
 
     def remove(self, names: Sequence[str]) -> None:
-        """In any thread.  One that stays is replayed at the next start, to no effect."""
+        """Remove segments, in any thread.  A segment that stays is replayed at the next start, without effect."""
         try:
             self._bounds.forget([segment_number(name) for name in names])
             for name in names:
@@ -229,7 +228,7 @@ class ServerLog:
             _log.error("a segment of the server's log cannot be removed: %s", error)
 
     def close(self) -> None:
-        """Every store is closed: what stands in their own logs goes."""
+        """Close the log after every store; removes the segments if the stores' own logs have their records."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -241,7 +240,7 @@ class ServerLog:
 def begin_run(
     folder: str, before_first: Callable[[], None] = lambda: None, has_begun: Callable[[], None] = lambda: None
 ) -> tuple[ServerLog, DeadLogs]:
-    """The log of a run that begins in ``folder``, and what earlier runs left there.  HostError, DamagedData."""
+    """Return the log of a run that begins in ``folder``, and the logs of earlier runs.  HostError, DamagedData."""
     identity = identity_of(folder)
     sealed = measure(folder)
     log, run = identity if identity is not None else (os.urandom(LOG_BYTES), 0)
@@ -256,12 +255,12 @@ def begin_run(
 
 
 def open_server_log(folder: DataFolder) -> tuple[ServerLog, DeadLogs]:
-    """Those of a data folder; an older program must not open the folder once there is something in it."""
+    """Open the logs of a data folder; an older program must not open the folder once the log was written to."""
     return begin_run(os.path.join(folder.path, SERVER_LOG), partial(folder.raise_format, SERVER_LOG_SINCE))
 
 
 def force(file: int) -> None:
-    """On disk, with the length."""
+    """Sync the file's data and length."""
     os.fdatasync(file)
 
 

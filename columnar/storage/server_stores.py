@@ -1,6 +1,6 @@
 """The stores of a region server that shares its data folder with other servers.
 
-The supervisor of the servers holds the folder's lock, and every server inherits it.
+The supervisor of the servers has the folder's lock, and every server inherits it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from columnar.storage.server_log_files import ServerLog, begin_run
 
 
 class ServerStores(StoresOfProcess):
-    """Nothing is left of an earlier run: an incarnation is started once, and what it leaves is read by others."""
+    """The stores of one incarnation.  It is started once, so it has no earlier run; other servers read its logs."""
 
     def __init__(self, data: str, incarnation: str, engine: RocksEngine) -> None:
         """``incarnation``: as ``s2.17``."""
@@ -47,7 +47,7 @@ class ServerStores(StoresOfProcess):
             raise
 
     def _sync_folder(self) -> None:
-        """From now on the folder holds something, after a power cut too: an empty one has lost it.  HostError."""
+        """Sync the folder, so that it is not empty after a power cut: an empty one has lost its log.  HostError."""
         try:
             sync_folder(self._folder)
         except OSError as error:

@@ -1,14 +1,14 @@
-"""Fsyncs that many stores share: what they were written since their last, in one append to the server's log.
+"""Shared fsync: appends the unsynced batches of several stores to the server's log and syncs that log once.
 
-    join --the turn's end, and no round under way--> a round --appended--> every store's writers are answered
+    join --end of the loop iteration, no round running--> a round --appended--> every store's writers are answered
 
-A store goes by itself (an fsync of its own log) at its first time, when it was written more than its capture
-holds, when the engine is busy, and when the log has no room.  When a segment is full its stores are synced, some
-at a time, and the segment goes.
+A store syncs its own log instead at its first time, when its writes exceed its capture, when the engine is busy,
+and when the log has no room.  When a segment is full its stores are synced, some at a time, and the segment is
+removed.
 
 Invariants:
-    I1. One round is under way at a time.
-    I2. What a store's ``take`` gave is in the round, or its own fsync follows (``Line.by_itself``) before
+    I1. At most one round is running.
+    I2. The records of a store's ``take`` are in the round, or its own fsync follows (``Line.by_itself``) before
         the next ``take`` counts.
 """
 
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 0.01  # after an unexpected exception
 LOOP: Final = "rounds of the server's log"
-SETTLED_AT_ONCE: Final = 2  # stores of a full segment that are synced at once: the rounds go on beside
+SETTLED_AT_ONCE: Final = 2  # stores of a full segment that are synced concurrently, while rounds continue
 
 
 class Syncs(Protocol):
@@ -43,17 +43,17 @@ class Syncs(Protocol):
     syncs: int
 
     def sync_by_itself(self, store: Store) -> ImmediateFuture:
-        """Resolved when the store's own log is on disk."""
+        """Return a future that resolves when the store's own log is on disk."""
 
     def begin_by_itself(self, store: Store, line: Line) -> None: ...
 
     def sync_again(self, store: Store, line: Line) -> None:
-        """The sync that runs is one of the store from now on."""
+        """Turn the sync that runs into an fsync of the store's own log."""
 
     def ended(self, store: Store, line: Line, failure: ColumnarError | None) -> None: ...
 
     def never_began(self, store: Store, line: Line, fault: BaseException) -> None:
-        """The writers of the store hear that an exception kept their sync from its end."""
+        """Fail the writers of the store: an exception kept their sync from ending."""
 
 
 class SharedRounds:
@@ -65,8 +65,8 @@ class SharedRounds:
         self._syncs = syncs
         self._appender = ThreadPoolExecutor(1, thread_name_prefix="server-log")
         self._waiting: list[tuple[Store, Line]] = []
-        self._members: list[tuple[Store, Line]] = []  # of the round under way
-        self._numbers: dict[Capture, int] = {}  # of each of them, the last that stands in it
+        self._members: list[tuple[Store, Line]] = []  # of the running round
+        self._numbers: dict[Capture, int] = {}  # the last number of each member in the round
         self.is_running = False  # or about to
         self._known: dict[Capture, Store] = {}
         self._to_settle: deque[Capture] = deque()
@@ -75,7 +75,7 @@ class SharedRounds:
         self._is_closed = False
 
     def has_room(self) -> bool:
-        """Whether a round may be begun.  Sees that the log is made ready, and that full segments go."""
+        """Tell whether a round may begin.  Has the log made ready, and full segments removed."""
         if not self._log.is_ready:
             if not self._is_preparing:
                 self._is_preparing = True
@@ -104,9 +104,9 @@ class SharedRounds:
             self.is_running = True
             self._loop.call_soon(self._begin_after, ITERATIONS_BETWEEN_SYNCS)
 
-    def _begin_after(self, turns: int) -> None:
-        if turns > 0:
-            self._loop.call_soon(self._begin_after, turns - 1)
+    def _begin_after(self, iterations: int) -> None:
+        if iterations > 0:
+            self._loop.call_soon(self._begin_after, iterations - 1)
             return
         try:
             self._begin()
@@ -142,7 +142,7 @@ class SharedRounds:
             self._next()
 
     def _taken(self, store: Store, line: Line) -> list[Written] | None:
-        """None: it goes by itself."""
+        """Take the store's records; None: it syncs its own log."""
         if line.by_itself or not self.has_room():
             return None
         try:
@@ -153,7 +153,7 @@ class SharedRounds:
                     self._known[line.capture] = store
                 return None
         except ColumnarError:
-            return None  # it hears that again, and waits or fails
+            return None  # its own sync meets the error again, and waits or fails
         taken = line.capture.take()
         if taken:
             self._numbers[line.capture] = line.capture.last
@@ -166,7 +166,7 @@ class SharedRounds:
             segment = self._log.append(records)
         except ColumnarError as error:
             failure = error
-        except Exception as error:  # noqa: BLE001 - whoever waits for the round must hear of its end
+        except Exception as error:  # noqa: BLE001 - the writers of the round must be answered
             FAULTS.met(LOOP, error)
             failure = HostError(f"the server's log failed: {error!r}")
         self._loop.call_soon_threadsafe(self._ended, segment, failure)
@@ -222,7 +222,7 @@ class SharedRounds:
             self._settle([])
             if not self._settling:
                 self._free()
-        except UNEXPECTED as fault:  # as above; the next round looks again
+        except UNEXPECTED as fault:  # as above; the next round tries again
             FAULTS.met(LOOP, fault)
 
     def _free(self) -> bool:

@@ -1,8 +1,8 @@
-"""(pure) Cells as they are stored: a reply takes from them what it needs, in their own byte order.
+"""(pure) Cells as they are stored: a reply copies the bytes that it needs, in their own byte order.
 
-Only of cells that are a value with a timestamp (``layout.CELL``), each the newest of its column, under
-qualifiers without a zero byte: what they hold goes out without becoming numbers and tuples in between.
-Whoever wants those iterates.
+Only cells that are a value with a timestamp (``layout.CELL``), each the newest of its column, under
+qualifiers without a zero byte: their bytes are copied to replies without intermediate numbers and tuples.
+Iterating yields such tuples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _U64 = Struct(">Q").unpack
 
 
 class StoredCells:
-    """Of one row.  Constant."""
+    """The stored cells of one row.  Constant."""
 
     __slots__ = ("_count", "groups", "size_bytes")
 
@@ -48,7 +48,7 @@ class StoredCells:
 
 
 class StoredRows:
-    """Of whole rows of one family, one after the other in flat lists: no object is made for a row or a cell."""
+    """The stored cells of whole rows of one family, in flat lists: no object for a row or a cell."""
 
     __slots__ = ("cells", "ends", "keys", "prefix", "size_bytes")
 

@@ -1,26 +1,27 @@
-"""``SYNCED`` in a store's folder: how much of the store was on disk for sure, a lower bound of it.
+"""``SYNCED`` in a store's folder: a lower bound of the part of the store that was surely on disk.
 
     SYNCED := slot slot                                              128 bytes; big-endian
-    slot   := "synced 1" turn:u64 sequence:u64 manifest:u64 length:u64 opened:u64 dropped:u64 crc32:u32 zeros
-                                                                     64 bytes
+    slot   := "synced 1" write_number:u64 sequence:u64 manifest:u64 length:u64 opened:u64 dropped:u64 crc32:u32
+              zeros                                                  64 bytes
 
 All writes up to ``sequence`` (RocksDB's number of each operation) were synced, as were the first ``length`` bytes of
 ``MANIFEST-manifest``; it had ``opened`` bytes when its opening was over.  The last operations up to ``dropped`` may be
-of a family that was being dropped, and then stand nowhere.
+of a family that was being dropped, and then are nowhere.
 
-A damaged or missing end of a log, or of the list of files, looks to RocksDB like one that a power cut took before
-it was synced, and is forgiven.  The bound tells the two apart: what is behind it may be missing, what is before it may
-not (``rocks_verified``).
+A damaged or missing end of a log, or of the list of files, looks to RocksDB like an end that a power cut removed before
+it was synced, and is forgiven.  The bound distinguishes the two: data after it may be missing, data before it may not
+(``rocks_verified``).
 
 Invariants:
-    I1. A value is stored only after the fsync that it tells of.  The store goes to a mapped page and is not synced: it
-        survives the process.  A power cut may leave any older value, which is a weaker bound, and right.
+    I1. A value is stored only after the fsync that it describes.  It is stored to a mapped page and not synced: it
+        survives the process.  A power cut may leave any older value, which is a weaker but correct bound.
     I2. (``manifest``, ``length``) never falls.  ``sequence`` falls only with an opening after a process that was killed
         while it dropped a family: RocksDB gives the numbers of its last operations again.
-    I3. The slots are written in turn, so a process that is killed within a store leaves the one before.  The slot
-        with the higher turn counts; one whose checksum does not match counts as never written.
-    I4. ``dropped`` alone is on disk before what it tells of: else an older slot would miss what went with a family.
-    I5. A folder without the file, or with a damaged one, has no bound: copies, and what older programs made.
+    I3. The slots are written alternately, so a process that is killed while it stores leaves the previous one.  The
+        slot with the higher ``write_number`` counts; one whose checksum does not match counts as never written.
+    I4. Only ``dropped`` is on disk before the change that it describes: otherwise an older slot would require the
+        writes that were dropped with a family.
+    I5. A folder without the file, or with a damaged one, has no bound: copies, and stores of older programs.
 
 Costs a store 3 us for each fsync, and one descriptor while it is open for writing.
 """
@@ -55,7 +56,7 @@ class Bound(NamedTuple):  # a tuple: each fsync makes one
 
     @property
     def certain(self) -> int:
-        """Of the last operation that must be found; 0: nobody knows it."""
+        """The number of the last operation that must be found; 0: unknown."""
         return self.sequence if self.sequence > self.dropped else 0
 
 
@@ -65,7 +66,7 @@ def slot_of(bound: Bound) -> bytes:
 
 
 def bound_in(data: bytes) -> Bound | None:
-    """The newest whole slot; None: there is none."""
+    """Return the newest whole slot, or None."""
     newest = None
     for at in range(0, len(data) - SLOT_BYTES + 1, SLOT_BYTES):
         word, *numbers = _SLOT.unpack_from(data, at)
@@ -77,18 +78,18 @@ def bound_in(data: bytes) -> Bound | None:
 
 
 def read_bound(folder: str) -> Bound | None:
-    """OSError."""
+    """Read the folder's bound; None: it has none.  OSError."""
     try:
-        with open(os.path.join(folder, SYNCED), "rb") as held:
-            return bound_in(held.read(FILE_BYTES))
+        with open(os.path.join(folder, SYNCED), "rb") as file:
+            return bound_in(file.read(FILE_BYTES))
     except FileNotFoundError:
         return None
 
 
 def manifest_of(folder: str) -> tuple[int, str]:
-    """Number and path of the list of files that ``CURRENT`` names.  OSError, ValueError."""
-    with open(os.path.join(folder, "CURRENT"), "rb") as held:
-        text = held.read(100).decode("ascii")
+    """Return number and path of the list of files that ``CURRENT`` names.  OSError, ValueError."""
+    with open(os.path.join(folder, "CURRENT"), "rb") as file:
+        text = file.read(100).decode("ascii")
     word, _, number = text.removesuffix("\n").partition("-")
     if word != "MANIFEST" or not number.isdigit() or text != f"MANIFEST-{number}\n":
         raise ValueError(f"CURRENT says {text!r}")
@@ -96,18 +97,18 @@ def manifest_of(folder: str) -> tuple[int, str]:
 
 
 class BoundFile:
-    """Of a store that is open for writing; any thread."""
+    """The bound's file of a store that is open for writing; any thread."""
 
     def __init__(self, folder: str, bound: Bound, mapping: mmap) -> None:
-        """``mapping`` is that of the folder's file, which says ``bound``."""
+        """``mapping`` is that of the folder's file, which contains ``bound``."""
         self._folder = folder
-        self._lock = Lock()  # guards what follows
+        self._lock = Lock()  # guards the fields below
         self._map: mmap | None = mapping
         self._bound = bound
 
     @classmethod
     def mapped(cls, folder: str) -> BoundFile:
-        """Map the folder's file, which is made where it is missing or damaged.  OSError."""
+        """Map the folder's file, which is made if it is missing or damaged.  OSError."""
         found = read_bound(folder)
         path = os.path.join(folder, SYNCED)
         is_usable = found is not None and has_size(path, FILE_BYTES)
@@ -115,35 +116,38 @@ class BoundFile:
         return cls(folder, bound, map_fixed(path, FILE_BYTES, None if is_usable else slot_of(bound)))
 
     def begin(self, sequence: int) -> None:
-        """An opening found all operations up to it, and synced them."""
+        """Store the bound of an opening: it found and synced all operations up to ``sequence``."""
         with self._lock:
             self._store(sequence=sequence, dropped=min(sequence, self._bound.dropped))
 
     def raise_to(self, sequence: int) -> None:
-        """Operations up to it are on disk."""
+        """Raise the bound: operations up to ``sequence`` are on disk."""
         if sequence > self._bound.sequence:
             with self._lock:
                 self._store(sequence=max(sequence, self._bound.sequence))
 
     def drops(self, sequence: int) -> None:
-        """Before a family goes, with its writes up to now.  Blocks; OSError."""
+        """Note, before a family is dropped, that operations up to ``sequence`` may go with it.  Blocks; OSError."""
         with self._lock:
             self._store(dropped=sequence)
             if self._map is not None:
                 self._map.flush()
 
     def raise_manifest(self, *, sync: bool = True) -> None:
-        """As far as the list of files is now.  ``sync``: False where nothing of it can be on its way.  OSError."""
+        """Raise the bound to the present length of the list of files.  OSError.
+
+        ``sync``: False if no write to that file can be unsynced.
+        """
         number, path = manifest_of(self._folder)
-        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            length = os.fstat(held).st_size
+            length = os.fstat(descriptor).st_size
             if (number, length) <= (self._bound.manifest, self._bound.length):
                 return
             if sync:
-                os.fdatasync(held)
+                os.fdatasync(descriptor)
         finally:
-            os.close(held)
+            os.close(descriptor)
         with self._lock:
             bound = self._bound
             if (number, length) > (bound.manifest, bound.length):

@@ -173,7 +173,7 @@ class World:
             assert model.to_leave is not None
             do, model.to_leave = model.to_leave, None
             model.lacks_own = model.lacks_own or self.rng.random() < 0.2
-            self.carry_out(region, self.told.closed(region, do.epoch, is_behind=model.lacks_own))
+            self.carry_out(region, self.told.closed(region, do.epoch, has_unreplayed_log=model.lacks_own))
 
     def request(self) -> None:
         """The store of a region that may be served opens, closes and breaks by itself."""
@@ -269,7 +269,7 @@ def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
     """Told to close what it never had at 9: its log of 8 is behind all the same, and a denial would lose it."""
     told, hosting = served()
     told.on_close_region(1, 8, 1)
-    assert told.closed(1, 8, is_behind=True) == (ReportClosed(1, 8, has_unreplayed_log=True),)
+    assert told.closed(1, 8, has_unreplayed_log=True) == (ReportClosed(1, 8, has_unreplayed_log=True),)
     assert told.on_close_region(1, 9, 1) == (ReportClosed(1, 9, has_unreplayed_log=True),)
     row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8), OwnershipPeriod(HERE, 9)))
     assert told.on_open_region(1, row, 1) == (BringIn(1, row),)
@@ -279,7 +279,7 @@ def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
     assert told.on_close_region(1, 11, 1) == (ReportClosed(1, 11, has_unreplayed_log=True),)
     assert told.on_open_region(1, Owner(HERE, 12), 1)[-1] == ReportOpened(1, 12), "another server had brought it in"
     told.on_close_region(1, 12, 1)
-    assert told.closed(1, 12, is_behind=False)[-1] == ReportClosed(1, 12, has_unreplayed_log=False)
+    assert told.closed(1, 12, has_unreplayed_log=False)[-1] == ReportClosed(1, 12, has_unreplayed_log=False)
 
 
 def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
@@ -299,7 +299,10 @@ def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
     assert told.on_close_region(1, 8, 1) == (Leave(1, 8),)
     row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8),))
     assert told.on_renumber_region(1, row, 1) == ()
-    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 8, has_unreplayed_log=False), BringIn(1, row))
+    assert told.closed(1, 8, has_unreplayed_log=False) == (
+        ReportClosed(1, 8, has_unreplayed_log=False),
+        BringIn(1, row),
+    )
     hosting.apply_event(1, Event.WANTED)
     hosting.apply_event(1, Event.OPENED)
     assert told.opened(1, 10) == (ReportOpened(1, 10),)
@@ -311,7 +314,7 @@ def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -
     told, _ = served()
     assert told.on_close_region(1, 10, 1) == (Leave(1, 8),)
     assert told.on_open_region(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
-    assert told.closed(1, 8, is_behind=False) == (ReportClosed(1, 10, has_unreplayed_log=False),)
+    assert told.closed(1, 8, has_unreplayed_log=False) == (ReportClosed(1, 10, has_unreplayed_log=False),)
     assert told.on_open_region(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
 
 

@@ -241,7 +241,9 @@ class Owning:
         state = self.hosting.state(region)
         store = self.stores.get(region)
         if state is State.NONE:
-            self.carry_out(self.told.closed(region, self.hosting.epoch_of(region), is_behind=region in self._lacking))
+            self.carry_out(
+                self.told.closed(region, self.hosting.epoch_of(region), has_unreplayed_log=region in self._lacking)
+            )
             self.release(region)
             self.forget_dropped()
         elif state is State.BLOCKED:

@@ -1,4 +1,4 @@
-"""The time that the clock had reached at a region's last write: kept in the region's ``meta``, with its rows.
+"""The clock's high-water mark at a region's last write: kept in the region's ``meta``, with its rows.
 
     reached -> u64        in the space ``meta``, big-endian: no timestamp that the clock gave to a row is above it
 

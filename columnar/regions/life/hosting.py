@@ -1,17 +1,17 @@
-"""Carries out what ``hosting_state`` says of each region: opens and closes stores, lets requests wait and go on.
+"""Carries out the instructions of ``hosting_state``: opens and closes stores, pauses requests and releases them.
 
-Callers report events (``tell``), and the machine says what follows from them.  Requests that wait hold a future,
-their region's gate, and look anew for the region of their row when it is resolved.
+Callers report events (``report_event``), and the state machine returns the instructions that follow.  A paused request
+waits for a future, its region's gate; when the gate is resolved, the request locates the region of its row again.
 
-Regions are opened in the order in which they were wanted, one per iteration of the loop: an opening takes the engine
-some 6 ms, and the requests for open regions are served between two of them.
+Regions are opened in the order in which they were wanted, one per loop iteration: an opening takes the engine some
+6 ms, and requests for open regions are served between two openings.
 
 Invariants:
-    I1. ``serving`` holds exactly the regions in a state of ``hosting_state.SERVING``, least used first.
-    I2. A region in OPENING is in ``_wanted``: it is opened, or its requests hear why not, within as many iterations
-        as regions were wanted before it.
-    I3. A region that was opened for a request stays open until the request has reached it, AWAITED_S at most: else
-        requests for more regions than may be open would close each other's.
+    I1. ``serving`` contains exactly the regions in a state of ``hosting_state.SERVING``, least used first.
+    I2. A region in OPENING is in ``_wanted``: it is opened, or its requests fail with the reason, within as many
+        loop iterations as regions were wanted before it.
+    I3. A region that was opened for a request stays open until the request arrives, AWAITED_S at most: otherwise
+        requests for more regions than may be open would close each other's regions.
 
 Owned by the loop.
 """
@@ -89,17 +89,17 @@ class Hosting:
         self.folders = folders
         self.serving: OrderedDict[int, Region] = OrderedDict()
         self.on_unserved: Callable[[Region], None] = _nobody  # called first: requests are led to it no more
-        self.on_closing: Callable[[Region], None] = _nobody  # called before its store closes: nothing may touch it then
+        self.on_closing: Callable[[Region], None] = _nobody  # before its store closes; nothing may touch it after
         self.on_opened: Callable[[Region], None] = _nobody
-        self.on_write_fault: Callable[[], None] = _nothing_follows  # a region failed that requests need not open soon
+        self.on_write_fault: Callable[[], None] = _nothing_follows  # a region failed; requests may not open it soon
         self.on_opening: Callable[[int], None] = _noted_by_nobody  # a region's store is opened from now on ...
         self.on_ended: Callable[[int], None] = _noted_by_nobody  # ... and has been, or could not be
         self.on_settled: Callable[[RegionInfo, Exception | None], None] = _settled_for_nobody  # an opening has ended
-        self.schema_of: Callable[[RegionInfo], Table] = _no_schema  # asked when its turn to be opened has come
+        self.schema_of: Callable[[RegionInfo], Table] = _no_schema  # called when the region is about to be opened
         self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
         self._committer = committer
         self._clock = clock
-        self.awaited: dict[int, float] = {}  # opened for requests that have not reached them yet: until when (I3)
+        self.awaited: dict[int, float] = {}  # region id -> deadline; opened for requests that are still to come (I3)
         self._wanted: OrderedDict[int, RegionInfo] = OrderedDict()  # in OPENING, the next one first
         self._regions: dict[int, Region] = {}  # of every state but NONE and OPENING, closed ones too
         self._gates: dict[int, asyncio.Future[None]] = {}  # of those for which requests wait
@@ -108,18 +108,21 @@ class Hosting:
         committer.on_broken = self._broken
 
     def state_of(self, region: Region) -> State:
-        """NONE where it was closed meanwhile, even if it is open anew."""
+        """Return the state of this region object: NONE once it was closed, even if the region was opened again."""
         region_id = region.info.region_id
         return self.state.state(region_id) if self._regions.get(region_id) is region else State.NONE
 
     def find_region(self, region_id: int) -> Region | None:
-        """The region in every state but NONE, OPENING and CLOSED; its store may be closed."""
+        """Return the region unless its state is NONE, OPENING or CLOSED.  Its store may be closed."""
         return self._regions.get(region_id)
 
     # --- opening -----------------------------------------------------------------------------------
 
     def want(self, info: RegionInfo) -> RegionUnavailable:
-        """Have a region opened that is not served; the answer says when to retry.  NotServingRegion."""
+        """Queue the opening of a region that is not served; the returned error says when to retry.
+
+        Raises NotServingRegion, RegionUnavailable.
+        """
         self._check_may_open(info)
         region_id = info.region_id
         self.state.apply_event(region_id, Event.WANTED)
@@ -129,7 +132,7 @@ class Hosting:
         return RegionUnavailable(info.encoded, self.gate(region_id), is_opening=True)
 
     def open_in(self, info: RegionInfo, store: Store) -> Region:
-        """The region in a store that is open already, at once.  Errors as of ``want``; HostError, DamagedData."""
+        """Serve the region from a store that is open already.  Raises as ``want`` does; HostError, DamagedData."""
         self._check_may_open(info)
         self.state.apply_event(info.region_id, Event.WANTED)
         event = Event.NOT_OPENED
@@ -143,7 +146,10 @@ class Hosting:
         return region
 
     def _check_may_open(self, info: RegionInfo) -> None:
-        """RegionUnavailable: retry after its ``back``.  NotServingRegion."""
+        """Raise RegionUnavailable (retry after its ``available``) or NotServingRegion if the region may not be opened.
+
+        RegionNotLocal is the NotServingRegion of a region that another server owns.
+        """
         if self.state.is_stopping:
             raise NotServingRegion("the server is stopping; try another or try again")
         state = self.state.state(info.region_id)
@@ -161,12 +167,12 @@ class Hosting:
         failure: Exception | None = None
         try:
             self._open(info)
-        except Exception as fault:  # noqa: BLE001 - the requests that wait for it hear of it, whatever it is
+        except Exception as fault:  # noqa: BLE001 - the requests that wait for it get it, whatever it is
             failure = fault
             self._fail(region_id, fault)
         try:
             self.on_settled(info, failure)
-        finally:  # I2: no fault of one region keeps the others waiting
+        finally:  # I2: a fault of one region does not delay the other regions
             if self._wanted:
                 asyncio.get_running_loop().call_soon(self.open_next)
 
@@ -195,7 +201,7 @@ class Hosting:
             self.read_only.note(info, cause)
             self.on_write_fault()
             if ownership.unreplayed_logs and not ownership.is_sole:
-                raise  # it is served only when all that is behind is on disk; another server may succeed
+                raise  # served only once every unreplayed log is on disk; another server may succeed
             return self.read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
         self.read_only.takes_writes(info)
         return region, Event.OPENED
@@ -207,7 +213,7 @@ class Hosting:
         self.on_opened(region)
 
     def call_off_openings(self, is_meant: Callable[[RegionInfo], bool]) -> None:
-        """Their requests look anew for the region of their row."""
+        """Cancel the queued openings that ``is_meant`` selects; their requests locate the region of their row again."""
         for info in [info for info in self._wanted.values() if is_meant(info)]:
             del self._wanted[info.region_id]
             self.state.apply_event(info.region_id, Event.NOT_OPENED)
@@ -215,7 +221,7 @@ class Hosting:
             self.on_settled(info, None)
 
     def ownership(self, info: RegionInfo) -> Ownership:
-        """With which the region's store is opened now: at the owner's epoch, and with the logs that are behind."""
+        """Return the ownership to open the region's store with: the owner's epoch and the unreplayed logs."""
         return self.ownership_at(info.encoded, self.state.epoch_of(info.region_id))
 
     async def prepare(self, table: Table, infos: list[RegionInfo]) -> None:
@@ -226,21 +232,24 @@ class Hosting:
             await asyncio.sleep(PREPARE_PAUSE_S)
 
     def is_awaited(self, region: Region) -> bool:
-        """The request that it was opened for has not reached it yet (I3)."""
+        """Tell whether the request for which the region was opened is still to come (I3)."""
         until_s = self.awaited.get(region.info.region_id)
         return until_s is not None and asyncio.get_running_loop().time() < until_s
 
     # --- events ------------------------------------------------------------------------------------
 
     def report_event(self, region: Region, event: Event, why: str = "") -> None:
-        """Does nothing where the region was closed meanwhile.  ``why``: what requests hear that are refused."""
+        """Apply the event and carry out what follows; no effect if the region was closed meanwhile.
+
+        ``why``: the reason that refused requests get.
+        """
         region_id = region.info.region_id
         if self._regions.get(region_id) is not region:
             return
         doing = self.state.apply_event(region_id, event)
         state = self.state.state(region_id)
         if state not in SERVING and self.serving.pop(region_id, None) is not None:
-            with surviving(LOOP):  # what the state machine says is carried out, whoever else has a fault
+            with surviving(LOOP):  # the instructions are carried out even if the callback fails
                 self.on_unserved(region)
         if doing and event in _ENDS:
             with surviving(LOOP):
@@ -271,7 +280,7 @@ class Hosting:
             region.refuse_writes(None)
 
     def gate(self, region_id: int) -> asyncio.Future[None]:
-        """Resolved when requests need not wait for the region any more.  Only in a state of WAITING."""
+        """Return the future that resolves when requests need not wait any more.  Only in a state of WAITING."""
         gate = self._gates.get(region_id)
         if gate is None:
             gate = self._gates[region_id] = asyncio.get_running_loop().create_future()
@@ -311,7 +320,7 @@ class Hosting:
     # --- closing -----------------------------------------------------------------------------------
 
     async def quiesce(self, region: Region) -> None:
-        """Wait until no write of ``region`` waits for its fsync, and nothing keeps it up in a thread."""
+        """Wait until no write of ``region`` waits for its fsync and no upkeep of it runs in a thread."""
         while region.upkeep:  # noqa: ASYNC110 - rarely anything, and then for seconds
             await asyncio.sleep(UPKEEP_POLL_S)
         while not region.is_quiet:
@@ -322,8 +331,8 @@ class Hosting:
     async def close(self, region: Region, may_close: Callable[[], bool] = lambda: True) -> None:
         """Close the region when every write is on disk; until then reads are served and writers wait.
 
-        It is flushed in a thread first, where it must be, so that closing its store writes nothing on the loop.  It
-        stays open if ``may_close`` says no by then.
+        A region that needs a flush is flushed in a thread first, so that closing its store does no writes on the loop.
+        The region stays open if ``may_close`` returns False after that.
         """
         while self.state_of(region) in SERVING:
             self.report_event(region, Event.LEAVES)
@@ -340,31 +349,31 @@ class Hosting:
                 self.report_event(region, Event.STAYS)
 
     async def close_all(self, regions: Sequence[Region]) -> None:
-        """``close`` of each, FLUSHED_AT_ONCE of them side by side: a flush waits for the disk."""
+        """Close the regions, FLUSHED_AT_ONCE concurrently: a flush waits for the disk."""
         left = iter(regions)
 
         async def some() -> None:
             for region in left:
                 await self.close(region)
 
-        others = [asyncio.ensure_future(some()) for _ in range(min(FLUSHED_AT_ONCE, len(regions)) - 1)]
+        tasks = [asyncio.ensure_future(some()) for _ in range(min(FLUSHED_AT_ONCE, len(regions)) - 1)]
         try:
             await some()
-            for other in others:
-                await other
+            for task in tasks:
+                await task
         finally:
-            for other in others:
-                other.cancel()
+            for task in tasks:
+                task.cancel()
 
     async def closed_aside(self, is_meant: Callable[[RegionInfo], bool]) -> None:
-        """Return when no thread closes a store of these regions any more."""
+        """Wait until no thread is closing a store of the regions that ``is_meant`` selects."""
         broken = self.state.in_states(frozenset({State.BROKEN}))
         gates = [self.gate(region_id) for region_id in broken if is_meant(self._regions[region_id].info)]
         if gates:
             await asyncio.wait(gates)
 
     async def all_there(self, timeout_s: float) -> bool:
-        """Return when requests wait for no region any more; False: not in time."""
+        """Wait until no region is in a state of WAITING.  Returns False at the timeout."""
         gates = [self.gate(region_id) for region_id in self.state.in_states(WAITING)]
         if not gates:
             return True
@@ -372,7 +381,7 @@ class Hosting:
         return not missing
 
     async def stop(self) -> None:
-        """Sync and close every region; none is opened any more."""
+        """Sync and close every region.  No region is opened after this call."""
         self.state.stop()
         self.call_off_openings(lambda _info: True)
         await self.close_all(list(self.serving.values()))

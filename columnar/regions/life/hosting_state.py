@@ -8,7 +8,7 @@
     REPLACING   is served            open; a split or a merge copies it
     HOLDING     waits                open; a split or a merge takes the last of it over
     REPLACED    waits                open; the catalogue names its successors, which are being opened
-    SHUT        is refused           none is open; the outcome of the catalogue's write is unknown
+    BLOCKED     is refused           none is open; the outcome of the catalogue's write is unknown
     CLOSING     reads are served     open; it is closed as soon as every write is on disk
     BROKEN      waits                a thread closes it: its disk refused an fsync
     FAILED      waits                closed, as its disk refused an fsync in HOLDING: the split or merge ends first
@@ -16,17 +16,18 @@
 
 An owner's epoch numbers the owners of regions: a standalone raises it once per start, a master with each owner
 that it names.  It is another number than the epoch of a region's change log, which counts openings.  A standalone
-owns every region; a server of a cluster owns those that a master named, until it gives them up (``told``).
+owns every region; a server of a cluster owns those that a master assigned, until it gives them up
+(``region_assignment_state``).
 
 Invariants (``HostingState.check``, and the model in tests/model/test_hosting_state.py):
-    I1. A region in NONE is not remembered: memory is for regions that are open, held or given up.
+    I1. A region in NONE is not remembered: memory is for regions that are open, waited for or given up.
     I2. A region is opened only by its owner, and only above the epoch at which it was given up last; epochs of a
         region only rise.
     I3. Each OPEN_STORE is followed by exactly one CLOSE or CLOSE_ASIDE before the next OPEN_STORE, unless the
         opening failed.
-    I4. HOLD_REQUESTS and RELEASE or REFUSE alternate; requests wait in the states of WAITING and in no other.
+    I4. PAUSE_REQUESTS and RELEASE or REFUSE alternate; requests wait in the states of WAITING and in no other.
 
-Knows nothing of stores, files, futures, time or the catalogue: ``hosting`` carries the instructions out.
+Knows nothing of stores, files, futures, time and the catalogue: ``hosting`` carries out the instructions.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    WANTED = auto()  # a request, or a consumer of its changes, looks for it
+    WANTED = auto()  # by a request, or by a consumer of its changes
     OPENED = auto()
     OPENED_READING = auto()  # the disk takes no writes
     NOT_OPENED = auto()
@@ -65,7 +66,7 @@ class Event(Enum):
     CALLED_OFF = auto()
     COMMITTED = auto()  # the catalogue names the successors
     SUCCEEDED = auto()  # the successors serve
-    UNSURE = auto()  # nobody knows whether the catalogue names the successors
+    UNSURE = auto()  # it is unknown whether the catalogue names the successors
     SETTLED = auto()  # after UNSURE: the catalogue names this region
     FSYNC_FAILED = auto()
     STORE_CLOSED = auto()  # after CLOSE_ASIDE
@@ -77,12 +78,12 @@ class Do(Enum):
     CLOSE = auto()
     CLOSE_ASIDE = auto()  # in a thread: a store that failed needs a second
     PAUSE_REQUESTS = auto()
-    RELEASE = auto()  # requests that wait look anew for the region of their row
-    REFUSE = auto()  # requests that wait, and those that come, hear why
+    RELEASE = auto()  # waiting requests locate the region of their row again
+    REFUSE = auto()  # waiting and new requests fail with the reason
     PAUSE_WRITES = auto()
     LET_WRITES = auto()
-    SYNC = auto()  # bring every write to disk, then report QUIET, or go on with the pause
-    REPORT = auto()  # whoever assigns regions wants to know of the new state
+    SYNC = auto()  # sync every write, then report QUIET or continue the pause
+    REPORT = auto()  # notify the assigner of regions of the new state
 
 
 SERVING: Final = frozenset({State.OPEN, State.READ_ONLY, State.REPLACING, State.CLOSING})
@@ -101,13 +102,13 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     # closing
     (State.OPEN, Event.LEAVES): (State.CLOSING, (Do.PAUSE_WRITES, Do.SYNC)),
     (State.REPLACING, Event.LEAVES): (State.CLOSING, (Do.PAUSE_WRITES, Do.SYNC)),
-    (State.CLOSING, Event.LEAVES): (State.CLOSING, (Do.SYNC,)),  # two want it: both wait, the first closes it
-    (State.READ_ONLY, Event.LEAVES): (State.READ_ONLY, (Do.SYNC,)),  # writers hear of the disk, as before
+    (State.CLOSING, Event.LEAVES): (State.CLOSING, (Do.SYNC,)),  # two callers close it: both wait, the first one closes
+    (State.READ_ONLY, Event.LEAVES): (State.READ_ONLY, (Do.SYNC,)),  # writers get the disk's error, as before
     (State.READ_ONLY, Event.QUIET): (State.NONE, (Do.CLOSE, Do.REPORT)),
     (State.CLOSING, Event.QUIET): (State.NONE, (Do.CLOSE, Do.REPORT)),
     (State.CLOSING, Event.STAYS): (State.OPEN, (Do.LET_WRITES,)),
     (State.NONE, Event.GIVEN_UP): (State.CLOSED, (Do.REPORT,)),
-    # replaced by others
+    # replaced by successors
     (State.OPEN, Event.REPLACEMENT_BEGINS): (State.REPLACING, ()),
     (State.REPLACING, Event.PAUSE_BEGINS): (State.HOLDING, (Do.PAUSE_REQUESTS, Do.SYNC)),
     (State.HOLDING, Event.LET_IN): (State.REPLACING, (Do.RELEASE,)),
@@ -122,7 +123,7 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     (State.REPLACING, Event.FSYNC_FAILED): (State.BROKEN, (Do.PAUSE_REQUESTS, Do.CLOSE_ASIDE)),
     (State.CLOSING, Event.FSYNC_FAILED): (State.BROKEN, (Do.PAUSE_REQUESTS, Do.CLOSE_ASIDE)),
     (State.BROKEN, Event.STORE_CLOSED): (State.NONE, (Do.RELEASE, Do.REPORT)),
-    # Its successors may be in the catalogue already: whoever opened it now would write what they never get.
+    # Its successors may be in the catalogue already: writes to it would be lost to them if it were opened now.
     (State.HOLDING, Event.FSYNC_FAILED): (State.FAILED, (Do.CLOSE,)),
     (State.FAILED, Event.LET_IN): (State.NONE, (Do.RELEASE, Do.REPORT)),
     (State.FAILED, Event.CALLED_OFF): (State.NONE, (Do.RELEASE, Do.REPORT)),
@@ -130,12 +131,12 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     (State.FAILED, Event.SUCCEEDED): (State.NONE, (Do.RELEASE,)),
     (State.FAILED, Event.UNSURE): (State.BLOCKED, (Do.REFUSE,)),
 }
-# Events about something that has ended meanwhile: the store failed, or was closed, while they were on their way.
+# Events about something that has ended meanwhile: the store failed, or was closed, while the event was in flight.
 _TOO_LATE: Final = frozenset({Event.CALLED_OFF, Event.STAYS, Event.QUIET, Event.FSYNC_FAILED})
 
 
 class OutOfPlace(Exception):
-    """The event cannot come in this state: whoever sent it looked at another."""
+    """The event is impossible in this state: its sender assumed another state."""
 
     def __init__(self, region_id: int, state: State, event: Event) -> None:
         super().__init__(f"region {region_id} is {state.name}: {event.name} cannot come now")
@@ -184,12 +185,12 @@ class HostingState:
         return self._named.get(region_id, self.epoch or 0)
 
     def owns(self, region_id: int) -> bool:
-        """Whether it may be opened here: another server answers for it otherwise."""
+        """Tell whether this server owns the region and may open it; otherwise another server serves it."""
         epoch = self._named.get(region_id, self.epoch)
         return epoch is not None and epoch > self._given_up.get(region_id, -1)
 
     def is_not_local(self, region_id: int) -> bool:
-        """Whether a request is neither served nor kept waiting nor refused here: another server answers for it."""
+        """Tell whether requests belong to another server: they neither are served nor wait nor are refused locally."""
         state = self._states.get(region_id)
         return (state is None or state is State.CLOSED) and not self.is_stopping and not self.owns(region_id)
 
@@ -207,14 +208,14 @@ class HostingState:
         self._given_up[region_id] = self.epoch_of(region_id)
 
     def forget(self, region_id: int) -> None:
-        """No table has the region any more, and nobody names it again: ids are given once."""
+        """Forget a region that no table has any more.  Its id never comes again: ids are assigned once."""
         assert self.state(region_id) in (State.NONE, State.CLOSED), "it is held"
         self._states.pop(region_id, None)
         self._named.pop(region_id, None)
         self._given_up.pop(region_id, None)
 
     def stop(self) -> None:
-        """The server stops: nothing more is opened, at any epoch."""
+        """Stop the server: no region is opened from now on, at any epoch."""
         self.is_stopping = True
 
     def check(self) -> None:

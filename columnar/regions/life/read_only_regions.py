@@ -1,14 +1,14 @@
-"""Regions whose disk takes no writes are served to readers, and opened for writers when it does again.
+"""Regions whose disk takes no writes: opened for reading, and opened for writing when the disk takes writes again.
 
 A region that cannot be opened because the disk is full, mounted read-only or out of descriptors is opened for
-reading: that writes nothing and finds all that was acknowledged.  Writers hear why.  Every RETRY_S each such
+reading: that writes no files and finds all that was acknowledged.  Writers get the reason.  Every RETRY_S each such
 region is closed; the next request opens it, for writing if the disk takes writes by then.  The server opens one
 region without a request, so that a disk that takes writes again is noticed in any case.
 
-Refused as before is what a reader must not see: a region whose files are damaged, one in the middle of taking
-sorted files in (only an opening that writes can undo that), one whose last writes stand in the server's log only
-(as can be after a power cut), one that lacks a family's space, and one whose disk
-reported a failed read, write or fsync: what such a disk says of its pages afterwards is not to be believed.
+These regions are refused as before, because a reader must not see their state: a region whose files are damaged, one
+in the middle of an ingestion of sorted files (only an opening that writes can undo that), one whose last writes are in
+the server's log only (possible after a power cut), one that lacks a family's space, and one whose disk reported a
+failed read, write or fsync: the pages that such a disk returns afterwards cannot be trusted.
 
 Owned by the loop.
 """

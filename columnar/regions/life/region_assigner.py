@@ -1,18 +1,18 @@
-"""Owns the regions that a master gives to this server: the shell of ``told``, over a region server.
+"""Opens and closes the regions that a master assigns to this server: the shell of ``region_assignment_state``.
 
-    OpenRegion        the store is opened with the logs that are behind, then answered; where none is, answered at once
-    CloseRegion       triggers held, flushed while it serves, shut, closed, then answered
+    OpenRegion        answered once the store is open with the unreplayed logs; if there are none, answered immediately
+    CloseRegion       triggers paused, flushed while it serves, blocked, closed, then answered
     RenumberRegion    the epoch rises under an open store, too
 
-Stores are opened in the background one after the other, those with logs behind them first.  A request opens its own
-region by itself (``hosting``), so it waits for one other at most.
+Stores are opened in the background one after the other, those with unreplayed logs first.  A request opens its own
+region by itself (``hosting``), so it waits for one other opening at most.
 
 Invariants:
-    W1. Each ask is answered once: by the report of its epoch, or by the refusal.
-    W2. A region's store is opened with what ``told`` says is behind until it was opened so once, and later with this
-        run's own log where its disk failed.
-    W3. The master is told of a region whose openings fail, and again after REPORT_AGAIN_S at the next that does: a
-        report that comes while the region is split, merged or moved changes nothing.
+    W1. Each request is answered once: by the report of its epoch, or by the refusal.
+    W2. A region's store is opened with the unreplayed logs that ``region_assignment_state`` names until one such
+        opening succeeded, and later, if its disk failed, with this run's own log.
+    W3. The master is notified of a region whose openings fail, and again at the first failure after REPORT_AGAIN_S: a
+        report that comes while the region is split, merged or moved has no effect.
 
 Knows nothing of links and frames.  Owned by the loop.
 """
@@ -62,9 +62,9 @@ from columnar.storage.ownership import Ownership
 
 _log = logging.getLogger(__name__)
 
-QUIESCE_TIMEOUT_S: Final = 10.0  # for the calls of triggers that are under way; then they come again at the next owner
+QUIESCE_TIMEOUT_S: Final = 10.0  # for trigger calls in flight; calls cut off run again at the next owner
 UPKEEP_POLL_S: Final = 0.02
-CLOSE_AGAIN_S: Final = 1.0  # after a fault; the master ends a server that does not come to an end with it
+CLOSE_AGAIN_S: Final = 1.0  # after a fault; the master ends a server that never succeeds
 REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
 T = TypeVar("T")
@@ -86,63 +86,70 @@ def _ignore_blocked(_region: RegionInfo) -> None:
 
 
 class RegionAssigner:
-    def __init__(self, here: Incarnation, server: RegionServer, logs: Logs) -> None:
-        self.assigned_regions = AssignedRegions(here, server.hosting.state)
+    def __init__(self, local_server: Incarnation, server: RegionServer, logs: Logs) -> None:
+        self.assigned_regions = AssignedRegions(local_server, server.hosting.state)
         self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
         self.on_blocked: Callable[[RegionInfo], None] = (
             _ignore_blocked  # its split or merge was called off, says the master
         )
-        self._local_server = here
+        self._local_server = local_server
         self._server = server
         self._hosting = server.hosting
         self._logs = logs
-        self._infos: dict[int, RegionInfo] = {}  # of every region that was told, by id
+        self._infos: dict[int, RegionInfo] = {}  # of every assigned region, by id
         self._ids: dict[str, int] = {}  # the same by encoded name
         self._pending_requests: dict[
             tuple[type[Any], int, int], list[asyncio.Future[Any]]
         ] = {}  # by kind, region and epoch
-        self._lacking = LackingLogs(here, logs)
-        self._to_bring_in: OrderedDict[int, None] = OrderedDict()  # regions that lack logs, as they were told
+        self._lacking = LackingLogs(local_server, logs)
+        self._to_bring_in: OrderedDict[int, None] = OrderedDict()  # regions that lack logs, in assignment order
         self._to_open: OrderedDict[int, None] = OrderedDict()  # and those that may be served, after them
         self._opening: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
-        self._unopened: dict[int, tuple[int, float]] = {}  # region id -> its epoch, and when the master was told
+        self._unopened: dict[int, tuple[int, float]] = {}  # region id -> its epoch, time of the report
         self._dropped: dict[int, RegionInfo] = {}  # of no table any more, and not forgotten yet
         self._hosting.ownership_at = self._ownership
         self._hosting.on_settled = self._settled
 
-    # --- told by a master ----------------------------------------------------------------------------
+    # --- requests of a master ------------------------------------------------------------------------
 
-    async def open(self, asked: OpenRegion, leader: int) -> None:
-        """``leader``: the epoch of the master that asks.  An error: the region is refused at that epoch for ever."""
-        self._know(asked.region, asked.sealed)
-        if asked.is_doubted:
-            self.assigned_regions.doubt(asked.region.region_id, asked.owner.epoch)
-        told = self.assigned_regions.on_open_region
-        await self._answered(OpenRegion, asked.region, asked.owner.epoch, lambda: told(*_row(asked), leader))
+    async def open(self, request: OpenRegion, leader: int) -> None:
+        """Answer OpenRegion.  ``leader``: the epoch of the requesting master.
 
-    async def renumber(self, asked: RenumberRegion, leader: int) -> None:
-        """As ``open``."""
-        self._know(asked.region, asked.sealed)
-        told = self.assigned_regions.on_renumber_region
-        await self._answered(OpenRegion, asked.region, asked.owner.epoch, lambda: told(*_row(asked), leader))
+        An error means that the region is refused at that epoch for ever.
+        """
+        self._know(request.region, request.sealed)
+        if request.is_doubted:
+            self.assigned_regions.doubt(request.region.region_id, request.owner.epoch)
+        on_open_region = self.assigned_regions.on_open_region
+        await self._answered(
+            OpenRegion, request.region, request.owner.epoch, lambda: on_open_region(*_row(request), leader)
+        )
 
-    async def close(self, asked: CloseRegion, leader: int) -> GivenUp:
-        self._know(asked.region, ())
-        region, epoch = asked.region.region_id, asked.epoch
+    async def renumber(self, request: RenumberRegion, leader: int) -> None:
+        """Answer RenumberRegion; arguments and errors as of ``open``."""
+        self._know(request.region, request.sealed)
+        on_renumber_region = self.assigned_regions.on_renumber_region
+        await self._answered(
+            OpenRegion, request.region, request.owner.epoch, lambda: on_renumber_region(*_row(request), leader)
+        )
+
+    async def close(self, request: CloseRegion, leader: int) -> GivenUp:
+        self._know(request.region, ())
+        region, epoch = request.region.region_id, request.epoch
         answer: GivenUp = await self._answered(
-            CloseRegion, asked.region, epoch, lambda: self.assigned_regions.on_close_region(region, epoch, leader)
+            CloseRegion, request.region, epoch, lambda: self.assigned_regions.on_close_region(region, epoch, leader)
         )
         return answer
 
     async def _answered(
-        self, kind: type[Any], info: RegionInfo, epoch: int, tell: Callable[[], Iterable[AssignmentOutput]]
+        self, kind: type[Any], info: RegionInfo, epoch: int, apply: Callable[[], Iterable[AssignmentOutput]]
     ) -> Any:  # fmt: skip
-        """W1.  An asker that goes takes its own future with it: what it asked is done all the same."""
-        doing = tuple(tell())
+        """Apply the request and wait for its report (W1).  A cancelled caller cancels its own future only."""
+        doing = tuple(apply())
         for one in doing:
             if isinstance(one, Refuse) and one.why is Why.OLD_LEADER:
-                raise NotServingRegion(self._refused(one))  # it is no news for a leader that has asked the same
+                raise NotServingRegion(self._refused(one))  # a current leader's pending request of the same key goes on
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending_requests.setdefault((kind, info.region_id, epoch), []).append(future)
         self._carry_out(doing)
@@ -164,7 +171,8 @@ class RegionAssigner:
                 case CallOff():
                     self._call_off(one.region, one.epoch)
                 case MayServe():
-                    # Its store has what an earlier tenure here left in this run's log: segments need not wait for it.
+                    # Its store has the records that an earlier ownership period of this server left in this run's
+                    # log: segments need not wait for it.
                     self._logs.server_log.brought_in(self._infos[one.region].encoded)
                     self._open_soon(one.region)
                 case RaiseEpoch():
@@ -203,7 +211,7 @@ class RegionAssigner:
     # --- opening -------------------------------------------------------------------------------------
 
     def _ownership(self, encoded: str, epoch: int) -> Ownership:
-        """W2."""
+        """Return the ownership to open the region's store with (W2)."""
         region_id = self._ids.get(encoded)
         if region_id is None:
             return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
@@ -216,7 +224,7 @@ class RegionAssigner:
         self._bring_in_soon(region_id)
 
     def _call_off(self, region_id: int, epoch: int) -> None:
-        """An opening is one step of the loop, so one that has not ended has not begun; reading its logs may have."""
+        """Cancel an opening that has not begun: an opening is one loop step.  Reading its logs may have begun."""
         self._lacking.has_all(region_id)
         self._hosting.call_off_openings(lambda one: one.region_id == region_id)
         self._carry_out(
@@ -236,29 +244,29 @@ class RegionAssigner:
             self._opening = asyncio.ensure_future(_logged(self._open_all()))
 
     async def _open_all(self) -> None:
-        await asyncio.sleep(0)  # what is told in the same iteration comes in its order
+        await asyncio.sleep(0)  # requests of the same loop iteration keep their order
         while self._to_bring_in or self._to_open:
-            is_behind = bool(self._to_bring_in)
+            lacks_logs = bool(self._to_bring_in)
             region_id, _ = (self._to_bring_in or self._to_open).popitem(last=False)
             try:
-                if is_behind and region_id in self._lacking:
+                if lacks_logs and region_id in self._lacking:
                     await self._open_with_logs(region_id)
-                elif not is_behind and self._is_worth_opening(region_id):
+                elif not lacks_logs and self._is_worth_opening(region_id):
                     await self._open(region_id)
                 else:
                     await asyncio.sleep(0)
-            except Exception as fault:  # noqa: BLE001 - the others are opened, and the master hears of this one
+            except Exception as fault:  # noqa: BLE001 - the next ones are opened, and this one is reported
                 FAULTS.met("openings of the owner's regions", fault)
                 with surviving("openings of the owner's regions"):
                     self._not_opened(region_id, fault)
                 await asyncio.sleep(0)
 
     async def _open_with_logs(self, region_id: int) -> None:
-        """Open the region with its logs; of a disabled table it is closed again, as nobody else would close it."""
+        """Open the region with its logs.  Close it again if its table is disabled: no request would do so."""
         info = self._infos[region_id]
         try:
             await self._lacking.load(region_id)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the master hears of it, and the others are opened
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it is reported, and the next regions are opened
             _log.error("logs that region %s lacks cannot be read", info.encoded, exc_info=fault)
             if region_id in self._lacking and self._hosting.state.state(region_id) is State.NONE:
                 self._not_opened(region_id, fault)  # else a request has it opened, which ends with a report
@@ -270,7 +278,10 @@ class RegionAssigner:
                 await self._hosting.close(region)
 
     def _is_worth_opening(self, region_id: int) -> bool:
-        """Before anybody asks for it: not over the bound, unless somebody follows its changes; no new store."""
+        """Tell whether to open the region before its first request.
+
+        Not above the bound of open regions, unless a follower reads its changes; never if its store would be new.
+        """
         info = self._infos.get(region_id)
         if info is None or self.assigned_regions.stage_of(region_id) is not Stage.SERVING:
             return False
@@ -280,18 +291,18 @@ class RegionAssigner:
         return has_room and not self._server.is_untouched(info)
 
     async def _open(self, region_id: int) -> None:
-        """Return when the opening has ended, however; ``_settled`` has heard of it then."""
+        """Wait until the opening has ended, with or without success; ``_settled`` was called by then."""
         try:
-            away = self._hosting.want(self._infos[region_id])
+            unavailable = self._hosting.want(self._infos[region_id])
         except RegionUnavailable as waiting:
-            away = waiting
-        except ColumnarError as refused:  # it was told to close meanwhile, or no table has it any more
+            unavailable = waiting
+        except ColumnarError as refused:  # a close was requested meanwhile, or no table has it
             self._not_opened(region_id, refused)
             return
-        await asyncio.wait([away.available])
+        await asyncio.wait([unavailable.available])
 
     def _settled(self, info: RegionInfo, failure: Exception | None) -> None:
-        """An opening has ended, for a request or in the background; without failure it may have been called off."""
+        """Report the end of an opening, for a request or in the background.  Without failure: opened or called off."""
         region_id = info.region_id
         if failure is not None:
             self._not_opened(region_id, failure)
@@ -316,10 +327,10 @@ class RegionAssigner:
             self._report_unopened(region_id, epoch, why, is_damaged)
 
     def _report_unopened(self, region_id: int, epoch: int, why: str, is_damaged: bool) -> None:
-        """W3."""
-        told_epoch, logged_s = self._unopened.get(region_id, (0, 0.0))
+        """Notify the master that the region cannot be opened, at the rate of W3."""
+        reported_epoch, logged_s = self._unopened.get(region_id, (0, 0.0))
         now_s = asyncio.get_running_loop().time()
-        if told_epoch != epoch or now_s - logged_s >= REPORT_AGAIN_S:
+        if reported_epoch != epoch or now_s - logged_s >= REPORT_AGAIN_S:
             self._unopened[region_id] = (epoch, now_s)
             self.on_cannot_open(CannotOpen(self._infos[region_id], epoch, why, is_damaged))
 
@@ -331,19 +342,19 @@ class RegionAssigner:
         task.add_done_callback(self._leaving.discard)
 
     async def _leave(self, info: RegionInfo, epoch: int) -> None:
-        """A fault delays the report, which comes when the region is closed: nobody else may open it before."""
+        """Close the region and report it.  A fault delays the report: no other server may open the region before."""
         closed: Region | None = None
         while True:
             try:
                 closed = await self._close(info) or closed
-                is_behind = self._has_unreplayed_log(info)
+                has_unreplayed_log = self._has_unreplayed_log(info)
                 break
             except Exception:  # noqa: BLE001 - whatever it is, the region stays this server's until it is closed
                 _log.exception("region %s is not closed; trying again", info.encoded)
                 await asyncio.sleep(CLOSE_AGAIN_S)
-        self._carry_out(self.assigned_regions.closed(info.region_id, epoch, is_behind=is_behind))
+        self._carry_out(self.assigned_regions.closed(info.region_id, epoch, has_unreplayed_log=has_unreplayed_log))
         if closed is not None:
-            self._server.listener.release(closed)  # it may come back
+            self._server.listener.release(closed)  # the region may be assigned again
         self.forget_dropped()
 
     def _has_unreplayed_log(self, info: RegionInfo) -> bool:
@@ -351,7 +362,7 @@ class RegionAssigner:
         return any(part.epoch in epochs for part in self._logs.server_log.unreplayed_parts(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
-        """When this returns, no store of the region is open, and none will be; the region, if one was open."""
+        """Close the region until no store of it is open and none will be.  Returns the region if one was open."""
         hosting, region_id = self._hosting, info.region_id
         closed = None
         while (state := hosting.state.state(region_id)) is not State.NONE:
@@ -369,7 +380,7 @@ class RegionAssigner:
         return closed
 
     async def _prepare_to_close(self, region: Region) -> None:
-        """Hold its followers and flush it while it serves, as far as that goes: closing it does without."""
+        """Pause its followers and flush it while it serves; faults are logged, as closing does not depend on it."""
         info = region.info
         try:
             busy = await self._server.listener.quiesce_region(region, QUIESCE_TIMEOUT_S)
@@ -388,19 +399,19 @@ class RegionAssigner:
     # --- splits, merges, dropped tables --------------------------------------------------------------
 
     def made(self, change: RegionChange) -> None:
-        """A split or a merge here is committed: this server owns the successors, whom nobody tells it to open."""
+        """Take over the successors of a split or merge that this server committed: no master requests their opening."""
         for info in change.fresh:
             self._infos[info.region_id] = info
             self._ids[info.encoded] = info.region_id
             self.assigned_regions.made(info.region_id, first_owner(self._local_server, FIRST_EPOCH))
 
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
-        """No table has them any more: forget each when its store is closed."""
+        """Forget each of these regions, which no table has any more, when its store is closed."""
         self._dropped.update((info.region_id, info) for info in infos if info.region_id in self._infos)
         self.forget_dropped()
 
     def forget_dropped(self) -> None:
-        """Called when regions that no table has may have been closed."""
+        """Forget the dropped regions whose store is closed.  Called when one may have been closed."""
         for region_id, info in list(self._dropped.items()):
             is_closed = self._hosting.state.state(region_id) in (State.NONE, State.CLOSED)
             if (
@@ -410,7 +421,7 @@ class RegionAssigner:
             ):
                 continue
             del self._dropped[region_id]
-            self._logs.server_log.brought_in(info.encoded)  # nobody needs what this run's log has of it
+            self._logs.server_log.brought_in(info.encoded)  # its records in this run's log are not needed
             self._infos.pop(region_id, None)
             self._ids.pop(info.encoded, None)
             self._unopened.pop(region_id, None)
@@ -420,7 +431,7 @@ class RegionAssigner:
     # --- the end -------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Nothing more is opened in the background."""
+        """Stop opening regions in the background."""
         self._to_bring_in.clear()
         self._to_open.clear()
         if self._opening is not None:
@@ -431,8 +442,8 @@ class RegionAssigner:
         self._lacking.check()
 
 
-def _row(asked: OpenRegion | RenumberRegion) -> tuple[int, Owner]:
-    return asked.region.region_id, asked.owner
+def _row(request: OpenRegion | RenumberRegion) -> tuple[int, Owner]:
+    return request.region.region_id, request.owner
 
 
 async def _logged(work: Coroutine[Any, Any, T]) -> T:

@@ -1,30 +1,31 @@
-"""(pure) The regions that a master told a server to own: what it told in, instructions and reports out.
+"""(pure) The regions that a master assigned to a server: the master's requests in, instructions and reports out.
 
     stage       a region                                                             its epoch
-    BRINGING    has logs behind it, which are brought into its store, or is doubted  owned, not served yet
+    RECOVERING  has unreplayed logs, to be replayed into its store, or is doubted    owned, not served yet
     SERVING     may be served; its store is opened for a request, or before          owned
-    LEAVING     is served until its store is closed; then the next owner may have it given up
-    LEFT        was closed here, could not be opened, or was never had               given up
+    LEAVING     is served until its store is closed; then the next owner may open it given up
+    LEFT        was closed locally, could not be opened, or was never owned          given up
 
-    told        BRINGING               SERVING                     LEAVING                 LEFT, or never told
-    open        leaves, then opens     leaves, then opens          opens when it has left  BRINGING or SERVING
+    request     RECOVERING             SERVING                     LEAVING                 LEFT, or never assigned
+    open        leaves, then opens     leaves, then opens          opens when it has left  RECOVERING or SERVING
     renumber    leaves, then opens     its epoch rises in place    opens when it has left  as open
     close       LEAVING                LEAVING                     waits                   closed
 
-A region that is to leave while it is BRINGING has its opening called off: its next owner would open it once more.
+A region that is to leave while it is RECOVERING has its opening called off: its next owner would open it once more.
 
-Each line is about a later epoch than the region's; a close also about the same.  An ask that comes again is answered
-again, and nothing is done again; to open at an older epoch is refused, and to close at one is done already.
+Each line is about a later epoch than the region's; a close also about the same.  A repeated request is answered again
+without further effect; to open at an older epoch is refused, and to close at one is done already.
 
 Invariants (``check``, and the model in tests/model/test_told_regions_model.py):
-    T1. A region is had at an epoch that a master told, once, and at no epoch at or below one that was given up (C2).
-    T2. ``ReportOpened`` comes only when nothing is behind any more (C4), ``ReportClosed`` only when no store of the
-        region is open, and the epoch is refused for ever.
-    T3. Each ask is answered: by a report of its epoch, or by ``Refuse``.
+    T1. A region is owned at an epoch that a master assigned, once, and at no epoch at or below one that was given up
+        (C2).
+    T2. ``ReportOpened`` comes only when no log is unreplayed (C4), ``ReportClosed`` only when no store of the region
+        is open, and the epoch is refused for ever.
+    T3. Each request is answered: by a report of its epoch, or by ``Refuse``.
     T4. A leader with a lower epoch than the last one is refused.
 
-Knows nothing of stores, links, futures and time, nor of requests: ``hosting_state`` knows which store is open, and
-asks ``owns``.  The shell keeps the asks that were not answered, by region and epoch.
+Knows nothing of stores, links, futures and time, nor of clients' requests: ``hosting_state`` knows which store is open
+and which regions are owned (``owns``).  The shell keeps the unanswered requests, by region and epoch.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Stage(Enum):
 class Why(Enum):
     """The reason of a ``Refuse``."""
 
-    OLD_LEADER = auto()  # another master leads by now; it says nothing about the region
-    OLD_EPOCH = auto()  # the region was had, or is had, at a later epoch
+    OLD_LEADER = auto()  # another master leads by now; this says nothing about the region
+    OLD_EPOCH = auto()  # the region was owned, or is owned, at a later epoch
     GIVEN_UP = auto()  # this server will not serve the region at that epoch
-    STOPPING = auto()  # nor this: it stops
+    STOPPING = auto()  # the server is stopping; it will not serve the region at that epoch
 
 
 # --- instructions ------------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BringIn:
-    """Open the region's store with the logs in ``owner.behind``; report ``opened`` or ``not_opened``."""
+    """Open the region's store with ``owner.unreplayed_logs``; report ``opened`` or ``not_opened``."""
 
     region: int
     owner: Owner
@@ -75,7 +76,7 @@ class CallOff:
 
 @dataclass(frozen=True, slots=True)
 class MayServe:
-    """Nothing is behind: the first request may open the region, or there is room to open it before."""
+    """No log is unreplayed: the first request may open the region, or the shell opens it before if there is room."""
 
     region: int
     owner: Owner
@@ -91,7 +92,7 @@ class RaiseEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Flush while serving, shut, quiesce, close; report ``closed``."""
+    """Flush while serving, block, quiesce, close; report ``closed``."""
 
     region: int
     epoch: int
@@ -120,7 +121,7 @@ class ReportFailed:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The answer to asks to open, or to renumber, at ``epoch``; to all asks about it, where the leader is old."""
+    """The answer to requests to open or renumber at ``epoch``; to every request about it if the leader is old."""
 
     region: int
     epoch: int
@@ -135,9 +136,9 @@ AssignmentOutput: TypeAlias = (
 @dataclass(slots=True)
 class _AssignedRegion:
     owner: Owner
-    first: int  # the epoch at which it began to be had; the owner's is above it after a renumbering in place
+    first: int  # the epoch at which ownership began; the owner's is above it after a renumbering in place
     stage: Stage
-    has_unreplayed_log: bool  # once LEFT, or while BRINGING: this server's log may hold writes that the store lacks
+    has_unreplayed_log: bool  # once LEFT, or while RECOVERING: this server's log may have writes that the store lacks
     unanswered_closes: tuple[int, ...] = ()  # epochs of the closes that are not answered
     next: Owner | None = None  # to be opened when it has left
 
@@ -145,157 +146,167 @@ class _AssignedRegion:
 class AssignedRegions:
     """Owned by the loop.  Each event returns what is to be done, in this order."""
 
-    def __init__(self, here: Incarnation, hosting: HostingState) -> None:
+    def __init__(self, local_server: Incarnation, hosting: HostingState) -> None:
         assert hosting.epoch is None, "a standalone is told nothing"
-        self.leader = 0  # the highest epoch of a leader that was heard
-        self._local_server = here
+        self.leader = 0  # the highest epoch of a leader so far
+        self._local_server = local_server
         self._hosting = hosting
         self._regions: dict[int, _AssignedRegion] = {}
         self._doubted: dict[int, int] = {}  # region -> the epoch at which it is SERVING only with its store open
 
-    # --- told by a master --------------------------------------------------------------------------
+    # --- requests of a master ----------------------------------------------------------------------
 
     def doubt(self, region: int, epoch: int) -> None:
-        """Before ``told_open`` at that epoch: the region is BRINGING first, also if nothing is behind."""
+        """Make the region RECOVERING first, even without unreplayed logs.  Before ``on_open_region`` at that epoch."""
         self._doubted[region] = epoch
 
     def on_open_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
-        """``owner``: the row, on disk, which names this server and what is behind."""
+        """Handle a request to open.  ``owner``: the row on disk, which names this server and the unreplayed logs."""
         if not self._is_led_by(leader):
             return (Refuse(region, owner.epoch, Why.OLD_LEADER),)
-        held = self._regions.get(region)
-        if held is None or held.stage is Stage.LEFT:
-            return self._begin(region, owner, held is not None and held.has_unreplayed_log)
-        if held.stage is Stage.LEAVING:
-            return self._opens_after(region, held, owner)
-        if owner.epoch < held.owner.epoch:
+        assigned = self._regions.get(region)
+        if assigned is None or assigned.stage is Stage.LEFT:
+            return self._begin(region, owner, assigned is not None and assigned.has_unreplayed_log)
+        if assigned.stage is Stage.LEAVING:
+            return self._opens_after(region, assigned, owner)
+        if owner.epoch < assigned.owner.epoch:
             return (Refuse(region, owner.epoch, Why.OLD_EPOCH),)
-        if owner.epoch > held.owner.epoch:
-            held.next = owner
-            return self._leave(region, held)
-        return (ReportOpened(region, owner.epoch),) if held.stage is Stage.SERVING else ()
+        if owner.epoch > assigned.owner.epoch:
+            assigned.next = owner
+            return self._leave(region, assigned)
+        return (ReportOpened(region, owner.epoch),) if assigned.stage is Stage.SERVING else ()
 
     def on_renumber_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
-        """A region that is served had all that ``owner.behind`` names, beside this server, brought in before."""
-        held = self._regions.get(region)
-        if held is None or held.stage is not Stage.SERVING or owner.epoch <= held.owner.epoch:
+        """Handle a request to raise the epoch.
+
+        A region that is served had every log of ``owner.unreplayed_logs`` but this server's own replayed before.
+        """
+        assigned = self._regions.get(region)
+        if assigned is None or assigned.stage is not Stage.SERVING or owner.epoch <= assigned.owner.epoch:
             return self.on_open_region(region, owner, leader)
         if not self._is_led_by(leader):
             return (Refuse(region, owner.epoch, Why.OLD_LEADER),)
         self._own(region, owner.epoch)
-        held.owner = owner
+        assigned.owner = owner
         return (RaiseEpoch(region, owner.epoch), ReportOpened(region, owner.epoch))
 
     def on_close_region(self, region: int, epoch: int, leader: int) -> tuple[AssignmentOutput, ...]:
         if not self._is_led_by(leader):
             return (Refuse(region, epoch, Why.OLD_LEADER),)
-        held = self._regions.get(region)
-        if held is None:
-            held = self._regions[region] = _AssignedRegion(
+        assigned = self._regions.get(region)
+        if assigned is None:
+            assigned = self._regions[region] = _AssignedRegion(
                 Owner(self._local_server, epoch), epoch, Stage.LEFT, has_unreplayed_log=False
             )
             self._give_up_unseen(region, epoch)
-        if held.stage is Stage.LEFT:
-            if epoch > held.owner.epoch:
+        if assigned.stage is Stage.LEFT:
+            if epoch > assigned.owner.epoch:
                 self._give_up_unseen(region, epoch)
-                held.owner, held.first = Owner(self._local_server, epoch), epoch
-            return (ReportClosed(region, epoch, held.has_unreplayed_log),)
-        if epoch < held.owner.epoch:
-            # Renumbered in place since, perhaps: its writes may stand in the log alone.
+                assigned.owner, assigned.first = Owner(self._local_server, epoch), epoch
+            return (ReportClosed(region, epoch, assigned.has_unreplayed_log),)
+        if epoch < assigned.owner.epoch:
+            # Perhaps renumbered in place since: its writes may be in the log only.
             return (ReportClosed(region, epoch, has_unreplayed_log=True),)
-        if epoch not in held.unanswered_closes:
-            held.unanswered_closes = (*held.unanswered_closes, epoch)
+        if epoch not in assigned.unanswered_closes:
+            assigned.unanswered_closes = (*assigned.unanswered_closes, epoch)
         refused: tuple[AssignmentOutput, ...] = ()
-        if held.next is not None and held.next.epoch <= epoch:
-            refused = (Refuse(region, held.next.epoch, Why.GIVEN_UP),)
-            held.next = None
-        return refused if held.stage is Stage.LEAVING else refused + self._leave(region, held)
+        if assigned.next is not None and assigned.next.epoch <= epoch:
+            refused = (Refuse(region, assigned.next.epoch, Why.GIVEN_UP),)
+            assigned.next = None
+        return refused if assigned.stage is Stage.LEAVING else refused + self._leave(region, assigned)
 
     # --- reports of the shell ----------------------------------------------------------------------
 
     def opened(self, region: int, epoch: int) -> tuple[AssignmentOutput, ...]:
-        """After BringIn: the store has all that was behind, and that is on disk."""
-        held = self._regions[region]
-        assert held.owner.epoch == epoch, "it was told once"
-        if held.stage is Stage.LEAVING:
+        """Handle the success of BringIn: the store has every record of the unreplayed logs, on disk."""
+        assigned = self._regions[region]
+        assert assigned.owner.epoch == epoch, "it was told once"
+        if assigned.stage is Stage.LEAVING:
             return (Leave(region, epoch),)
-        assert held.stage is Stage.RECOVERING, held.stage
-        held.stage = Stage.SERVING
+        assert assigned.stage is Stage.RECOVERING, assigned.stage
+        assigned.stage = Stage.SERVING
         return (ReportOpened(region, epoch),)
 
     def not_opened(self, region: int, epoch: int, why: str, *, is_damaged: bool) -> tuple[AssignmentOutput, ...]:
-        """After BringIn: the region is refused at that epoch for ever."""
-        held = self._regions[region]
-        assert held.owner.epoch == epoch, "it was told once"
-        if held.stage is Stage.LEAVING:
-            return self._left(region, held)
-        assert held.stage is Stage.RECOVERING, held.stage
-        held.stage = Stage.LEFT
+        """Handle the failure of BringIn: the region is refused at that epoch for ever."""
+        assigned = self._regions[region]
+        assert assigned.owner.epoch == epoch, "it was told once"
+        if assigned.stage is Stage.LEAVING:
+            return self._left(region, assigned)
+        assert assigned.stage is Stage.RECOVERING, assigned.stage
+        assigned.stage = Stage.LEFT
         self._hosting.apply_event(region, Event.GIVEN_UP)
         return (ReportFailed(region, epoch, why, is_damaged),)
 
-    def closed(self, region: int, epoch: int, *, is_behind: bool) -> tuple[AssignmentOutput, ...]:
-        """After Leave: no store of it is open.  ``is_behind``: not all that was acknowledged is on disk there."""
-        held = self._regions[region]
-        assert held.stage is Stage.LEAVING, held.stage
-        assert held.owner.epoch == epoch, "it was told once"
-        held.has_unreplayed_log = is_behind
-        return self._left(region, held)
+    def closed(self, region: int, epoch: int, *, has_unreplayed_log: bool) -> tuple[AssignmentOutput, ...]:
+        """Handle the end of Leave: no store of the region is open.
+
+        ``has_unreplayed_log``: not every acknowledged write is on disk in its store.
+        """
+        assigned = self._regions[region]
+        assert assigned.stage is Stage.LEAVING, assigned.stage
+        assert assigned.owner.epoch == epoch, "it was told once"
+        assigned.has_unreplayed_log = has_unreplayed_log
+        return self._left(region, assigned)
 
     # --- splits and merges -------------------------------------------------------------------------
 
     def made(self, region: int, owner: Owner) -> None:
-        """A split or merge here is committed, and this server owns the new region: nobody tells it to open it."""
+        """Own a new region of a split or merge that this server committed: no master requests its opening."""
         assert region not in self._regions, "a new region"
         self._own(region, owner.epoch)
         self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, has_unreplayed_log=False)
 
     def forget(self, regions: Iterable[int]) -> None:
-        """No table has them any more, and none of their stores is open."""
+        """Forget regions that no table has any more; none of their stores is open."""
         for region in regions:
             self._regions.pop(region, None)
             self._doubted.pop(region, None)
             self._hosting.forget(region)
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def owner_of(self, region: int) -> Owner | None:
-        """The row as it was told, while the region is had."""
-        held = self._regions.get(region)
-        return held.owner if held is not None and held.stage is not Stage.LEFT else None
+        """Return the assigned row, or None if the region is not owned."""
+        assigned = self._regions.get(region)
+        return assigned.owner if assigned is not None and assigned.stage is not Stage.LEFT else None
 
     def had(self) -> list[int]:
-        """The regions that nobody else may have."""
-        return [region for region, held in self._regions.items() if held.stage is not Stage.LEFT]
+        """Return the regions that no other server may own."""
+        return [region for region, assigned in self._regions.items() if assigned.stage is not Stage.LEFT]
 
     def epochs_of(self, region: int) -> range:
-        """The epochs of the unbroken tenure in which the region is had.
+        """Return the epochs of the current, unbroken ownership period.
 
         A store that failed is opened again with this server's own records of these epochs.  Records of an earlier
-        tenure must not come again: another server wrote to the store since.
+        ownership period must not be replayed again: another server wrote to the store since.
         """
-        held = self._regions.get(region)
-        if held is None or held.stage is Stage.LEFT:
+        assigned = self._regions.get(region)
+        if assigned is None or assigned.stage is Stage.LEFT:
             return range(0)
-        return range(held.first, held.owner.epoch + 1)
+        return range(assigned.first, assigned.owner.epoch + 1)
 
     def stage_of(self, region: int) -> Stage | None:
-        held = self._regions.get(region)
-        return held.stage if held is not None else None
+        assigned = self._regions.get(region)
+        return assigned.stage if assigned is not None else None
 
     def serving(self) -> dict[int, int]:
-        """Epochs by region, for a hello."""
-        return {region: held.owner.epoch for region, held in self._regions.items() if held.stage is Stage.SERVING}
+        """Return the epochs of the regions in SERVING, for a hello."""
+        return {
+            region: assigned.owner.epoch
+            for region, assigned in self._regions.items()
+            if assigned.stage is Stage.SERVING
+        }
 
     def given_up(self) -> dict[int, tuple[int, bool]]:
-        """The last epoch that is refused, and whether the store may lack writes of it, for a hello."""
-        left = ((region, held) for region, held in self._regions.items() if held.stage is Stage.LEFT)
-        return {region: (held.owner.epoch, held.has_unreplayed_log) for region, held in left}
+        """Return the last refused epoch and whether the store may lack writes of it, by region, for a hello."""
+        left = ((region, assigned) for region, assigned in self._regions.items() if assigned.stage is Stage.LEFT)
+        return {region: (assigned.owner.epoch, assigned.has_unreplayed_log) for region, assigned in left}
 
     # --- rules -------------------------------------------------------------------------------------
 
     def _is_led_by(self, leader: int) -> bool:
-        """T4."""
+        """Tell whether the leader is the newest one so far (T4)."""
         self.leader = max(leader, self.leader)
         return leader == self.leader
 
@@ -304,16 +315,16 @@ class AssignedRegions:
         assert is_taken, f"T1: region {region} is told at {epoch}, after {self._hosting.epoch_of(region)}"
 
     def _give_up_unseen(self, region: int, epoch: int) -> None:
-        """At an epoch at which it was never had."""
+        """Give up the region at an epoch at which it was never owned."""
         self._own(region, epoch)
         self._hosting.apply_event(region, Event.GIVEN_UP)
 
-    def _begin(self, region: int, owner: Owner, is_behind: bool) -> tuple[AssignmentOutput, ...]:
+    def _begin(self, region: int, owner: Owner, has_unreplayed_log: bool) -> tuple[AssignmentOutput, ...]:
         if not self._hosting.own(region, owner.epoch):
             return (Refuse(region, owner.epoch, Why.GIVEN_UP),)
         if self._hosting.is_stopping:
             self._hosting.apply_event(region, Event.GIVEN_UP)
-            self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.LEFT, is_behind)
+            self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.LEFT, has_unreplayed_log)
             return (Refuse(region, owner.epoch, Why.STOPPING),)
         if not owner.unreplayed_logs and self._doubted.pop(region, 0) != owner.epoch:
             self._regions[region] = _AssignedRegion(owner, owner.epoch, Stage.SERVING, has_unreplayed_log=False)
@@ -322,49 +333,53 @@ class AssignedRegions:
         return (BringIn(region, owner),)
 
     def _names_local_server(self, owner: Owner) -> bool:
-        return any(tenure.server == self._local_server for tenure in owner.unreplayed_logs)
+        return any(period.server == self._local_server for period in owner.unreplayed_logs)
 
-    def _opens_after(self, region: int, held: _AssignedRegion, owner: Owner) -> tuple[AssignmentOutput, ...]:
-        """Told to open what is leaving."""
-        lowest = max(held.owner.epoch, *held.unanswered_closes, 0)
+    def _opens_after(self, region: int, assigned: _AssignedRegion, owner: Owner) -> tuple[AssignmentOutput, ...]:
+        """Handle a request to open a region that is leaving."""
+        lowest = max(assigned.owner.epoch, *assigned.unanswered_closes, 0)
         if owner.epoch <= lowest:
             return (Refuse(region, owner.epoch, Why.GIVEN_UP),)
-        before, held.next = held.next, owner
+        before, assigned.next = assigned.next, owner
         if before is None or before.epoch == owner.epoch:
             return ()
         if before.epoch > owner.epoch:
-            held.next = before
+            assigned.next = before
         return (Refuse(region, min(before.epoch, owner.epoch), Why.OLD_EPOCH),)
 
-    def _leave(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
-        was_bringing, held.stage = held.stage is Stage.RECOVERING, Stage.LEAVING
-        epoch = held.owner.epoch
+    def _leave(self, region: int, assigned: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
+        was_bringing, assigned.stage = assigned.stage is Stage.RECOVERING, Stage.LEAVING
+        epoch = assigned.owner.epoch
         self._hosting.give_up(region)
         if was_bringing:
             return (Refuse(region, epoch, Why.GIVEN_UP), CallOff(region, epoch))
         return (Leave(region, epoch),)
 
-    def _left(self, region: int, held: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
-        asked, after = held.unanswered_closes, held.next
-        if after is not None and held.has_unreplayed_log and not self._names_local_server(after):
-            # The master told it before it could hear that the store lacks what this server's log has.
-            own = (OwnershipPeriod(self._local_server, epoch) for epoch in range(held.first, held.owner.epoch + 1))
+    def _left(self, region: int, assigned: _AssignedRegion) -> tuple[AssignmentOutput, ...]:
+        closes, after = assigned.unanswered_closes, assigned.next
+        if after is not None and assigned.has_unreplayed_log and not self._names_local_server(after):
+            # The master sent the request before it could know that the store lacks records of this server's log.
+            own = (
+                OwnershipPeriod(self._local_server, epoch) for epoch in range(assigned.first, assigned.owner.epoch + 1)
+            )
             after = replace(after, unreplayed_logs=(*after.unreplayed_logs, *own))
         self._hosting.apply_event(region, Event.GIVEN_UP)
-        held.stage, held.unanswered_closes, held.next = Stage.LEFT, (), None
-        last = max((held.owner.epoch, *asked))
-        if last > held.owner.epoch:
+        assigned.stage, assigned.unanswered_closes, assigned.next = Stage.LEFT, (), None
+        last = max((assigned.owner.epoch, *closes))
+        if last > assigned.owner.epoch:
             self._give_up_unseen(region, last)
-            held.owner, held.first = Owner(self._local_server, last), last
-        reports = tuple(ReportClosed(region, epoch, held.has_unreplayed_log) for epoch in sorted(asked))
-        return reports if after is None else reports + self._begin(region, after, held.has_unreplayed_log)
+            assigned.owner, assigned.first = Owner(self._local_server, last), last
+        reports = tuple(ReportClosed(region, epoch, assigned.has_unreplayed_log) for epoch in sorted(closes))
+        return reports if after is None else reports + self._begin(region, after, assigned.has_unreplayed_log)
 
     def check(self) -> None:
         self._hosting.check()
-        for region, held in self._regions.items():
+        for region, assigned in self._regions.items():
             state, is_owned = self._hosting.state(region), self._hosting.owns(region)
-            assert held.first <= held.owner.epoch == self._hosting.epoch_of(region), "T1"
-            assert is_owned == (held.stage in (Stage.RECOVERING, Stage.SERVING)), "T1"
-            assert (state is State.CLOSED) == (held.stage is Stage.LEFT), "T2"
-            assert held.stage is Stage.LEAVING or not (held.unanswered_closes or held.next), "T3"
-            assert held.next is None or held.next.epoch > max((held.owner.epoch, *held.unanswered_closes)), "T1"
+            assert assigned.first <= assigned.owner.epoch == self._hosting.epoch_of(region), "T1"
+            assert is_owned == (assigned.stage in (Stage.RECOVERING, Stage.SERVING)), "T1"
+            assert (state is State.CLOSED) == (assigned.stage is Stage.LEFT), "T2"
+            assert assigned.stage is Stage.LEAVING or not (assigned.unanswered_closes or assigned.next), "T3"
+            assert assigned.next is None or assigned.next.epoch > max(
+                (assigned.owner.epoch, *assigned.unanswered_closes)
+            ), "T1"

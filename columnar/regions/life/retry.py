@@ -1,15 +1,15 @@
-"""Wait on the loop where the engine would stall a thread, or a region is away for a moment.
+"""Retry a step, waiting on the loop, while the engine would stall a thread or a region is briefly unavailable.
 
-RocksDB answers "incomplete" instead of stalling (design D3d); nothing was written then, so the step
+RocksDB answers "incomplete" instead of stalling (design D3d) and has written nothing then, so the step
 can simply be repeated.  HBase makes its writers wait up to 90 s in the same place
-(``hbase.regionserver`` blocking waits) and then says RegionTooBusyException; so do we, sooner.  Steps that wait for
-one store wait in line and only the first is repeated, so they are done in order, except for a step that comes when
+(``hbase.regionserver`` blocking waits) and then raises RegionTooBusyException; so do we, sooner.  Steps that wait for
+one store form a queue and only the first is retried, so they are done in order, except for a step that comes when
 the store has recovered.
 
-A step whose client has gone meanwhile is not repeated: it has not begun.
+A step whose client has disconnected meanwhile is not retried: it has not begun.
 
-A region that is being opened, split or merged raises RegionUnavailable: the step is repeated when the region is open,
-or another is in its place.
+A region that is being opened, split or merged raises RegionUnavailable: the step is retried when the region is open
+or a successor has taken its place.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from columnar.errors import ClientGone, RegionUnavailable
 from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.storage.api import StoreBusy
 
-STALL_POLL_S: Final = 0.005  # the engine tells nobody when it has recovered
+STALL_POLL_S: Final = 0.005  # the engine has no notification of its recovery
 STALL_TIMEOUT_S: Final = 30.0
-UNAVAILABLE_TIMEOUT_S: Final = 10.0  # a region is away for tenths of a second; longer, and something is wrong
+UNAVAILABLE_TIMEOUT_S: Final = 10.0  # normal: tenths of a second; longer, and something is wrong
 OPENING_TIMEOUT_S: Final = 60.0  # in a queue of openings, some 6 ms each
 
 T = TypeVar("T")
 
 
 class _Line:
-    """The steps that wait for one store: the first is repeated, the others wait for their turn."""
+    """The queue of steps that wait for one store: only the first one is retried."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -41,15 +41,16 @@ class _Line:
 _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody waits
 
 
-async def retry_until_ready(step: Callable[[], T], has_gone: IsDisconnected = never_disconnected) -> T:
-    """``step()``, again and again while the engine is behind or a region away; then StoreBusy or RegionUnavailable.
+async def retry_until_ready(step: Callable[[], T], is_disconnected: IsDisconnected = never_disconnected) -> T:
+    """Return ``step()``, retried while the engine is busy or a region unavailable.
 
-    ClientGone, and the step was not done, where nobody is there any more who wants it.
+    Raises StoreBusy or RegionUnavailable after the timeout; ClientGone if the client has disconnected, and then the
+    step was not done.
     """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + STALL_TIMEOUT_S
     while True:
-        if has_gone():
+        if is_disconnected():
             raise ClientGone
         try:
             return step()
@@ -57,29 +58,29 @@ async def retry_until_ready(step: Callable[[], T], has_gone: IsDisconnected = ne
             store = busy.store
             if not store and loop.time() >= deadline_s:
                 raise
-        except RegionUnavailable as away:
-            await wait_available(away)
+        except RegionUnavailable as unavailable:
+            await wait_available(unavailable)
             continue
         if not store:
             await asyncio.sleep(STALL_POLL_S)
             continue
         try:
-            return await _retry_in_line(step, has_gone, store, deadline_s)
-        except RegionUnavailable as away:  # it left the line: not in the way of those behind
-            await wait_available(away)
+            return await _retry_in_line(step, is_disconnected, store, deadline_s)
+        except RegionUnavailable as unavailable:  # it left the queue, so it does not block the next steps
+            await wait_available(unavailable)
 
 
-async def _retry_in_line(step: Callable[[], T], has_gone: IsDisconnected, store: str, deadline_s: float) -> T:
-    """Wait for a turn, then try until the engine has caught up.  StoreBusy, RegionUnavailable, ClientGone.
+async def _retry_in_line(step: Callable[[], T], is_disconnected: IsDisconnected, store: str, deadline_s: float) -> T:
+    """Wait in the store's queue, then try until the engine has caught up.  StoreBusy, RegionUnavailable, ClientGone.
 
-    A try may cost milliseconds, as much as the write: a hundred that all tried would leave nobody else any time.
+    A try may cost milliseconds, as much as the write: a hundred concurrent tries would starve all other requests.
     """
     line = _lines.setdefault(store, _Line())
     line.length += 1
     try:
         async with line.lock:
             while True:
-                if has_gone():
+                if is_disconnected():
                     raise ClientGone
                 try:
                     return step()
@@ -93,10 +94,10 @@ async def _retry_in_line(step: Callable[[], T], has_gone: IsDisconnected, store:
             del _lines[store]
 
 
-async def wait_available(away: RegionUnavailable) -> None:
-    """Return when the region is there again or another in its place; ``away`` itself where that takes too long."""
-    patience_s = OPENING_TIMEOUT_S if away.is_opening else UNAVAILABLE_TIMEOUT_S
-    done, _ = await asyncio.wait([away.available], timeout=patience_s)
+async def wait_available(unavailable: RegionUnavailable) -> None:
+    """Wait until the region or a successor is available; raise ``unavailable`` at the timeout."""
+    timeout_s = OPENING_TIMEOUT_S if unavailable.is_opening else UNAVAILABLE_TIMEOUT_S
+    done, _ = await asyncio.wait([unavailable.available], timeout=timeout_s)
     if not done:
-        raise away
-    away.available.result()
+        raise unavailable
+    unavailable.available.result()

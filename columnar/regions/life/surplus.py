@@ -1,12 +1,12 @@
-"""(pure) The choice of regions to close where more are open than may be.
+"""(pure) The choice of regions to close if more regions are open than the bound allows.
 
     older half      by the last use; a random one of it is closed
-    younger half    closed only where none of the older half may be, least used first
+    younger half    closed only if no region of the older half may be closed, least used first
 
-The least used one would be the wrong choice for clients that go through more regions than may be open, as all of them
-do after a server has died: the least used is the one that is wanted next, so every request would open a region.  By
-chance some 4 of 10 requests find theirs open where a quarter more regions are in use than may be open.  Regions in
-constant use are in the younger half and stay.
+The least recently used region would be the wrong choice for clients that cycle through more regions than may be open,
+as all clients do after a server has died: that region is the one that is wanted next, so every request would open a
+region.  With the random choice some 4 of 10 requests find their region open while a quarter more regions are in use
+than may be open.  Regions in constant use are in the younger half and stay open.
 
 Knows nothing of stores, and of which region may be closed.
 """

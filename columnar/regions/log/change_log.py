@@ -2,16 +2,15 @@
 
 It lives in the region's own store, in the space ``log`` (records, by sequence) and in ``meta``
 (the cursors).  Invariants:
-    I1. A record is in the same batch as the cells it tells of (design D6): there is never one
-        without the other.
+    I1. A record is in the same batch as the cells that it describes (design D6): never one without the other.
     I2. Within one opening n rises by one with each mutation of the region; each opening has a new
         epoch, so sequences of one origin only ever grow.
-    I3. A record is removed only when every follower that promises delivery has passed it, and, where the table
-        says CHANGE_LOG, not before that time, unless more than CHANGE_LOG_BYTES are there.
+    I3. A record is removed only when every follower that promises delivery has passed it, and, if the table has
+        CHANGE_LOG, not before that time, unless the log has more than CHANGE_LOG_BYTES.
     I4. Followers see a record only after an fsync that covers it (``durable``).
-    I5. ``kept`` are the records that are there though no follower needs them, but for a replay; all others are needed.
+    I5. ``kept`` are the records that only a replay may need; every other record in the log is needed by a follower.
 
-The last records are in memory too where somebody follows the log (``log_tail``).
+The last records are in memory, too, while the log has a follower (``log_tail``).
 
 Knows nothing of kinds of followers: a consumer is the key of a cursor, whose bytes are its own.
 """
@@ -65,14 +64,14 @@ class ChangeLog:
         self.size_bytes = 0
         self.retention = LogRetention(store)
         self._tail: LogTail | None = None  # where somebody follows the log
-        self._cursor_names: frozenset[str] | None = None  # None: to be looked up
-        self._counted_to = b""  # key: inherited records up to here are in ``records``
+        self._cursor_names: frozenset[str] | None = None  # None: to be read
+        self._counted_to = b""  # key: inherited records up to it are in ``records``
         self._is_counted_whole = False
         self._inherited_end = pack_key(Sequence(origin, epoch, 0))
         self._inherited = LogMarks()  # as far as counted
         self._own = LogMarks()
         self._kept = _Kept()
-        self._trimmed_to = b""  # key: nothing stands at or below it, so that tombstones are not walked again
+        self._trimmed_to = b""  # key: no record at or below it, so that tombstones are not walked again
 
     def next(self) -> Sequence:
         self.last_n += 1
@@ -90,12 +89,12 @@ class ChangeLog:
 
     @property
     def last_to_wait_for(self) -> Sequence:
-        """At or above every record there is; a reader that comes to the end gets there."""
+        """A sequence at or above every record of the log; a reader at the end of the log has passed it."""
         return self.last_logged or Sequence(self.origin, self.epoch, 0)
 
     @property
     def needed(self) -> tuple[int, int]:
-        """How many records, and bytes, some consumer has still to see; of earlier openings as far as counted."""
+        """Number and bytes of the records that a consumer has still to see; of earlier openings as far as counted."""
         return self.records - self._kept.records, self.size_bytes - self._kept.size_bytes
 
     def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> Appended:
@@ -105,7 +104,7 @@ class ChangeLog:
         return sequence, record, len(data)
 
     def written(self, appended: list[Appended]) -> None:
-        """The batch of these records is in the store."""
+        """Count the records: their batch is in the store."""
         self.last_logged = appended[-1][0]
         self.records += len(appended)
         tail = self._tail
@@ -116,7 +115,7 @@ class ChangeLog:
                 tail.append(sequence, record, packed_bytes)
 
     def begin_tail(self, tails: LogTails) -> None:
-        """Hold the last records in memory from now on (``log_tail``)."""
+        """Keep the last records in memory from now on (``log_tail``)."""
         if self._tail is None:
             self._tail = LogTail(tails, self.written_to)
 
@@ -126,7 +125,7 @@ class ChangeLog:
             self._tail = None
 
     def read(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
-        """Durable records after ``after`` (None: from the oldest), in order.  Lazy."""
+        """Yield the durable records after ``after`` (None: from the oldest), in order."""
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):
             return tail.read(after, self.durable)
@@ -142,27 +141,27 @@ class ChangeLog:
             yield unpack_key(key), unpack(data)
 
     def cursors(self) -> dict[str, bytes]:
-        """The last saved state of each consumer."""
+        """Return the last saved state of each consumer."""
         return cursors_in(self._store)
 
     def cursor(self, consumer: str) -> bytes | None:
         return self._store.get(META_SPACE, CURSOR + consumer.encode())
 
     def cursor_names(self) -> frozenset[str]:
-        """The consumers that have cursors.  O(1), but for the first call."""
+        """Return the names of the consumers that have cursors.  O(1), but for the first call."""
         if self._cursor_names is None:
             self._cursor_names = frozenset(self.cursors())
         return self._cursor_names
 
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
-        held = self._tail.find(sequence) if self._tail is not None else None
-        if held is not None:
-            return held
+        record = self._tail.find(sequence) if self._tail is not None else None
+        if record is not None:
+            return record
         data = self._store.get(LOG_SPACE, pack_key(sequence))
         return unpack(data) if data is not None else None
 
     def save_cursor(self, consumer: str, state: bytes) -> None:
-        """Unsynced: after a crash a consumer may see again what it had passed, never miss anything."""
+        """Save the cursor, without an fsync: after a crash a consumer may see records again, never miss one."""
         batch = self._store.batch()
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
         self._store.write(batch)
@@ -170,7 +169,7 @@ class ChangeLog:
             self._cursor_names = None
 
     def begin_cursor(self, consumer: str, state: bytes, number: int) -> None:
-        """As ``save_cursor``, of a consumer that has none yet: the number of its registration stands beside it."""
+        """Save the first cursor of a consumer as ``save_cursor`` does, with the number of its registration."""
         batch = self._store.batch()
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
         batch.put(META_SPACE, NUMBER + consumer.encode(), number.to_bytes(8, "big"))
@@ -178,7 +177,7 @@ class ChangeLog:
         self._cursor_names = None
 
     def rewind_cursor(self, consumer: str, state: bytes, marks: Mapping[bytes, bytes]) -> None:
-        """As ``save_cursor``, with ``marks`` in ``meta``: a crash keeps all of it or nothing."""
+        """Save the cursor as ``save_cursor`` does, with ``marks`` in ``meta``: a crash keeps both or neither."""
         batch = self._store.batch()
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
         for key, value in marks.items():
@@ -187,11 +186,11 @@ class ChangeLog:
         self._cursor_names = None
 
     def number_of(self, consumer: str) -> int:
-        """The number of the registration that began the cursor; 0: an earlier version did."""
+        """Return the number of the registration that began the cursor; 0: an earlier version did."""
         return int.from_bytes(self._store.get(META_SPACE, NUMBER + consumer.encode()) or b"", "big")
 
     def drop_cursor(self, consumer: str, *marks: bytes) -> None:
-        """Forget the consumer, and what ``Region.log_records`` left for it under ``marks``."""
+        """Forget the consumer and the ``marks`` that ``Region.log_records`` wrote for it."""
         batch = self._store.batch()
         for key in (CURSOR + consumer.encode(), NUMBER + consumer.encode(), *marks):
             batch.delete(META_SPACE, key)
@@ -199,9 +198,9 @@ class ChangeLog:
         self._cursor_names = None
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
-        """How many records stand after ``after``, at most ``limit``.
+        """Return the number of records after ``after``, at most ``limit``.
 
-        Looks at 2 * EVERY records (``log_marks``) at most, and at the answer while ``count_step`` is not done.
+        Reads 2 * EVERY records (``log_marks``) at most, and as many as it counts while ``count_step`` is not done.
         """
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):
@@ -219,19 +218,19 @@ class ChangeLog:
         return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, stop), most)) if most > 0 else 0
 
     def before(self, time_ms: int) -> Sequence | None:
-        """A place before all that was written since that time, behind which the log is whole; None: there is none."""
+        """Return a place before every record written since that time, after which the log is whole, or None."""
         return next((at for ms, at in reversed(self.retention.marks()) if ms <= time_ms and self._is_whole(at)), None)
 
     def times(self) -> list[int]:
-        """The times of its marks, ascending."""
+        """Return the times of its marks, ascending."""
         return [ms for ms, _ in self.retention.marks()]
 
     def earliest_whole_time(self) -> int | None:
-        """The earliest time for which ``before`` answers; None: there is none."""
+        """Return the earliest time for which ``before`` finds a place, or None."""
         return next((ms for ms, at in self.retention.marks() if self._is_whole(at)), None)
 
     def vouch(self, now_ms: int, keep_s: int) -> None:
-        """An empty log is whole from now on, whatever it had before."""
+        """Mark an empty log as whole from now on, whatever it contained before."""
         if self.earliest_whole_time() is None and not any(
             True for _ in islice(self._store.scan(LOG_SPACE, b"", None), 1)
         ):
@@ -241,19 +240,22 @@ class ChangeLog:
             self.retention.note(self.written_to, now_ms, keep_s)
 
     def _is_whole(self, after: Sequence) -> bool:
-        """Nothing behind it was removed: its mark says so, or an older record is there."""
+        """Tell whether no record after ``after`` was removed: ``trimmed`` says so, or an older record is there."""
         trimmed = self._store.get(META_SPACE, TRIMMED)
         if trimmed is not None:
             return trimmed <= pack_key(after)
         return any(True for _ in islice(self._store.scan(LOG_SPACE, b"", pack_key(after) + END_OF_COLUMN), 1))
 
     def last_record(self) -> bytes | None:
-        """The last record of this region's own, of any opening; those it inherited are not looked at."""
+        """Return the last record of this region's own, of any opening; inherited records are not read."""
         start = pack_key(Sequence(self.origin, 0, 0))
         return next((data for _, data in self._store.scan_reverse(LOG_SPACE, start, None)), None)
 
     def keep(self, below: Sequence) -> bool:
-        """No consumer needs records below ``below`` (I5).  Looks at TRIM_RECORDS at most; True: there is more."""
+        """Mark records below ``below`` as needed by no consumer (I5).
+
+        Reads TRIM_RECORDS at most; True: there are more.
+        """
         kept, end, count = self._kept, pack_key(below), 0
         counted_end = self._counted_to + b"\x00" if self._counted_to else b""
         for start, stop in ((kept.to, min(end, counted_end)), (max(kept.to, self._inherited_end), end)):
@@ -270,21 +272,21 @@ class ChangeLog:
         return False
 
     def keep_all(self) -> None:
-        """No consumer needs any of those that are there.  O(1)."""
+        """Mark every record of the log as needed by no consumer.  O(1)."""
         self._kept = _Kept(pack_key(self.written_to) + b"\x00", self.records, self.size_bytes)
 
     def trim(self, below: Sequence, mark: bytes, highest: int) -> int:
         """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many.
 
-        ``highest`` goes under ``mark`` in ``meta`` with them: at or above all their stamps.
+        The same batch writes ``highest`` to ``meta`` under ``mark``: at or above all stamps of the removed records.
         """
         found = islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS)
         return self._remove([(key, len(data)) for key, data in found], mark, highest)
 
     def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, mark: bytes, highest: int) -> int:
-        """As ``trim``, of what is kept: records below ``old``, and the oldest while more than ``most_bytes`` stay.
+        """As ``trim``, for kept records: those below ``old``, and the oldest while more than ``most_bytes`` stay.
 
-        ``below``: a replay reads from there on what was kept.
+        ``below``: a replay still reads the kept records from there on.
         """
         end, stop = pack_key(old) if old is not None else b"", min(self._kept.to, pack_key(below))
         if self._trimmed_to >= stop:
@@ -299,7 +301,7 @@ class ChangeLog:
         return self._remove(doomed, mark, highest)
 
     def _remove(self, doomed: list[tuple[bytes, int]], mark: bytes, highest: int) -> int:
-        """All records up to the last of ``doomed``: keys and sizes."""
+        """Remove all records up to the last of ``doomed`` (keys and sizes).  Returns how many."""
         if not doomed:
             return 0
         end, kept = doomed[-1][0] + END_OF_COLUMN, self._kept
@@ -338,9 +340,9 @@ class ChangeLog:
 
 
 def begin_log(store: Store, origin: int) -> ChangeLog:
-    """The log of a region that is being opened: reads the epoch of the last opening and writes the next one (I2).
+    """Return the log of a region that is being opened: reads the epoch of the last opening, writes the next one (I2).
 
-    Without an fsync: whatever of the new epoch becomes durable follows it in the same log.
+    Without an fsync: every durable write of the new epoch follows the epoch in the same log.
     """
     epoch = int.from_bytes(store.get(META_SPACE, EPOCH) or b"", "big") + 1
     batch = store.batch()

@@ -4,7 +4,7 @@ Knows which families of a row are recorded (``hooks.LogPolicy``) and with which 
 is ``change_log``.  Knows nothing of followers.
 
 Invariant I1: timestamps that the region gives to writes of a row of a logged table rise strictly.  They are the stamps
-of the row's records; trimming records leaves their highest stamp behind.
+of the row's records; trimming keeps the highest stamp of the trimmed records in ``meta``.
 """
 
 from __future__ import annotations

@@ -25,14 +25,14 @@ family, 4 delete of exactly the version of a column at the timestamp.  Increment
 recorded as the put they amount to.  ``hops`` counts the changes that led to this one through flows; it is 0 for a
 client's.  ``sends`` and the flag 2 are written empty so far.
 
-``before`` begins with the cells that the touched columns of some families held, where somebody asked for those
-(``touched``: how many; all, where the record has no images).  Images are what a reader saw of the ``covered`` columns
-before and after the change: in ``before`` each cell of them that was there, in ``after`` those alone whose value is
-another, as a put, or as a delete of the column where no cell is left.  ``regions.images`` reads them.
+``before`` begins with the previous cells of the touched columns, for the families whose previous cells a follower
+requested (``touched``: how many; all, if the record has no images).  Images are the cells that a reader saw in the
+``covered`` columns before and after the change: in ``before`` each of their cells, in ``after`` only the cells whose
+value changed, as a put, or as a delete of the column if no cell is left.  ``regions.write.images`` reads them.
 
 The sequence of a change is ``(origin, epoch, n)``: origin is the region in which it was made, so
 that daughters of a split can inherit a log and merged regions cannot clash (design D13); a new
-epoch begins at each opening, because a crash may take unsynced numbers back (design D6).
+epoch begins at each opening, because a crash may lose unsynced numbers, which then are given again (design D6).
 
 Golden bytes: tests/golden/test_change_record_golden.py; the page: docs/formats/change-log.md.
 """
@@ -70,7 +70,7 @@ Images = Mapping[bytes, frozenset[bytes] | None]  # columns: of a family its qua
 
 
 class Sequence(NamedTuple):
-    """Where a change stands in its region's log; ordered within one origin."""
+    """The place of a change in its region's log; ordered within one origin."""
 
     origin: int
     epoch: int
@@ -78,7 +78,7 @@ class Sequence(NamedTuple):
 
     @property
     def token(self) -> str:
-        """What clients hold on to: ``origin-epoch-n``."""
+        """Return the token that clients keep: ``origin-epoch-n``."""
         return f"{self.origin}-{self.epoch}-{self.n}"
 
 
@@ -103,7 +103,7 @@ KIND_WORDS: Final = {
     Kind.DELETE_COLUMN: "delete",
     Kind.DELETE_FAMILY: "delete family",
     Kind.DELETE_VERSION: "delete version",
-}  # as clients hear them
+}  # as clients get them
 
 
 class Entry(NamedTuple):
@@ -159,12 +159,12 @@ class ChangeRecord:
         self.after = after
         self.sends = sends
         self.more_follows = more_follows  # the next record is of the same atomic step
-        self.images = images  # of which ``before`` and ``after`` hold the images; None: the record has none
+        self.images = images  # columns with images in ``before`` and ``after``; None: the record has none
         self.touched = touched  # where it has images: how many cells of ``before`` are there for being touched
 
     @property
     def touched_before(self) -> tuple[Entry, ...]:
-        """What touched columns held before, of families for which somebody asked that."""
+        """The previous cells of touched columns, of the families whose previous cells a follower requested."""
         return self.before if self.images is None else self.before[: self.touched]
 
     @property
@@ -338,7 +338,7 @@ def _short(data: bytes, at: int) -> tuple[bytes, int]:
 
 @lru_cache(maxsize=64)
 def _images(data: bytes) -> Images:
-    """The same for many records: what one table's followers ask for."""
+    """Unpack the covered columns.  Cached: one table's followers request the same ones for many records."""
     (count,), at = _SHORT.unpack_from(data), 2
     found: dict[bytes, frozenset[bytes] | None] = {}
     for _ in range(count):

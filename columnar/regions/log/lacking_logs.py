@@ -1,12 +1,12 @@
 """The dead logs that regions of this server lack: added when a store is to be opened with them, dropped when none is.
 
 Invariants (``check``):
-    L1. A dead log is in memory only while a region here lacks something of it.
-    L2. A region lacks a log until its store was opened with it, or will not be opened here.
-    L3. A log in memory was read to the greatest extent that was told.  A server that lives writes on: its log is longer
-        for a region that it closed later, and longer still when it has died.
+    L1. A dead log is in memory only while a region of this server lacks records of it.
+    L2. A region lacks a log until its store was opened with that log, or will not be opened by this server.
+    L3. A log in memory was read to the greatest extent that was reported.  A live server continues to write: its log is
+        longer for a region that it closed later, and longer still when it has died.
 
-Knows nothing of regions but their ids, and of who tells what is behind.  Owned by the loop.
+Knows nothing of regions but their ids, and of the source of the unreplayed logs.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Logs(Protocol):
 
 
 class LackingLogs:
-    def __init__(self, here: Incarnation, logs: Logs) -> None:
-        self._local_server = here
+    def __init__(self, local_server: Incarnation, logs: Logs) -> None:
+        self._local_server = local_server
         self._logs = logs
-        self._sealed: dict[str, Segments] = {}  # the greatest extents of logs that were told, by incarnation
+        self._sealed: dict[str, Segments] = {}  # the greatest reported extents of logs, by incarnation
         self._read_to: dict[str, Segments] = {}  # of the logs in memory
         self._lacking: dict[int, tuple[LogPart, ...]] = {}  # by region id
         self._needed: dict[str, set[int]] = {}  # the same by log
@@ -59,19 +59,19 @@ class LackingLogs:
         return region_id in self._lacking
 
     def know(self, sealed: Iterable[tuple[Incarnation, Segments]]) -> None:
-        """Extents may be told in another order than they were measured in: the longest of each segment counts."""
+        """Note the extents of dead logs.  They may come out of order: the longest of each segment counts."""
         for server, lengths in sealed:
             longest = dict(self._sealed.get(str(server), ()))
             for name, length in lengths:
                 longest[name] = max(length, longest.get(name, 0))
             self._sealed[str(server)] = tuple(sorted(longest.items()))
 
-    def lacks(self, region_id: int, behind: Iterable[OwnershipPeriod]) -> None:
-        """From now on the region lacks the logs of these owners; its own are in this run's."""
+    def lacks(self, region_id: int, unreplayed_logs: Iterable[OwnershipPeriod]) -> None:
+        """Mark the region as lacking the logs of these ownership periods; this server's own are in this run's log."""
         parts = []
-        for tenure in behind:
-            name = THIS_RUN if tenure.server == self._local_server else str(tenure.server)
-            parts.append(LogPart(name, tenure.epoch))
+        for period in unreplayed_logs:
+            name = THIS_RUN if period.server == self._local_server else str(period.server)
+            parts.append(LogPart(name, period.epoch))
             if name != THIS_RUN:
                 self._needed.setdefault(name, set()).add(region_id)
         self._lacking[region_id] = tuple(parts)
@@ -84,8 +84,8 @@ class LackingLogs:
         parts = self._lacking.get(region_id, ())
         for part in parts:
             lengths = self._sealed.get(part.log)
-            is_here = self._logs.dead_logs.of(part.log) is not None
-            if lengths is None or (is_here and self._read_to.get(part.log) == lengths):
+            is_added = self._logs.dead_logs.of(part.log) is not None
+            if lengths is None or (is_added and self._read_to.get(part.log) == lengths):
                 continue
             try:
                 self._logs.dead_logs.add(part.log, self._logs.dead_log(part.log, lengths))
@@ -105,7 +105,7 @@ class LackingLogs:
                     await asyncio.to_thread(log.load)
 
     def has_all(self, region_id: int) -> None:
-        """Its store has what was behind, or is not opened here (L2)."""
+        """Mark the region as lacking no log: its store was opened with them, or will not be opened locally (L2)."""
         for part in self._lacking.pop(region_id):
             needed = self._needed.get(part.log)
             if needed is None:

@@ -1,16 +1,16 @@
-"""How long records of a change log are kept where nobody reads them (table attribute CHANGE_LOG).
+"""Retention of change-log records that no follower needs (table attribute CHANGE_LOG).
 
-A record's own timestamp may be its writer's invention; so the log remembers, every so often, how
-far it went at which time of the server's clock.  In the space ``meta``:
+A record's own timestamp may be its writer's invention; so the log notes from time to time its end at
+a time of the server's clock.  In the space ``meta``:
 
     time/ ms:u64  ->  origin:u64 epoch:u32 n:u64        everything up to it was written by then
 
 Invariants:
-    I1. ``older_than`` never names a record that is younger than asked for.
+    I1. ``older_than`` never names a record that is younger than the requested age.
     I2. At most MARKS + 2 marks are kept, however long the time.
 
-``trimmed`` in ``meta`` is the last record that was removed, or where an empty log stood when it was asked, so that a
-log can say whether it is whole behind a mark.
+``trimmed`` in ``meta`` is the last record that was removed, or the end of an empty log when ``vouch`` was called, so
+that a log can say whether it is whole after a mark.
 
 Knows nothing of clocks: the time is an argument.
 """
@@ -27,9 +27,9 @@ from columnar.storage.api import Store
 from columnar.storage.ownership import META_SPACE as META_SPACE
 
 TIME: Final = b"time/"
-TRIMMED: Final = b"trimmed"  # origin:u64 epoch:u32 n:u64; none where nothing was removed, or by earlier versions alone
+TRIMMED: Final = b"trimmed"  # origin:u64 epoch:u32 n:u64; absent if only earlier versions removed records, or none did
 _MS: Final = Struct(">Q")
-MARKS: Final = 64  # over the time that is asked for: records stay up to 1/64 longer
+MARKS: Final = 64  # over the requested time: records stay up to 1/64 longer
 
 
 def mark(now_ms: int, written_to: Sequence) -> tuple[bytes, bytes]:
@@ -82,7 +82,7 @@ class LogRetention:
         return list(self._known())
 
     def forget(self) -> None:
-        """The table keeps changes no more: what the marks say of later records does not hold."""
+        """Forget the marks: the table keeps no changes any more, so they would be wrong for later records."""
         if self._known():
             batch = self._store.batch()
             batch.delete_range(META_SPACE, TIME, TIME[:-1] + b"0")

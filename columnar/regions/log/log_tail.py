@@ -1,7 +1,7 @@
 """The tail of a region's change log in memory: the last records as objects, for followers that keep up.
 
-A follower that reads after a sequence of the tail reads no store and unpacks nothing.  Behind the tail the log itself
-is read (``change_log``).
+A follower that reads after a sequence of the tail neither reads the store nor unpacks records.  A follower that lags
+behind the tail reads the log itself (``change_log``).
 
 Invariants:
     I1. Every record of the log above ``after`` is in the tail, in order; none at or below it is.
@@ -74,7 +74,7 @@ class LogTail:
         self._drop_to(self._first + 1)
 
     def trim(self, to: Sequence) -> None:
-        """Records up to ``to`` are gone from the log, or needed by nobody."""
+        """Drop the records up to ``to``, which are gone from the log or needed by no follower."""
         end = bisect_right(self._sequences, to, self._first)
         if end > self._first:
             self._drop_to(end)
@@ -100,14 +100,14 @@ class LogTail:
         self.size_bytes -= size
         self._tails.release_bytes(self, size)
 
-    # --- looks ---------------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------------
 
     def covers(self, after: Sequence | None) -> bool:
-        """Whether every record above ``after`` is here."""
+        """Tell whether every record above ``after`` is in the tail."""
         return after is not None and after >= self.after
 
     def read(self, after: Sequence, last: Sequence) -> Iterator[tuple[Sequence, ChangeRecord]]:
-        """Records above ``after``, which is covered, up to ``last``."""
+        """Yield the records above ``after``, which must be covered, up to ``last``."""
         start = bisect_right(self._sequences, after, self._first)
         end = bisect_right(self._sequences, last, start)
         return zip(self._sequences[start:end], self._records[start:end], strict=True)
@@ -119,14 +119,14 @@ class LogTail:
         return self._records[at]
 
     def count_after(self, after: Sequence) -> int:
-        """How many records stand above ``after``, which is covered."""
+        """Return the number of records above ``after``, which must be covered."""
         return len(self._sequences) - bisect_right(self._sequences, after, self._first)
 
     def check(self) -> None:
-        """The invariants, for tests."""
-        held = self._sequences[self._first :]
-        assert held == sorted(set(held))
-        assert not held or held[0] > self.after
+        """Assert the invariants, for tests."""
+        sequences = self._sequences[self._first :]
+        assert sequences == sorted(set(sequences))
+        assert not sequences or sequences[0] > self.after
         assert self.size_bytes == sum(self._sizes[self._first :]) <= LOG_TAIL_BYTES
         assert len(self._sequences) == len(self._records) == len(self._sizes)
         assert all(record is _GONE for record in self._records[: self._first])

@@ -1,12 +1,12 @@
-"""(pure) A family's schema as the hot path wants it, and which of its stored versions a reader sees.
+"""(pure) A family's schema as the hot path needs it, and the choice of the stored versions that a reader sees.
 
 The rule, in this order (HBase after a major compaction; design 5):
     1. delete markers and cells past their own time to live are invisible;
-    2. of the rest the family keeps the VERSIONS newest, without those that are past the family's time
+    2. the family keeps the VERSIONS newest visible versions, without versions that are past the family's time
        to live and not among the MIN_VERSIONS newest;
-    3. of those the reader sees the ones inside his time range, the newest ``max_versions``.
+    3. the reader sees the newest ``max_versions`` of the kept versions inside the time range of the read.
 
-Knows nothing of where versions come from: it is given them, newest first.
+Knows nothing of the source of versions: callers pass them, newest first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FamilyView:
 
 
 class Views(dict[bytes, FamilyView]):
-    """By family name.  One that is not there was dropped since the request was looked at."""
+    """The views by family name.  A missing family was dropped since the request was checked: NoSuchColumnFamily."""
 
     def __init__(self, table: str, views: dict[bytes, FamilyView]) -> None:
         super().__init__(views)
@@ -59,14 +59,17 @@ def views_of(table: Table) -> Views:
 
 
 def is_alive(stored: Stored, view: FamilyView, now_ms: int, kept: int) -> bool:
-    """Neither a marker nor past its time to live; ``kept`` newer versions of its column are (MIN_VERSIONS)."""
+    """Tell whether the version is neither a marker nor past its time to live.
+
+    ``kept``: the number of newer versions of its column that are alive (MIN_VERSIONS).
+    """
     if stored.kind == MARKER or (stored.ttl_ms is not None and stored.timestamp + stored.ttl_ms <= now_ms):
         return False
     return view.ttl_ms is None or kept < view.min_versions or stored.timestamp + view.ttl_ms > now_ms
 
 
 def visible_value(raw: bytes | None, view: FamilyView, now_ms: int) -> bytes | None:
-    """The value of a newest version, or None where a reader sees nothing."""
+    """Return the value of a newest version, or None if a reader does not see it."""
     if raw is None:
         return None
     if raw[0] == CELL and view.ttl_ms is None:
@@ -76,7 +79,7 @@ def visible_value(raw: bytes | None, view: FamilyView, now_ms: int) -> bytes | N
 
 
 def kept_versions(raws: Iterable[bytes], view: FamilyView, now_ms: int) -> Iterator[Stored]:
-    """Rules 1 and 2 over one column's stored versions, newest first."""
+    """Apply rules 1 and 2 to one column's stored versions, newest first."""
     kept = 0
     for raw in raws:
         stored = unpack(raw)

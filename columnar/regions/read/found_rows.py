@@ -1,4 +1,4 @@
-"""(pure) The rows of a scan on their way into a reply: some as they are stored, in blocks, some as cells."""
+"""(pure) The rows of a scan before they become a reply: some as they are stored, in blocks, some as cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def size_of(row: ScanRow) -> int:
 
 
 class FoundRows:
-    """In the order in which they were found.  Iterating gives ``ScanRow``s, where nothing was packed."""
+    """The rows in the order in which they were found.  Iterating yields ``ScanRow``s, if no block was added."""
 
     __slots__ = ("_pack", "blocks", "count", "size_bytes")
 

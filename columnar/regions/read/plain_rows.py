@@ -1,8 +1,8 @@
-"""The way of a scan that most scans are: the newest cells of one family, whole rows ascending, no filter.
+"""The fast path of the most frequent scan: the newest cells of one family, whole rows ascending, no filter.
 
-One loop from the engine's pairs to ``StoredRows``, where ``row_reader.RowCursor`` hands rows from function
-to function.  Rows with cells that are more than a value with a timestamp (delete markers, cells with their
-own time to live) are left to ``row_reader``.
+A single loop from the engine's pairs to ``StoredRows``, instead of the function calls for each row of
+``row_reader.RowCursor``.  Rows with cells that are more than a value with a timestamp (delete markers, cells with
+their own time to live) are left to ``row_reader``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from columnar.storage.api import Store
 from columnar.storage.layout import CELL, END_OF_ROW, unescape
 from columnar.storage.stored_cells import VALUE_AT, Pairs, StoredRows
 
-ROW_BYTES: Final = STEP_BYTES  # of one row: one with more than one cell is wide over it
-BLOCK_BYTES: Final = 128 * KIB  # packed at a time: what is read and what is made of it stay in a core's cache
+ROW_BYTES: Final = STEP_BYTES  # of one row: a row of more than one cell is wide above it
+BLOCK_BYTES: Final = 128 * KIB  # packed at a time: input and output stay in a core's cache
 _THE_END: Final = ((b"", b""),)  # no key is empty
 
 
 class PlainStep:
-    """One step over the rows of a family without a time to live; one use.  What it did stands in its fields."""
+    """A step over the rows of a family without a time to live.  Single use; its public fields are the result."""
 
     __slots__ = (
         "_bounds",

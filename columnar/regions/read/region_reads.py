@@ -1,8 +1,9 @@
 """Reads of single rows of a region, as they are now.
 
-A caller waits for ``Region.barrier`` before it shows what it read: a crash could take it back until then.
+A caller waits for ``Region.barrier`` before it returns what it read: until then a crash could lose the writes that it
+read.
 
-Cost: a seek for each family of the row that is asked for; of one column with one version a get.
+Cost: a seek for each requested family of the row; for one column with one version a get.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def fetch(region: Region, row: bytes, spec: ReadSpec, cost: int = NO_BOUND) -> R
 
 
 def get_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
-    """The visible cells of one row, column ascending; empty where there are none.  RowIsWide: more than one step."""
+    """Return the visible cells of one row, columns ascending; maybe empty.  RowIsWide: they cost more than one step."""
     return visible_cells(region.store, row, fetch(region, row, spec, STEP_COST), spec, region.now_ms, STEP_CELLS)
 
 
 def get_whole_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
-    """As ``get_row``, of any row, in one step: for callers that cannot wait, and hold all others up."""
+    """Read any row as ``get_row`` does, in one step: for callers that cannot wait.  Blocks the loop meanwhile."""
     return visible_cells(region.store, row, fetch(region, row, spec), spec, region.now_ms)
 
 

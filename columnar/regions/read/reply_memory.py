@@ -1,14 +1,14 @@
-"""How much all calls together hold of rows that they gather over several turns of the loop.
+"""The memory budget of replies that are filled over several loop iterations, for all calls together.
 
-A scan of wide rows or a ``getRows`` fills its reply step by step while others are served.  One reply
-has its bound (``limits.REPLY_BYTES``); without one for their sum, a thousand connections that scan at
-once would hold a thousand replies.
+A scan of wide rows or a ``getRows`` fills its reply step by step while other requests are served.  Each reply
+has its bound (``limits.REPLY_BYTES``); without a bound on their sum, a thousand connections that scan
+concurrently would buffer a thousand replies.
 
-Before each step a call reserves the step's bytes.  Where there is no room it waits, but for the call
-that began first: so there is always one that goes on, and only that one passes the bound, by at
+Before each step a call reserves the step's bytes.  If there is no room the call waits, except the call
+that began first: so one call always makes progress, and only that call may exceed the bound, by at
 most its own reply.
 
-A call whose client has gone gathers no further: its next turn raises ClientGone.
+A call whose client has disconnected ends: its next step raises ClientGone.
 
 Owned by the loop.
 """
@@ -35,12 +35,12 @@ class ReplyMemoryBudget:
 
     @property
     def is_full(self) -> bool:
-        """There is no room for a step."""
+        """Whether there is no room for a step."""
         return self.total_bytes + self._step > self._bound
 
     @property
     def calls(self) -> int:
-        """How many gather."""
+        """The number of calls that are filling a reply."""
         return len(self._reserved)
 
     @property
@@ -48,7 +48,7 @@ class ReplyMemoryBudget:
         return len(self._waiting)
 
     def begin(self, size_bytes: int = 0, has_gone: IsDisconnected = never_disconnected) -> int:
-        """A call that holds so much gathers on; ``end`` must follow.  Its ticket."""
+        """Register a call with ``size_bytes`` of reply so far; returns its ticket.  ``end`` must follow."""
         self._last_ticket += 1
         self._gone[self._last_ticket] = has_gone
         self._reserved[self._last_ticket] = size_bytes
@@ -56,7 +56,7 @@ class ReplyMemoryBudget:
         return self._last_ticket
 
     async def reserve_step(self, ticket: int, size_bytes: int) -> None:
-        """The call holds so much by now: give way to others, and wait for room for its next step.  ClientGone."""
+        """Note the size of the call's reply, yield the loop, and wait for room for the next step.  ClientGone."""
         self._reserve(ticket, size_bytes)
         if not self.is_full or ticket == next(iter(self._reserved)):
             self._reserve(ticket, size_bytes + self._step)
@@ -75,7 +75,7 @@ class ReplyMemoryBudget:
         self._reserved[ticket] = size_bytes
 
     def end(self, ticket: int) -> None:
-        """What the call gathered is handed over, or given up: others go on as far as there is room."""
+        """End the call, whose reply is returned or given up: wake waiting calls as far as there is room."""
         self.total_bytes -= self._reserved.pop(ticket)
         del self._gone[ticket]
         if self._reserved:

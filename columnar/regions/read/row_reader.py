@@ -82,14 +82,14 @@ def fetch_row(store: Store, views: Views, row: bytes, projection: Projection, co
 
 
 def wants_newest(spec: ReadSpec) -> bool:
-    """Whether a reader sees of each column its newest cell and nothing else."""
+    """Tell whether a reader sees exactly the newest cell of each column."""
     return spec.time_range == ALL_TIME and spec.max_versions == 1 and not spec.family_ranges
 
 
 def visible_cells(
     store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int, most: int = NO_BOUND
 ) -> Cells:
-    """As ``wire_cells``, and where nothing stands against it the cells as they are stored."""
+    """Return the visible cells as ``wire_cells`` does, but as they are stored if every cell allows that."""
     if not wants_newest(spec):
         return wire_cells(store, row, raw_row, spec, now_ms, most)
     groups: list[tuple[bytes, Group]] = []
@@ -110,9 +110,9 @@ def visible_cells(
 def wire_cells(
     store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int, most: int = NO_BOUND
 ) -> list[WireCell]:
-    """What a reader without a filter sees: column ascending, of each the newest versions he wants.
+    """Return the cells that a reader without a filter sees: columns ascending, the newest requested versions of each.
 
-    RowIsWide: it is more than ``most``.
+    Raises RowIsWide if there are more than ``most``.
     """
     cells: list[WireCell] = []
     newest = wants_newest(spec)
@@ -134,9 +134,9 @@ def wire_cells(
 def filter_cells(
     store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int, most: int = NO_BOUND
 ) -> list[Cell]:
-    """What a filter sees: every version in the time range that its family keeps (observed row 13).
+    """Return the cells that a filter sees: every version in the time range that its family keeps (observed row 13).
 
-    RowIsWide: it is more than ``most``.
+    Raises RowIsWide if there are more than ``most``.
     """
     cells: list[Cell] = []
     for view, group in raw_row:
@@ -150,7 +150,7 @@ def filter_cells(
 def valueless_cells(
     store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int, most: int = NO_BOUND
 ) -> list[Cell]:
-    """As ``filter_cells``, each value empty, for a filter that needs none: large values are not copied."""
+    """Return ``filter_cells`` with empty values, for a filter that needs no values: large values are not copied."""
     heads: RawRow = [(view, [(qualifier, head_of(raw)) for qualifier, raw in group]) for view, group in raw_row]
     cells = filter_cells(store, row, heads, spec, now_ms, most)
     if any(view.max_versions > 1 for view, _ in raw_row):
@@ -161,7 +161,7 @@ def valueless_cells(
 def column_versions(
     store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes, spec: ReadSpec, now_ms: int
 ) -> Iterator[Cell]:
-    """The versions of one column, newest first, that the family keeps and the time range holds.
+    """Yield the versions of one column, newest first, that the family keeps and the time range contains.
 
     Lazy: older versions are read only when the reader gets that far.
     """
@@ -208,9 +208,9 @@ def read_column(
 def newest_seen(
     store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes, now_ms: int
 ) -> tuple[bytes, int] | None:
-    """Value and timestamp of the newest version of a column that a reader sees; ``raw``: the stored newest one.
+    """Return value and timestamp of the newest version of a column that a reader sees; ``raw``: the stored newest one.
 
-    A version whose own time to live is over hides none behind it.
+    A version whose own time to live is over hides no older version.
     """
     if raw[0] == CELL and view.ttl_ms is None:
         return raw[VALUE_AT:], timestamp_of(raw)
@@ -267,7 +267,7 @@ class RowCursor:
 
     @property
     def walked(self) -> int:
-        """Stored cells passed so far, those that nobody wants among them."""
+        """Stored cells passed so far, including cells that the scan does not want."""
         return self._walked[0]
 
     def _advance(self, view: FamilyView, groups: Iterator[tuple[bytes, Group]]) -> None:
@@ -276,9 +276,9 @@ class RowCursor:
             self._heads.append((head[0], head[1], view, groups))
 
     def next_row(self) -> tuple[bytes, RawRow] | None:
-        """(row, its stored newest versions by family), or None at the end of the range.
+        """Return (row, its stored newest versions by family), or None at the end of the range.
 
-        A row in which nothing is wanted is given with an empty group: a step of a scan must be
+        A row without a wanted cell is returned with an empty group: a step of a scan must be
         able to end there.  RowIsWide ends the cursor: a family of the row costs more than one row may.
         """
         if not self._heads:

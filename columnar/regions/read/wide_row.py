@@ -1,10 +1,10 @@
 """A row that costs more than one step: read piece by piece, as of the moment at which the reading began.
 
-All iterators are made at once (storage promise S3), those of older versions, too: what is written between two pieces
-is in none of them.  They hold the region's store, so the region ends them before it is closed; the caller reads the
-row anew, where it is then.
+All iterators are made at the beginning (storage promise S3), those of older versions, too: a write between two pieces
+is in none of them.  The iterators keep the region's store open, so the region ends them before it is closed; the
+caller then reads the row again from its present region.
 
-Knows nothing of replies, filters and turns (``operations.wide_reads``).
+Knows nothing of replies, filters and loop iterations (``operations.wide_reads``).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 class ReadingEnded(ColumnarError):
-    """The region has been closed under the reading: the row is to be read anew."""
+    """The region was closed during the reading: the row is to be read again."""
 
 
 class _Family:
     """The rest of a family's part of the row."""
 
     def __init__(self, view: FamilyView, wanted: frozenset[bytes] | None, pairs: Pairs, older: Pairs) -> None:
-        """``wanted``: escaped qualifiers; ``older``: the versions behind the newest of all columns."""
+        """``wanted``: escaped qualifiers; ``older``: the older versions of all columns."""
         self.view = view
         self.wanted = wanted
         self.pairs = pairs
@@ -53,7 +53,7 @@ class _Family:
         self.ahead: tuple[bytes, bytes] | None = None  # of the older versions: taken, and of a later column
 
     def versions(self, row: bytes, qualifier: bytes, newest: bytes) -> Iterator[bytes]:
-        """The versions of one column, newest first; columns are asked for in their order.  Lazy."""
+        """Yield the versions of one column, newest first.  Columns must be requested in ascending order."""
         yield newest
         prefix = version_prefix(self.view.number, cell_key(row, qualifier))
         end = version_end(prefix)
@@ -109,9 +109,9 @@ class WideRow:
         return not self._families and not self._has_ended
 
     def take(self, cost: int) -> Cells:
-        """The next visible cells, column ascending, of pairs that cost ``cost``; none: of these nothing is seen.
+        """Return the visible cells, columns ascending, of the next pairs that cost ``cost``; empty if none is visible.
 
-        ReadingEnded: the region has been closed.
+        Raises ReadingEnded if the region was closed.
         """
         if self._has_ended:
             raise ReadingEnded("the region was closed")

@@ -1,1 +1,1 @@
-"""Regions in the place of others: splits, merges and copies."""
+"""Replacement of regions by successors: splits, merges and copies."""

@@ -1,12 +1,12 @@
-"""Two neighbours become one: a checkpoint of the larger, into which the smaller is copied while both serve.
+"""Merge of two neighbours: a checkpoint of the larger, into which the smaller is copied while both serve.
 
-Special are ``meta``, and that both change logs end up in one:
+``meta`` and the change logs of both regions are combined as follows:
 
     log        records of both; sequences carry the origin in which they were given, so none clash
-    cursor/    everything up to the new region's first sequence is read; what either had still to deliver is open
+    cursor/    everything up to the new region's first sequence is read; undelivered changes of either stay open
     future, stamp    the higher
     time/      places before which both logs are as old (``log_retention.merged``), and the merge
-    trimmed    the first of these places: behind it nothing was removed that was written since its time
+    trimmed    the first of these places: no record after it that was written since its time was removed
     backfill/  both are at their end (``merge_obstacle``)
 """
 
@@ -23,7 +23,7 @@ from columnar.storage.api import Store
 
 
 class Merging(Replacement):
-    """Two neighbours by one region; see ``Replacement``."""
+    """Replacement of two neighbours by one region; see ``Replacement``."""
 
     def make_copier(self) -> RegionCopier:
         small, base = sorted(self.regions, key=lambda region: region.store.size_bytes())
@@ -34,13 +34,13 @@ class Merging(Replacement):
         await super().prepare()
 
     async def quiesce_followers(self) -> None:
-        await self._check_triggers(QUIESCE_TIMEOUT_S)  # one may have come meanwhile; from here on none does
+        await self._check_triggers(QUIESCE_TIMEOUT_S)  # one may have been added meanwhile; none is from now on
         await super().quiesce_followers()
         await self._check_triggers(0.0)
 
-    async def _check_triggers(self, patience_s: float) -> None:
+    async def _check_triggers(self, timeout_s: float) -> None:
         for region in self.regions:
-            obstacle = await self.server.listener.merge_obstacle(region, patience_s)
+            obstacle = await self.server.listener.merge_obstacle(region, timeout_s)
             if obstacle:
                 raise RegionTooBusy(f"region {region.info.encoded} cannot be merged now: {obstacle}")
 
@@ -53,9 +53,9 @@ class Merging(Replacement):
         for name, state in self.server.listener.merged_cursors(self.regions, read_to).items():
             batch.put(META_SPACE, CURSOR + name.encode(), state)
         one, other = self.regions
-        marks, others = one.highest_marks(), other.highest_marks()
-        for mark in marks | others:
-            batch.put(META_SPACE, mark, max(marks.get(mark, 0), others.get(mark, 0)).to_bytes(8, "big"))
+        marks, other_marks = one.highest_marks(), other.highest_marks()
+        for mark in marks | other_marks:
+            batch.put(META_SPACE, mark, max(marks.get(mark, 0), other_marks.get(mark, 0)).to_bytes(8, "big"))
         if one.table.change_log_s is not None:
             places = log_retention.merged([(one.log.times(), one.log.before), (other.log.times(), other.log.before)])
             for at_ms, place in (*places, (one.now_ms, read_to)):

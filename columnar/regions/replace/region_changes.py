@@ -1,12 +1,12 @@
 """Splits and merges as the owner of the regions carries them out; the master decides on them (``RegionChange``).
 
     begin     the successors' stores are made and nearly filled while the old regions serve
-    finish    hold -> shut -> make -> COMMIT, asked of the master -> the successors serve
+    finish    quiesce followers -> pause requests -> make -> COMMIT, by a request to the master -> successors serve
 
 Invariants:
-    I1. A failure before the commit changes nothing for anybody: the old regions serve on.
+    I1. A failure before the commit has no effect: the old regions continue to serve.
     I2. While the outcome of the commit is unknown, neither old nor new regions are served until ``settle``:
-        else what is written meanwhile could be lost.
+        otherwise writes of the meantime could be lost.
     I3. Only the owner of all old regions carries it out; the highest of their epochs is the change's.
 """
 
@@ -38,7 +38,7 @@ def _nothing(_step: str) -> None:
 
 @contextmanager
 def _closed_as_not_serving(info: RegionInfo) -> Iterator[None]:
-    """A store that somebody closes amid the work, as a disable does, is told as its region's end here."""
+    """Raise NotServingRegion if the store is closed during the work, for example by a disable of the table."""
     try:
         yield
     except StoreClosed as closed:
@@ -67,7 +67,7 @@ class ChangingRegions:
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
         with region.kept_up(), _closed_as_not_serving(info):
-            await region.aside(region.store.flush)  # the engine tells of files only
+            await region.aside(region.store.flush)  # the engine's size estimates cover files only
             return await middle_row(region)
 
     async def begin(self, change: RegionChange) -> None:
@@ -90,7 +90,7 @@ class ChangingRegions:
             raise
 
     async def finish(self, change: RegionChange) -> float:
-        """How long requests waited at most, in seconds."""
+        """Carry out the pause, the commit and the takeover.  Returns how long requests waited at most, in seconds."""
         work = self._in_progress[change]
         try:
             async with self._server.listener.changing():
@@ -140,14 +140,14 @@ class ChangingRegions:
             work.resume()
 
     def settle_for(self, info: RegionInfo) -> None:
-        """``settle`` for the change that keeps the region shut: the catalogue names the region."""
+        """``settle`` each change that keeps the region blocked: the catalogue names the region."""
         for change in [change for change in self._unsure if info in change.gone]:
             self.settle(change)
 
     def regions_of(self, table: str, named: list[RegionInfo]) -> list[RegionInfo]:
-        """The table's regions as they are served here, where the catalogue has ``named``.
+        """Return the table's regions as this server serves them, given the regions ``named`` in the catalogue.
 
-        A change whose commit is on its way from the master goes on by itself: until then the old regions are here.
+        A change whose commit the master has not answered yet continues: until then the old regions are the served ones.
         """
         served = named
         for change in self._in_progress:
@@ -160,7 +160,7 @@ class ChangingRegions:
         await clean_up(await self._server.opened(self._served(info.table), info))
 
     def loads(self) -> tuple[RegionLoad, ...]:
-        """Some 10 us a region."""
+        """Return the size and the size bound of each open region.  Costs some 10 us a region."""
         return tuple(
             RegionLoad(region.info, region.store.size_bytes(), region.table.max_filesize or self._region_bytes)
             for region in self._server.all_open()

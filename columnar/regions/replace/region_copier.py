@@ -1,15 +1,15 @@
 """Copies regions' data into the stores of their successors while the regions keep serving.
 
-    begin    each successor's store is a checkpoint of the base, cut to its range; what other sources hold
-             is copied into it
+    begin    each successor's store is a checkpoint of the base, cut to its range; the rows of other sources
+             are copied into it
     round    rows that were written since, and changes that were logged since
-    finish   the last of both while nobody writes, and ``meta``; then it is on disk
+    finish   the last rows and changes while writes are paused, and ``meta``; then it is on disk
 
-Each step reads and writes with nothing in between, so what it leaves of a row is the row as it was at one
+Each step reads and writes without an await in between, so the copy of a row is the row as it was at one
 moment; a row that changes later is in ``Region.touched`` for the next round.
 
-Invariant I1: after ``finish`` the successors hold together exactly the rows of the sources, each those of
-its range, and each holds all log records of its sources that any consumer may still want.
+Invariant I1: after ``finish`` the successors together contain exactly the rows of the sources, each the rows of
+its range, and each contains all log records of its sources that any consumer may still want.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RegionCopier:
         self, server: RegionServer, base: Region, others: Sequence[Region], fresh: Sequence[RegionInfo],
         check: Callable[[], None],
     ) -> None:  # fmt: skip
-        """``check`` is called before each step and raises where the copying is to end."""
+        """``check`` is called before each step and raises if the copying is to end."""
         self._server = server
         self._base = base
         self._sources = [base, *others]
@@ -62,10 +62,10 @@ class RegionCopier:
         base = self._base
         for source in self._sources:
             source.touched = set()
-        await base.aside(base.store.flush)  # or the checkpoint would hold the loop for it
+        await base.aside(base.store.flush)  # or the checkpoint would block the loop for the flush
         self._check()
         self._log_place[base.info.region_id] = pack_key(base.log.written_to)
-        for info in self.fresh:  # both of one moment: nothing else runs between them
+        for info in self.fresh:  # both of one moment: no await between them
             base.store.checkpoint(self._server.folder_of(info))
         for info in self.fresh:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
@@ -83,13 +83,13 @@ class RegionCopier:
             source.touched = None
 
     def abandon(self) -> None:
-        """Close the stores that were made: nobody will serve them."""
+        """Close the stores that were made; they will not be served."""
         for store in self.stores:
             store.close()
         self.stores.clear()
 
     async def catch_up(self) -> None:
-        """Rounds until few are left; RegionTooBusy where that does not come."""
+        """Copy in rounds until few rows and records are left; RegionTooBusy if writers are faster."""
         for _ in range(ROUNDS):
             if await self.round() <= FEW:
                 return
@@ -99,7 +99,7 @@ class RegionCopier:
         )
 
     async def round(self) -> int:
-        """Bring over the rows and records written since the last round; returns how many."""
+        """Copy the rows and records written since the last round; returns how many."""
         count = 0
         for source in self._sources:
             rows, source.touched = sorted(source.touched or ()), set()
@@ -179,7 +179,7 @@ class RegionCopier:
         return len(found)
 
     async def sync(self) -> None:
-        """Before a catalogue may name them: what is in them, and that they are there."""
+        """Sync the stores and their folders' names.  Called before a catalogue may name them."""
         loop = asyncio.get_running_loop()
         work: list[Callable[[], None]] = [*(store.sync for store in self.stores), self._server.folders.sync]
         await asyncio.gather(*(loop.run_in_executor(None, step) for step in work))
@@ -187,10 +187,10 @@ class RegionCopier:
 
 def _even_out(source: Store, target: Store, batch: Batch, span: Span) -> None:
     space, start, stop = span
-    here = dict(source.scan(space, start, stop))
-    there = dict(target.scan(space, start, stop))
-    for key, raw in here.items():
-        if there.get(key) != raw:
+    wanted = dict(source.scan(space, start, stop))
+    found = dict(target.scan(space, start, stop))
+    for key, raw in wanted.items():
+        if found.get(key) != raw:
             batch.put(space, key, raw)
-    for key in there.keys() - here.keys():
+    for key in found.keys() - wanted.keys():
         batch.delete(space, key)

@@ -1,7 +1,7 @@
-"""Copies of regions, and what makes one another region's: without the change log and its consumers.
+"""Copies of regions, and their conversion to another region's store: without the change log and its consumers.
 
-Kept in ``meta`` then: ``epoch``, ``stamp``, ``future`` and ``reached`` (``columnar.regions.region``), so that sequences
-and timestamps of the new region go on from where the old one's were, never back.
+``epoch``, ``stamp``, ``future`` and ``reached`` (``columnar.regions.region``) stay in ``meta``, so that sequences and
+timestamps of the new region continue from those of the old region and never decrease.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ KEPT: Final = (b"epoch", b"future", b"reached", b"stamp")
 
 
 async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None:
-    """The region's store as it is now at ``path``.  Linking files takes the loop some 5 ms; all else is in threads.
+    """Copy the region's store as it is now to ``path``.  Linking files blocks the loop some 5 ms; threads do the rest.
 
-    A closed region that has all that was acknowledged stays closed: nothing else runs while its files are linked,
-    so nobody opens it meanwhile.
+    A closed region whose store has every acknowledged write stays closed: no other code runs while its files are
+    linked, so it cannot be opened meanwhile.
     """
     folder, engine = server.folder_of(info), server.hosting.engine
     if not server.hosting.state.owns(info.region_id):
@@ -60,7 +60,7 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
 
 
 async def copy_open_region(region: Region, path: str) -> None:
-    """The copy holds nothing that a crash of now would take back: what is being synced is waited for."""
+    """Copy an open region's store.  Waits for pending fsyncs, so no write in the copy can be lost by a crash now."""
     await region.aside(region.store.flush)
     waiting = region.sync_async_writes() or region.barrier_any()
     if waiting is not None:
@@ -69,9 +69,9 @@ async def copy_open_region(region: Region, path: str) -> None:
 
 
 def forget_log_at(engine: Engine, path: str, table: Table) -> None:
-    """Take change log and cursors out of the copy at ``path``.  Blocks.
+    """Remove change log and cursors from the copy at ``path``.  Blocks.
 
-    Its region may not have been opened since a crash: what every opening undoes is undone here, too.
+    Its region may not have been opened since a crash, so the repair of every opening is done on the copy, too.
     """
     store = engine.open(path, spaces_of(table), options_of_spaces(table))
     try:
@@ -82,7 +82,7 @@ def forget_log_at(engine: Engine, path: str, table: Table) -> None:
 
 
 def forget_log(store: Store) -> None:
-    """Synced when it returns."""
+    """Remove change log and cursors from the store; synced when it returns."""
     if LOG_SPACE in store.spaces:
         store.drop_space(LOG_SPACE)
     store.add_space(LOG_SPACE)

@@ -1,13 +1,13 @@
-"""Others in the place of regions: what splits and merges have in common, from the first copy to the last row.
+"""Replacement of regions by successors: the common part of splits and merges, from the first copy to the last row.
 
 The states are those of ``hosting_state``: a region is REPLACING while it serves and is copied, HOLDING while requests
-wait, and ends as REPLACED or, where it is called off, as OPEN.  Its consumers are held before the pause and take up
-nothing more, so that nothing is under way when the region goes, and its successors deliver nothing twice.  Nearly all
-is on disk before the pause begins; where the rest is not ready after MADE_S requests are let in again, and after the
-pause comes one write of the catalogue.
+wait, and ends as REPLACED or, if it is called off, as OPEN.  Its consumers are paused before the requests are and take
+up no more changes, so that no delivery is in flight when the region is closed, and its successors deliver no change
+twice.  Nearly all data is on disk before the pause begins.  If the rest is not ready after MADE_S, requests are let in
+again; otherwise one write of the catalogue follows.
 
 Invariants:
-    I1. Until the catalogue names the successors nothing of the old regions has changed for a reader, and
+    I1. Until the catalogue names the successors the old regions are unchanged for a reader, and
         ``leave`` makes them serve on.
     I2. A region is not closed while requests wait for it, unless its disk failed.
     I3. Successors of logged regions are open, with their consumers, before any request reaches them.
@@ -37,14 +37,14 @@ from columnar.storage.api import Store
 
 _log = logging.getLogger(__name__)
 
-QUIESCE_TIMEOUT_S: Final = 10.0  # for what triggers have under way; the region serves meanwhile
-UPKEEP_TIMEOUT_S: Final = 60.0  # for a sweep or a compaction that somebody began before
+QUIESCE_TIMEOUT_S: Final = 10.0  # for trigger calls in flight; the region serves meanwhile
+UPKEEP_TIMEOUT_S: Final = 60.0  # for a sweep or a compaction that was begun before
 MADE_S: Final = 0.06  # of a pause, until all is made; the rest of 0.3 s is for the catalogue's write
 POLL_S: Final = 0.02
 
 
 class Replacement(ABC):
-    """Owned by the loop.  One use.  ``Splitting`` and ``Merging`` say what is made of the regions."""
+    """Owned by the loop.  One use.  ``Splitting`` and ``Merging`` define the successors."""
 
     def __init__(self, server: RegionServer, served: ServedTable, change: RegionChange) -> None:
         self.server = server
@@ -77,30 +77,30 @@ class Replacement(ABC):
 
     @abstractmethod
     def make_copier(self) -> RegionCopier:
-        """The copying of the regions' rows to their successors."""
+        """Return the copier of the regions' rows to their successors."""
 
     @abstractmethod
     def finish(self, info: RegionInfo, store: Store) -> None:
-        """While it is shut: what of ``meta`` the new region is to have."""
+        """Write the new region's ``meta``.  Called while requests are paused."""
 
     async def prepare(self) -> None:
-        """All that can be done while the old ones serve: their successors' stores, but for the last few rows."""
+        """Make the successors' stores, but for the last few rows, while the old regions serve."""
         await self._wait_for_upkeep()
         self._copier = self.make_copier()
         await self._copier.begin()
         await self._copier.catch_up()
 
     async def make(self) -> bool:
-        """While they are shut: the rest.  The successors' stores are on disk when this returns.
+        """Copy the rest while requests are paused.  The successors' stores are on disk when this returns.
 
-        False: it took too long; ``let_in``, and begin again with ``hold`` or call it off.
+        False: it took too long; call ``let_in``, then begin again with ``quiesce_followers`` or call it off.
         """
-        carrying = self._copier
-        assert carrying is not None, "prepared before"
-        await carrying.round()
-        for info, store in zip(self.change.fresh, carrying.stores, strict=True):
+        copier = self._copier
+        assert copier is not None, "prepared before"
+        await copier.round()
+        for info, store in zip(self.change.fresh, copier.stores, strict=True):
             self.finish(info, store)
-        await carrying.sync()
+        await copier.sync()
         return monotonic() - self._paused_at <= MADE_S
 
     async def _wait_for_upkeep(self) -> None:
@@ -111,7 +111,7 @@ class Replacement(ABC):
             await asyncio.sleep(POLL_S)
 
     async def quiesce_followers(self) -> None:
-        """Have consumers come to rest, and nearly all on disk.  RegionTooBusy says who does not."""
+        """Quiesce the consumers and sync nearly all rows.  RegionTooBusy names the consumers that do not quiesce."""
         for region in self.regions:
             if region in self._quiesced:
                 continue  # since an earlier try
@@ -125,7 +125,7 @@ class Replacement(ABC):
         await self._copier.catch_up()
 
     async def pause_requests(self) -> None:
-        """Requests wait from here on; when this returns every write is on disk and answered."""
+        """Make requests wait from now on; when this returns every write is on disk and answered."""
         self.check_open()
         self._paused_at = monotonic()
         self._report_event(Event.PAUSE_BEGINS)
@@ -142,7 +142,7 @@ class Replacement(ABC):
                 raise NotServingRegion(f"table {region.info.table} was changed meanwhile; try again")
 
     def succeed(self) -> None:
-        """The catalogue names the successors: they serve from now on."""
+        """Serve the successors from now on; the catalogue names them."""
         assert self._copier is not None, "prepared before"
         server, fresh = self.server, self.change.fresh
         for region in self.regions:
@@ -161,25 +161,25 @@ class Replacement(ABC):
     def _open(self, info: RegionInfo, store: Store) -> None:
         try:
             self.server.hosting.open_in(info, store)
-        except ColumnarError as error:  # the next request tries again, and the listener where there is a log
+        except ColumnarError as error:  # the next request tries again, and with a log the listener
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
             if not self.server.is_open(info):
                 store.close()
 
     def let_in(self) -> None:
-        """Requests wait no longer; consumers are held still."""
+        """Release the requests that wait; consumers stay paused."""
         self.paused_s = max(self.paused_s, monotonic() - self._paused_at)
         self._report_event(Event.LET_IN)
 
     def leave(self) -> None:
-        """Called off: the old regions serve on, and no store of a successor is open."""
+        """Call off: the old regions continue to serve, and no store of a successor is open."""
         for region in self._quiesced:
             self.server.listener.release(region)
         self._report_event(Event.CALLED_OFF)
         self._let_go()
 
     def suspend(self, why: str) -> None:
-        """The outcome of the commit is unknown: none of them is served until ``resume``, or a restart."""
+        """Block the regions until ``resume`` or a restart: the outcome of the commit is unknown."""
         for region in self.regions:
             self.server.listener.region_leaving(region)
         self._report_event(Event.UNSURE, why)
@@ -191,7 +191,7 @@ class Replacement(ABC):
             self._copier.abandon()
 
     def resume(self) -> None:
-        """After ``suspend``: the catalogue names the old regions, and the next request opens each."""
+        """End a ``suspend``: the catalogue names the old regions, and the next request opens each."""
         self._report_event(Event.SETTLED)
         for region in self.regions:
             self.server.listener.release(region)

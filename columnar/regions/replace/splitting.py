@@ -1,9 +1,9 @@
-"""A region becomes two: each begins as a checkpoint of the whole, cut to its range.
+"""Split of a region into two daughters: each begins as a checkpoint of the whole, cut to its range.
 
 A checkpoint links the engine's files and copies its small ones (1.5 ms, whatever the region's size); range deletes
-remove what is not a daughter's, and ``carrying`` brings over what is written meanwhile.  Both inherit change log,
-cursors and marks whole: sequences carry the origin in which they were given, and consumers take only rows of their
-own region.
+remove the rows outside a daughter's range, and ``region_copier`` copies what is written meanwhile.  Both daughters
+inherit change log, cursors and marks whole: sequences carry the origin in which they were given, and consumers take
+only rows of their own region.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Splitting(Replacement):
         """``meta`` as the parent has it now; the daughter counts its own openings."""
         (parent,) = self.regions
         batch = store.batch()
-        held = dict(parent.store.scan(META_SPACE, b"", None))
+        inherited = dict(parent.store.scan(META_SPACE, b"", None))
         for key, _ in store.scan(META_SPACE, b"", None):
-            if key not in held:
+            if key not in inherited:
                 batch.delete(META_SPACE, key)
-        for key, value in held.items():
+        for key, value in inherited.items():
             if key != EPOCH:
                 batch.put(META_SPACE, key, value)
         for mark, highest in parent.highest_marks().items():
@@ -44,6 +44,6 @@ class Splitting(Replacement):
 
 
 async def clean_up(region: Region) -> None:
-    """Give back the space of rows outside the region's range: only files that hold such rows are written anew."""
+    """Reclaim the space of rows outside the region's range: only files with such rows are rewritten."""
     for span in outside_spans(region.views, region.info):
         await region.aside(partial(region.store.compact_span, *span))

@@ -1,6 +1,6 @@
-"""(pure) What a mutation did: to one row of a batch, and as its caller sees it.
+"""(pure) The effect of a mutation: on one row of a batch (``Step``), and as its caller sees it (``Applied``).
 
-Plain classes: nobody compares them, and compiled they are fields.
+Plain classes: they are never compared, and compiled their attributes are fields.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def touches_synced(mutation: RowWrite, unsynced: frozenset[bytes]) -> bool:
 
 
 def wants_sync(mutations: list[RowWrite]) -> bool:
-    for mutation in mutations:  # no any() over a generator: it costs 0.7 us, and this is asked for every put
+    for mutation in mutations:  # no any() over a generator: it costs 0.7 us, for every put
         if isinstance(mutation, RowPuts) or mutation.durability is Durability.SYNC:
             return True
     return False

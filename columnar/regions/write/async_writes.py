@@ -22,7 +22,7 @@ class AsyncWrites:
         self._timer: asyncio.TimerHandle | None = None
 
     def happened(self) -> None:
-        """Somebody wrote without asking for an fsync: see that it is synced within ASYNC_SYNC_S.  Costs O(1)."""
+        """Note a write that requested no fsync: it is synced within ASYNC_SYNC_S.  Costs O(1)."""
         if self._timer is None and not self._hosting.state.is_stopping:
             self._timer = asyncio.get_running_loop().call_later(ASYNC_SYNC_S, self._sync)
 

@@ -1,9 +1,9 @@
-"""The next state of one column of a row: its newest version, and what becomes of its older versions.
+"""The next state of one column of a row: its newest version, and the changes to its older versions.
 
-The newest version stands in the family's own space, the older ones in the space ``versions``.  Invariants I1 to I3 of
-``row_draft`` are kept here.  Nothing is written until ``emit``.
+The newest version is in the family's own space, the older ones in the space ``versions``.  This module upholds
+invariants I1 to I3 of ``row_draft``.  No key is written before ``emit``.
 
-Cost: the older versions are read only where an exact delete, a lowered bound or an expired newest one needs them.
+Cost: the older versions are read only if an exact delete, a lowered bound or an expired newest version needs them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NONE: Final[frozenset[int]] = frozenset()
 
 
 class Growth:
-    """A cell that was appended to, while nothing else has taken its place."""
+    """A cell that was appended to, until another operation replaces it."""
 
     __slots__ = ("entry", "raw", "result", "value")
 
@@ -50,31 +50,31 @@ class ColumnDraft:
         self.key = key
         self.original = raw
         self.newest = raw
-        self.pushed: dict[int, bytes] = {}  # timestamp -> raw, on their way to the older versions
+        self.pushed: dict[int, bytes] = {}  # timestamp -> raw, to be added to the older versions
         self.cut_at: int | None = None  # older versions at or below it go
         self.removed = _NONE  # older versions that go, by their timestamps
         self.growth: Growth | None = None
 
     def put(self, timestamp: int, raw: bytes, now_ms: int) -> None:
-        held = self.newest
-        if held is None:
+        newest = self.newest
+        if newest is None:
             self.newest = raw
             return
-        held_at = timestamp_of(held)
-        if timestamp >= held_at:
-            if timestamp > held_at and self.view.max_versions > 1 and held[0] != MARKER:
-                self.pushed[held_at] = held
+        newest_at = timestamp_of(newest)
+        if timestamp >= newest_at:
+            if timestamp > newest_at and self.view.max_versions > 1 and newest[0] != MARKER:
+                self.pushed[newest_at] = newest
             self.newest = raw
         elif self.view.max_versions > 1:
             self.pushed[timestamp] = raw
-        elif held[0] != MARKER and visible_value(held, self.view, now_ms) is None:
+        elif newest[0] != MARKER and visible_value(newest, self.view, now_ms) is None:
             self.newest = raw  # what outranked it has expired
 
     def delete(self, timestamp: int, marker: bytes | None) -> None:
-        held = self.newest
+        newest = self.newest
         self.pushed = {at: raw for at, raw in self.pushed.items() if at > timestamp}
         self.cut_at = timestamp if self.cut_at is None else max(self.cut_at, timestamp)
-        if held is None or timestamp_of(held) <= timestamp:
+        if newest is None or timestamp_of(newest) <= timestamp:
             self.newest = marker
 
     def delete_version(self, timestamp: int | None, store: Store, now_ms: int) -> int | None:

@@ -1,12 +1,12 @@
-"""Contributions to many rows, in families that keep one version: what stands there is read with one call a key space.
+"""Contributions to many rows, in families that keep one version: present cells are read with one call a key space.
 
-For rows whose changes nobody logs, in tables without delete markers, while no cell lies ahead of the clock.  A cell
+For rows whose changes are not logged, in tables without delete markers, while no cell lies ahead of the clock.  A cell
 that is written then is the newest of its column (invariant I1 of ``drafting``), so it is replaced or removed unread:
-members and totals alone are read, for what they hold.  The cells are those that ``contributions.contribute`` comes to,
-one operation after the other; a total that several operations of a row change is written once.
+only members and totals are read, for their values.  The written cells equal those of ``contributions.contribute``,
+applied one operation after the other; a total that several operations of a row change is written once.
 
-A row alone in its call, too.  A row that names other operations, conditions, or families that keep several versions is
-left to ``RowDraft``.
+Used for a single row of a call, too.  A row with other operations, conditions, or families that keep several versions
+is left to ``RowDraft``.
 
 Cost: a key of the engine for each member and total of the batch, read in two calls; no object for a cell.
 """
@@ -50,13 +50,13 @@ def begins(mutations: list[RowWrite]) -> bool:
 
 
 class Choice:
-    """Chooses the rows of a call that are for here, under one schema."""
+    """Chooses the rows of a call that this module can handle, under one schema."""
 
     __slots__ = ("_known", "_views")
 
     def __init__(self, views: Views) -> None:
         self._views = views
-        self._known: Contribute | None = None  # the last whose families were looked up
+        self._known: Contribute | None = None  # the last one whose families were looked up
 
     def takes(self, mutation: RowWrite) -> bool:
         """NoSuchColumnFamily, NotAllowed."""
@@ -113,14 +113,14 @@ def _named(keys: CellsBySpace, space: str) -> dict[bytes, bytes | None]:
 
 
 class ContributedRow:
-    """The next state of one row.  Nothing is written before ``emit``."""
+    """The next state of one row.  No key is written before ``emit``."""
 
     __slots__ = ("_cells", "_now_ms", "_prefix", "_row", "_store", "_stored", "_totals", "_views", "guarded")
 
-    def __init__(self, store: Store, views: Views, held: CellsBySpace, row: bytes, now_ms: int) -> None:
+    def __init__(self, store: Store, views: Views, stored: CellsBySpace, row: bytes, now_ms: int) -> None:
         self._store = store
         self._views = views
-        self._stored = held
+        self._stored = stored
         self._row = row
         self._now_ms = now_ms
         self._prefix = row_prefix(row)
@@ -129,9 +129,10 @@ class ContributedRow:
         self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
 
     def apply(self, mutation: RowMutation) -> bool:
-        """False: an earlier contribution left something in a family that keeps several versions; nothing is done.
+        """Apply the row's contributions.
 
-        NotAMember, NotALong, CellTooBig.
+        False, without effect: an earlier contribution left cells in a family that keeps several versions.
+        Raises NotAMember, NotALong, CellTooBig.
         """
         names: Names | None = None
         totals: Totals | None = None
@@ -154,7 +155,7 @@ class ContributedRow:
     def _contribute_plainly(
         self, said: Contribute, names: Names, view: FamilyView, key: bytes, data: bytes | None
     ) -> bool:
-        """Most contributions: the member is of the plain form before and after.  False: nothing is done."""
+        """Apply a contribution whose member has the plain form before and after, as most do.  False: no effect."""
         if said.part or said.relative or said.order is not None or said.carry:
             return False
         before: tuple[int, ...] | None = None
@@ -189,13 +190,13 @@ class ContributedRow:
             self.guarded.append(view.number)
 
     def _contribute(self, said: Contribute, view: FamilyView, key: bytes, data: bytes | None) -> bool:
-        held = self._member(said, data) if data is not None else None
-        member = follow(held, said, self._now_ms)
+        previous = self._member(said, data) if data is not None else None
+        member = follow(previous, said, self._now_ms)
         if member is None:
             return True
-        for total, difference in differences(held, member):
+        for total, difference in differences(previous, member):
             self._totals[total] = self._totals.get(total, 0) + difference
-        if not self._move(said.source, held, member):
+        if not self._move(said.source, previous, member):
             return False
         packed = pack(member)
         if len(said.source) + len(packed) > CELL_BYTES:
@@ -211,18 +212,22 @@ class ContributedRow:
         except DamagedData as error:
             raise NotAMember(self._views.table, self._row, said.family + b":" + said.source, error.text) from error
 
-    def _move(self, source: bytes, held: Member | None, member: Member) -> bool:
+    def _move(self, source: bytes, previous: Member | None, member: Member) -> bool:
         """The ordered cell of the source, from its place to the one that it has now."""
-        if held is not None and held.ordered and (held.ordered, held.order) != (member.ordered, member.order):
-            view = self._views.get(held.ordered)
+        if (
+            previous is not None
+            and previous.ordered
+            and (previous.ordered, previous.order) != (member.ordered, member.order)
+        ):
+            view = self._views.get(previous.ordered)
             if view is not None:
                 if view.max_versions != 1:
                     return False
-                _named(self._cells, view.space)[self._ordered_key(held.order, source)] = None
-            held = None
+                _named(self._cells, view.space)[self._ordered_key(previous.order, source)] = None
+            previous = None
         if not member.ordered:
             return True
-        if held is None or not held.ordered or held.carried != member.carried:
+        if previous is None or not previous.ordered or previous.carried != member.carried:
             space = self._views[member.ordered].space
             _named(self._cells, space)[self._ordered_key(member.order, source)] = pack_carried(member.carried)
         return True
@@ -240,8 +245,8 @@ class ContributedRow:
             if view.max_versions != 1:
                 return False
             space, key = view.space, self._prefix + escape(qualifier)
-            held = self._stored.get(space)
-            raw = held[key] if held is not None and key in held else self._store.get(space, key)
+            cells = self._stored.get(space)
+            raw = cells[key] if cells is not None and key in cells else self._store.get(space, key)
             value = visible_value(raw, view, self._now_ms)
             if value is not None and len(value) != 8:
                 raise NotALong(len(value))

@@ -3,11 +3,11 @@
 All cells are read and written through the draft, so the operations of one mutation see each other, and change records
 have a contribution as the puts and deletes of the cells that it changed.
 
-Families of members, totals and ordered cells keep their cells for ever: a time to live would take cells away unheard,
-so such a family is refused.  A family may keep several versions: the newest one counts, and a guard is alone.
+Families of members, totals and ordered cells keep their cells for ever: cells would expire without a record, so a
+family with a time to live is refused.  A family may keep several versions: the newest one counts, and a guard is alone.
 
-The arithmetic is ``model.contribution``; the end of guards is ``guards``.  ``contribution_rows`` does the same for many
-rows that nobody logs.
+The arithmetic is ``model.contribution``; the removal of guards is ``guards``.  ``contribution_rows`` does the same for
+many rows whose changes are not logged.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def contribute(draft: RowDraft, said: Contribute) -> None:
     for family in said.families:
         if draft.view(family).ttl_ms is not None:
             raise expiring(draft.table, family)
-    held = _read_member(draft, said)
-    member = follow(held, said, draft.now_ms)
+    previous = _read_member(draft, said)
+    member = follow(previous, said, draft.now_ms)
     if member is None:
         return
-    for total, difference in differences(held, member):
+    for total, difference in differences(previous, member):
         _add(draft, total, difference)
-    _move(draft, said.source, held, member)
+    _move(draft, said.source, previous, member)
     data = pack(member)
     if len(said.source) + len(data) > CELL_BYTES:
         raise CellTooBig(f"the member {abbreviate(said.source)}", len(said.source) + len(data), CELL_BYTES)
@@ -81,15 +81,19 @@ def _add(draft: RowDraft, total: bytes, difference: int) -> None:
         draft.remove_cell(family, qualifier)
 
 
-def _move(draft: RowDraft, source: bytes, held: Member | None, member: Member) -> None:
+def _move(draft: RowDraft, source: bytes, previous: Member | None, member: Member) -> None:
     """The ordered cell of the source, from its place to the one that it has now."""
-    if held is not None and held.ordered and (held.ordered, held.order) != (member.ordered, member.order):
-        if draft.has_family(held.ordered):
-            draft.remove_cell(held.ordered, order_qualifier(held.order, source))
-        held = None
+    if (
+        previous is not None
+        and previous.ordered
+        and (previous.ordered, previous.order) != (member.ordered, member.order)
+    ):
+        if draft.has_family(previous.ordered):
+            draft.remove_cell(previous.ordered, order_qualifier(previous.order, source))
+        previous = None
     if not member.ordered:
         return
-    if held is None or not held.ordered or held.carried != member.carried:
+    if previous is None or not previous.ordered or previous.carried != member.carried:
         draft.write_cell(member.ordered, order_qualifier(member.order, source), pack_carried(member.carried))
 
 

@@ -60,9 +60,9 @@ class Drafting:
         self._hot.clear()
 
     def row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
-        """Add one row's next state to ``batch``, or nothing if a condition fails.
+        """Add one row's next state to ``batch``; adds no key if a condition fails.
 
-        Nothing else is changed before ``written``: the batch may be refused.
+        No other state changes before ``written``: the batch may be refused.
         """
         log = self._logging.log
         if not mutation.conditions and not self._must_read(now_ms, policy) and self._unread.can_put(mutation):
@@ -149,10 +149,10 @@ class Drafting:
     def _contributed(self, batch: Batch, mutations: list[RowWrite], now_ms: int) -> list[Step]:
         views, store, choice = self._views, self._store, contribution_rows.Choice(self._views)
         mine = [one if choice.takes(one) else None for one in mutations]
-        held = contribution_rows.read(store, views, [one for one in mine if isinstance(one, RowMutation)])
+        stored = contribution_rows.read(store, views, [one for one in mine if isinstance(one, RowMutation)])
         steps: list[Step] = []
         for mutation, contributed in zip(mutations, mine, strict=True):
-            row = ContributedRow(store, views, held, mutation.row, now_ms)
+            row = ContributedRow(store, views, stored, mutation.row, now_ms)
             if not isinstance(contributed, RowMutation) or not row.apply(contributed):
                 steps.append(self._one(batch, mutation, now_ms, None))
                 continue

@@ -1,16 +1,16 @@
-"""Guards: withdrawn members, which stay for a while to refuse what is said late; and where in a region they are.
+"""Guards: withdrawn members, kept for a while to refuse late contributions; and the families of a region with guards.
 
-``meta`` remembers each family that may have guards, so that only those are swept:
+``meta`` remembers each family that may have guards, so that only these families are swept:
 
     guards/ family:u16  ->  ms:u64        when its last guard was made, to GUARD_MARK_MS
 
 Invariants:
     I1. A family with a guard has its mark, in the batch of the guard at the latest.  No guard of the family is younger
         than the mark by more than GUARD_MARK_MS.
-    I2. A guard goes at the earliest GUARD_MS after its withdrawal, and not before whoever sends contributions says that
-        nothing older will be sent again (``RegionServer.guards_needed_from``).
+    I2. A guard is removed at the earliest GUARD_MS after its withdrawal, and not before the sender of contributions
+        says that it will send no older one again (``RegionServer.guards_needed_from``).
 
-Splits and merges hand the marks on; a copy that loses them keeps its guards for ever, which costs their space alone.
+Splits and merges pass the marks on; a copy that loses them keeps its guards for ever, which costs only their space.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def mark_key(family: int) -> bytes:
 
 
 async def nobody_needs(_table: str, _now_ms: int) -> int | None:
-    """The ``NeededFrom`` of a server to which nobody sends contributions again."""
+    """The ``NeededFrom`` of a server that gets no late contributions: every guard may go after GUARD_MS."""
     return None
 
 
 async def sweepable_before(table: str, now_ms: int, needed_from: NeededFrom) -> int:
-    """Guards made before this time may go (I2)."""
+    """Return the time before which guards may be removed (I2)."""
     needed = await needed_from(table, now_ms)
     oldest = now_ms - GUARD_MS
     return oldest if needed is None else min(oldest, needed)
@@ -65,7 +65,7 @@ class Guards:
         return list(self._marks)
 
     def marks(self) -> dict[bytes, int]:
-        """As they are in ``meta``."""
+        """Return the marks as they are in ``meta``."""
         return {mark_key(family): ms for family, ms in self._marks.items()}
 
     def cover(self, batch: Batch, families: list[int], now_ms: int) -> dict[int, int] | None:
@@ -82,11 +82,11 @@ class Guards:
             self._marks[family] = max(ms, self._marks.get(family, 0))
 
     def is_over(self, family: int, before_ms: int) -> bool:
-        """Every guard of the family is older: none is left when those are swept."""
+        """Tell whether every guard of the family was made before ``before_ms``: a sweep up to then leaves none."""
         return self._marks.get(family, before_ms) + GUARD_MARK_MS < before_ms
 
     def forget_swept(self, store: Store, family: int, before_ms: int) -> None:
-        """Guards made before ``before_ms`` are swept: forget the family, unless it got another one meanwhile."""
+        """Forget the family after a sweep up to ``before_ms``, unless it got another guard meanwhile."""
         if self.is_over(family, before_ms):
             batch = store.batch()
             batch.delete(META_SPACE, mark_key(family))

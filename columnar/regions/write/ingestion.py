@@ -1,17 +1,17 @@
-"""Whole rows come in as sorted files: all of them or none, as one change that every reader sees at once.
+"""Ingestion of whole rows as sorted files: all of them or none, as one change that every reader sees at once.
 
-The engine takes the files of each key space by themselves.  So the region says in ``meta`` which rows are
-coming before it begins, and takes that back when all are in:
+The engine ingests the files of each key space separately.  So the region writes the range of the coming rows to
+``meta`` before it begins, and deletes that mark when all files are in:
 
     ingesting -> length:u32 first row, last row                          big-endian
 
 Invariants:
-    I1. Rows come only into a range that holds nothing.
-    I2. Where ``ingesting`` is found at an opening, the range is emptied: a crash came in between.  While the mark may
-        stand, a write into the range takes it back in its own batch (``Region.coming``), also after an ingestion that
-        failed or whose caller went; and no file comes after such a write.
-    I3. A region has one ingestion at a time, for it has one mark.
-    I4. Between the first file and the last nothing else runs on the loop.
+    I1. Rows are ingested only into an empty range.
+    I2. If ``ingesting`` is found at an opening, the range is emptied: a crash interrupted the ingestion.  While the
+        mark may be there, a write into the range deletes the mark in its own batch (``Region.coming``), also after an
+        ingestion that failed or whose caller is gone; and no file is ingested after such a write.
+    I3. A region has one ingestion at a time, as it has one mark.
+    I4. No other code runs on the loop between the first file and the last.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Coming:
 
     first: bytes
     last: bytes
-    is_called_off: bool = False  # others wrote among its rows, and may have deleted that again
+    is_called_off: bool = False  # other writes came into its range, and may have been deleted again
 
 
 def obstacles_of(region: Region) -> list[str]:
@@ -87,7 +87,7 @@ async def _ingest(region: Region, incoming: IncomingRows) -> bool:
 
 
 def _take_in(region: Region, incoming: IncomingRows, coming: Coming) -> bool:
-    """All files, or none: False.  StoreBusy: nothing has begun; NotServingRegion."""
+    """Ingest all files, or none: False.  StoreBusy: it has not begun; NotServingRegion."""
     if not region.is_open:
         raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
     if coming.is_called_off or not _may_come(region, incoming):

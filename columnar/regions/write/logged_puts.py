@@ -1,9 +1,9 @@
-"""Puts of many rows whose changes are logged with images: what stands there is read with one call for each key space.
+"""Puts of many rows whose changes are logged with images: present cells are read with one call for each key space.
 
-The rows are those of a call that puts by the clock into families that keep one version, while followers want images of
-named columns and nothing else of the row.  Record and cells are those that ``RowDraft`` and ``row_images`` come to,
-made straight of the puts and of what stands there: no object for a column, nothing read twice.  Every other row is
-left to them, as is one in which a cell lies ahead of the stamp.
+The rows are those of a call that puts by the clock into families that keep one version, while followers want only
+images of named columns.  Record and cells equal those of ``RowDraft`` and ``row_images``, but are made directly of the
+puts and of the present cells: no object for a column, no cell read twice.  Every other row is left to ``RowDraft``, as
+is a row in which a cell lies ahead of the stamp.
 
 Cost: a key of the engine for each cell that is put and each that is wanted.
 """
@@ -30,7 +30,7 @@ class _Place:
         self.family = family
         self.qualifier = qualifier
         self.view = view
-        self.end = escape(qualifier)  # of its key, behind the row
+        self.end = escape(qualifier)  # of its key, after the row
 
 
 class LoggedPuts:
@@ -53,7 +53,7 @@ class LoggedPuts:
                     self._columns.add((family, qualifier))
 
     def rows(self, mutations: list[RowWrite]) -> list[RowMutation | None]:
-        """Choose those for here, each at its place.  NoSuchColumnFamily."""
+        """Return the rows that it can handle, each at its place; None: left to ``RowDraft``.  NoSuchColumnFamily."""
         if not self._accepts_any:
             return [None] * len(mutations)
         return [self._accept(mutation) for mutation in mutations]
@@ -68,8 +68,8 @@ class LoggedPuts:
             if self._views[operation.family].max_versions != 1 or operation.family not in families:
                 return None
             seen.add((operation.family, operation.qualifier))
-        is_for_here = bool(seen) and len(seen) == len(mutation.operations)  # a later put of a column sees the first
-        return mutation if is_for_here else None
+        is_accepted = bool(seen) and len(seen) == len(mutation.operations)  # a later put of a column sees the first
+        return mutation if is_accepted else None
 
     def read(self, store: Store, mutations: list[RowMutation | None]) -> Values:
         """Read what stands where they put, and in what is wanted of their rows."""
@@ -93,8 +93,8 @@ class LoggedPuts:
         prefix, views = row_prefix(mutation.row), self._views
         for operation in mutation.operations:
             assert isinstance(operation, Put), "looked at before"
-            held = values[views[operation.family].space][prefix + escape(operation.qualifier)]
-            if held is not None and timestamp_of(held) > stamp:
+            present = values[views[operation.family].space][prefix + escape(operation.qualifier)]
+            if present is not None and timestamp_of(present) > stamp:
                 return False
         return True
 

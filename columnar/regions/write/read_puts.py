@@ -24,7 +24,7 @@ class Present:
     __slots__ = ("rows", "values")
 
     def __init__(self, rows: list[Places | None], values: dict[str, list[bytes | None]]) -> None:
-        self.rows = rows  # one for each mutation, in order; None: it is not for here
+        self.rows = rows  # one for each mutation, in order; None: left to RowDraft
         self.values = values  # by space
 
 
@@ -71,12 +71,12 @@ def put(
         timestamp = now_ms if operation.timestamp is None else operation.timestamp
         if timestamp > highest:
             highest = timestamp
-        held = values[view.space][at]
-        if held is None or timestamp >= timestamp_of(held) or _has_expired(held, view, now_ms):
+        present = values[view.space][at]
+        if present is None or timestamp >= timestamp_of(present) or _has_expired(present, view, now_ms):
             batch.put(view.space, key, cell_head(timestamp, number) + operation.value)
     return highest
 
 
-def _has_expired(held: bytes, view: FamilyView, now_ms: int) -> bool:
+def _has_expired(present: bytes, view: FamilyView, now_ms: int) -> bool:
     """The cell that outranks the put is no marker, and no reader sees it any more."""
-    return held[0] != MARKER and visible_value(held, view, now_ms) is None
+    return present[0] != MARKER and visible_value(present, view, now_ms) is None

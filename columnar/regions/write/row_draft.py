@@ -1,21 +1,21 @@
 """The next state of one row: operations go in, in their order; puts and deletes for one batch come out.
 
-A draft reads the columns that its operations touch, keeps their next state, and so lets each
-operation see what the ones before it did.  Nothing is written until ``emit``.
+A draft reads the columns that its operations touch and keeps their next state, so each
+operation sees the effect of the earlier ones.  No key is written before ``emit``.
 
-A column's state is its newest version, which stands in the family's own space, and the older
-ones in the space ``versions``.  Invariants:
-    I1. The newest version has the highest timestamp of all that the column holds; where there
-        is no newest there are no older ones.
-    I2. A put at a timestamp below the newest goes to the older ones, or is lost where the family
+A column's state is its newest version, which is in the family's own space, and the older
+versions in the space ``versions``.  Invariants:
+    I1. The newest version has the highest timestamp of all versions of the column; without a
+        newest version there are no older ones.
+    I2. A put at a timestamp below the newest goes to the older versions, or is lost if the family
         keeps one version (design D3b).
     I3. With delete markers, a marker hides puts at timestamps below its own (design D5).
-    I4. A cell whose own time to live is over when it is put changes nothing: it would never be
-        seen, and must not hide or displace what is.
+    I4. A put of a cell whose own time to live is over already has no effect: the cell would never be
+        seen, and must not hide or displace visible ones.
 
-    I5. Appends to one cell make one new version of it: what they add is gathered and packed once, so a mutation
-        costs what it holds and what it changes, however often it names a cell.
-    I6. What the draft holds of appended cells is at most ``limits.APPENDED_BYTES``.
+    I5. Appends to one cell make one new version of it: the appended bytes are collected and packed once, so the cost
+        of a mutation is its size and the size of its cells, however often it names a cell.
+    I6. The appended cells of a draft have at most ``limits.APPENDED_BYTES``.
 
 Follows HBase's HRegion for times: increments, appends and checked puts of a cell that lies in
 the future move it on by 1 ms, or take its timestamp (observed rows 21, 22).
@@ -52,12 +52,12 @@ _U64: Final = 1 << 64
 
 
 class RowDraft:
-    """See the module.
+    """The next state of one row; see the module.
 
-    ``markers`` is whether deletes leave markers, ``logged`` whether somebody wants ``entries``, the
+    ``markers`` is whether deletes leave markers, ``logged`` whether followers want ``entries``, the
     changes for the log; ``sequence`` goes into each cell.  ``all_older``: no cell of the row is newer than ``now_ms``
-    and no marker must stay, so a family that is deleted as a whole need not be read, but for those ``known``: of them
-    somebody wants what they held.
+    and no marker must stay, so a family that is deleted as a whole need not be read, except the families ``known``:
+    a follower wants their previous cells.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class RowDraft:
         self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
 
     def column(self, family: bytes, qualifier: bytes) -> ColumnDraft:
-        held = self.columns.get((family, qualifier))
-        if held is None:
+        draft = self.columns.get((family, qualifier))
+        if draft is None:
             view = self._views[family]
             key = self._prefix + escape(qualifier)
             raw = None if family in self._emptied else self._store.get(view.space, key)
-            held = self.columns[family, qualifier] = ColumnDraft(view, key, raw)
-        return held
+            draft = self.columns[family, qualifier] = ColumnDraft(view, key, raw)
+        return draft
 
     def prefetch(self, operations: tuple[Operation, ...], images: Images | None = None) -> None:
         """Read all columns that are named in one call per family: cheaper than one by one.
@@ -189,9 +189,9 @@ class RowDraft:
         return pack_marker(timestamp, self._sequence, self._now) if self._markers else None
 
     def _delete_family(self, operation: Delete) -> None:
-        """Every column that is there, in the store or in this draft.
+        """Delete every column of the family, in the store and in this draft.
 
-        O(columns of the family in the row), at most ROW_OPERATIONS; O(1) where nobody must know which they were.
+        O(columns of the family in the row), at most ROW_OPERATIONS; O(1) if the columns need not be known.
         """
         at = self.timestamp if operation.timestamp is None else operation.timestamp
         family = operation.family
@@ -272,7 +272,7 @@ class RowDraft:
                 self.entries.append(Entry(Kind.DELETE_VERSION, family, qualifier, gone, b""))
 
     def _current(self, column: ColumnDraft) -> tuple[bytes | None, int]:
-        """What a read-modify-write sees, and the timestamp of what it writes."""
+        """Return the value that a read-modify-write sees, and the timestamp of the cell that it writes."""
         if column.newest is None:
             return None, self.timestamp
         at = timestamp_of(column.newest)
@@ -298,11 +298,11 @@ class RowDraft:
         column = self.column(family, qualifier)
         growth = column.growth
         if growth is not None:
-            held = growth.value
-            if held is None:
-                held = growth.value = bytearray(growth.raw[HEADER_BYTES:])
-            self._check_appended(qualifier, len(held) + len(operation.value), len(operation.value))
-            held += operation.value
+            value_bytes = growth.value
+            if value_bytes is None:
+                value_bytes = growth.value = bytearray(growth.raw[HEADER_BYTES:])
+            self._check_appended(qualifier, len(value_bytes) + len(operation.value), len(operation.value))
+            value_bytes += operation.value
             return
         value, timestamp = self._current(column)
         size = len(operation.value) + (len(value) if value is not None else 0)
@@ -314,7 +314,7 @@ class RowDraft:
         self.appended.append((column.view.column_prefix + qualifier, grown, timestamp))
 
     def _check_appended(self, qualifier: bytes, size_bytes: int, added_bytes: int) -> None:
-        """CellTooBig, RequestTooBig: nothing was stored."""
+        """Raise CellTooBig or RequestTooBig if the appended cells are too big; nothing was stored then."""
         if size_bytes > CELL_BYTES:
             raise CellTooBig(f"the appended value of {abbreviate(qualifier)}", size_bytes, CELL_BYTES)
         self._appended_bytes += added_bytes
@@ -325,7 +325,7 @@ class RowDraft:
             )
 
     def _replaced(self, column: ColumnDraft, family: bytes, qualifier: bytes, timestamp: int) -> None:
-        """Something at ``timestamp`` comes to a cell that was appended to: unless it is older, appends begin anew."""
+        """End the appends to a cell that an operation at ``timestamp`` replaces; no effect if the cell is newer."""
         if column.newest is not None and timestamp >= timestamp_of(column.newest):
             self._settle(column, family, qualifier)
 
@@ -343,7 +343,7 @@ class RowDraft:
             self.entries[growth.entry] = Entry(Kind.PUT, family, qualifier, timestamp, value)
 
     def _put_newest(self, column: ColumnDraft, family: bytes, qualifier: bytes, value: bytes, timestamp: int) -> bytes:
-        """The cell as it is packed."""
+        """Put a newest version; returns the packed cell."""
         self.highest = max(self.highest, timestamp)
         raw = pack_cell(timestamp, self._sequence, value)
         column.put(timestamp, raw, self._now)
@@ -365,21 +365,21 @@ class RowDraft:
         return family in self._views
 
     def value_of(self, family: bytes, qualifier: bytes) -> bytes | None:
-        """As a reader sees it after the operations so far."""
+        """Return the value that a reader sees after the operations so far."""
         column = self.column(family, qualifier)
         if column.growth is not None:
             self._settle(column, family, qualifier)
         return self._current(column)[0]
 
     def write_cell(self, family: bytes, qualifier: bytes, value: bytes) -> None:
-        """It is the newest version from now on, also where the present one lies in the future."""
+        """Write the newest version, even if the present one lies in the future."""
         column = self.column(family, qualifier)
         if column.growth is not None:
             self._settle(column, family, qualifier)
         self._put_newest(column, family, qualifier, value, self._current(column)[1])
 
     def remove_cell(self, family: bytes, qualifier: bytes) -> None:
-        """With all versions, also where one lies in the future."""
+        """Remove the cell with all versions, even if one lies in the future."""
         column = self.column(family, qualifier)
         if column.growth is not None:
             self._settle(column, family, qualifier)
@@ -391,7 +391,7 @@ class RowDraft:
             self.entries.append(Entry(Kind.DELETE_COLUMN, family, qualifier, at, b""))
 
     def before(self, families: frozenset[bytes]) -> tuple[Entry, ...]:
-        """What the touched columns of ``families`` held before."""
+        """Return the previous cells of the touched columns of ``families``."""
         found = []
         for (family, qualifier), column in self.columns.items():
             if family not in families or column.original is None:
@@ -414,5 +414,5 @@ class RowDraft:
 
     @property
     def results(self) -> tuple[tuple[bytes, bytes, int], ...]:
-        """Of the increments, in their order; then of the cells that were appended to, in that of their first append."""
+        """Results of the increments, in their order; then of the appended cells, in the order of their first append."""
         return (*self.counters, *self.appended)

@@ -1,4 +1,4 @@
-"""The images that a row's change record holds: read before the row is changed, taken from its draft afterwards.
+"""The images in a row's change record: read before the row is changed, taken from its draft afterwards.
 
 Named columns cost one ``multi_get`` for each family, together with the columns that the mutation touches.  A family
 that is wanted as a whole costs O(its columns in the row) for each write of the row, so it is bounded: a write is
@@ -6,7 +6,7 @@ refused that finds or leaves more than IMAGE_CELLS or IMAGE_BYTES there.
 
 A family that the table does not have, or no longer, has no cells.
 
-Knows nothing of followers: ``hooks.LogPolicy`` says what is wanted, and ``images`` how it is read.
+Knows nothing of followers: ``hooks.LogPolicy`` names the wanted columns; ``images`` reads the images.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
 
 
 def check_lasting(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
-    """NotAllowed: a put would expire, and whoever follows the column would not hear of it."""
+    """Raise NotAllowed if a put would expire in a column with a follower: an expiry is not notified."""
     for operation in mutation.operations:
         if isinstance(operation, Put) and operation.ttl_ms is not None and operation.family in policy.lasting:
             readers = policy.lasting[operation.family]

@@ -2,18 +2,18 @@
 
 Triggers order what they derive from a row's records by the stamps, so stamps must rise whatever timestamps
 clients give to cells, however many records fall into a millisecond, and whatever clock the region is opened
-under.  They follow the clock, and run ahead of it where they must.
+under.  They follow the clock, and run ahead of it if necessary.
 
 Invariants:
     I1. A row's stamp is higher than every one that it was given before, in this opening or an earlier one.
     I2. The mark ``meta/stamp`` and the last record of the log together are at or above every stamp given before
-        this opening: what ran ahead of the clock is marked in its own batch, what is trimmed from the log with the
-        batch that trims it, and of what is left the last is the highest, for the clock of one opening never goes
-        back.
+        this opening: a stamp ahead of the clock is marked in its own batch, a stamp trimmed from the log in the
+        batch that trims it, and the last of the remaining records has the highest stamp, as the clock of one opening
+        never goes back.
     I3. At most REMEMBERED_ROWS rows are remembered.
 
-Records of version 1 bear what clients invented: where the last is one, stamps begin above all that was written
-ahead of the clock, but for what lies more than OLD_AHEAD_MS ahead of it.
+Records of version 1 carry timestamps that clients invented: if the last record is one, stamps begin above every
+timestamp written ahead of the clock, except those more than OLD_AHEAD_MS ahead of it.
 
 Knows nothing of cells; the time is an argument.
 """
@@ -41,7 +41,7 @@ class RowStamps:
         self._store = store
         self._log = log
         self._future = future
-        self._floor = -1  # at or above all stamps of rows that are not in ``_recent``; -1: not looked for yet
+        self._floor = -1  # at or above all stamps of rows that are not in ``_recent``; -1: not read yet
         self._highest = 0  # given ahead of the clock, or found
         self._recent: dict[bytes, int] = {}  # rows written in this very millisecond, or while the clock stood still
 
@@ -69,14 +69,14 @@ class RowStamps:
 
     def _find_floor(self, now_ms: int) -> None:
         """Once an opening, before its first record: a get and a seek."""
-        held = self._store.get(META_SPACE, STAMP)
-        self._floor = self._highest = max(int.from_bytes(held or b"", "big"), self._last_stamp(now_ms))
+        mark = self._store.get(META_SPACE, STAMP)
+        self._floor = self._highest = max(int.from_bytes(mark or b"", "big"), self._last_stamp(now_ms))
 
     def _last_stamp(self, now_ms: int) -> int:
         try:
             data = self._log.last_record()
             record = unpack(data) if data is not None else None
-        except DamagedData:  # whoever reads the log says so; writers need no more of it than the mark
+        except DamagedData:  # readers of the log report it; writers need only the mark
             return 0
         if data is None or record is None:
             return 0
@@ -85,7 +85,7 @@ class RowStamps:
         return record.stamp
 
     def _forget(self, now_ms: int) -> None:
-        """Rows behind the clock need no memory; where most are ahead of it, the lower half becomes the floor (I3)."""
+        """Forget rows whose stamp the clock has passed; if most are ahead, the lower half becomes the floor (I3)."""
         self._recent = {row: at for row, at in self._recent.items() if at >= now_ms}
         if len(self._recent) > REMEMBERED_ROWS // 2:
             floor = self._floor = max(self._floor, sorted(self._recent.values())[REMEMBERED_ROWS // 2])

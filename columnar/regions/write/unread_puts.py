@@ -1,9 +1,9 @@
 """Puts whose rows need not be read: by the clock, of families that keep one version.
 
-Nothing that stands in the row can matter to them: they are its newest (invariant I1 of ``drafting``), no version
-is kept behind them, nobody wants to know what changed.  What is written is what ``RowDraft`` would come to.
+Present cells of the row cannot matter: the put ones are the newest (invariant I1 of ``drafting``), no older version
+is kept, and no follower wants the change.  The written cells equal those of ``RowDraft``.
 
-Invariant: what is remembered of the columns of the last rows is of these views.  Cost: a cell of a bulk load is
+Invariant: the remembered columns of the last rows belong to these views.  Cost: a cell of a bulk load is
 a key, a value and the engine's call.
 """
 
@@ -33,7 +33,7 @@ class UnreadPuts:
         return True
 
     def put(self, batch: Batch, mutation: RowMutation, now_ms: int, number: int) -> None:
-        """One for which ``can_put`` holds; ``number`` is the sequence as cells have it."""
+        """Put a row for which ``can_put`` is true; ``number`` is the sequence as cells have it."""
         prefix, views = row_prefix(mutation.row), self._views
         head = cell_head(now_ms, number)
         for operation in mutation.operations:
@@ -45,7 +45,7 @@ class UnreadPuts:
             batch.put(views[operation.family].space, prefix + escape(operation.qualifier), raw)
 
     def places(self, columns: tuple[tuple[bytes, bytes], ...]) -> Places | None:
-        """Where rows of these columns are put; None where one of their families keeps more than one version."""
+        """Return the places of these columns, or None if one of their families keeps more than one version."""
         if columns is not self._columns:
             self._columns, self._places = columns, self._found(columns)
         return self._places
@@ -61,7 +61,7 @@ class UnreadPuts:
 
 
 def put_row(batch: Batch, mutation: RowPuts, places: Places, now_ms: int, number: int) -> None:
-    """All cells of a row of a bulk load."""
+    """Put all cells of a row of a bulk load."""
     prefix, head = row_prefix(mutation.row), cell_head(now_ms, number)
     assert len(places) == len(mutation.values), "a value for each column"
     for (space, end_of_key), value in zip(places, mutation.values):  # noqa: B905 - asserted; with strict it is a slow loop

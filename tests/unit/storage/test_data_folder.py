@@ -218,7 +218,7 @@ def test_a_format_that_a_store_lost_is_named_and_written_by_the_repair_alone(tmp
         (tmp_path / "FORMAT").write_text(said)
     assert f"'columnar repair --data {tmp_path}', which writes it anew" in refusal(tmp_path)
     assert data_folder.lost_format(str(tmp_path)) == ("it was missing" if said is None else f"it said '{said}'")
-    DataFolder.locked(str(tmp_path), mends_format=True).close()
+    DataFolder.locked(str(tmp_path), repairs_format=True).close()
     assert (tmp_path / "FORMAT").read_text() == f"columnar-data {data_folder.FORMAT_VERSIONS[-1]}\n"
     assert data_folder.lost_format(str(tmp_path)) == ""
 
@@ -229,7 +229,7 @@ def test_a_newer_format_is_no_lost_one(tmp_path: Path) -> None:
     (tmp_path / "FORMAT").write_text("columnar-data 9")
     assert data_folder.lost_format(str(tmp_path)) == ""
     with pytest.raises(HostError, match="upgrade"):
-        DataFolder.locked(str(tmp_path), mends_format=True)
+        DataFolder.locked(str(tmp_path), repairs_format=True)
 
 
 @pytest.mark.parametrize("left", ["cluster-id", "servers", "opened", "regions/13ab"])
