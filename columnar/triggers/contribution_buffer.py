@@ -67,7 +67,7 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
 
 
 def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
-    """Do the same for pairs.  A malformed pair, or one that names no change of the batch, is passed on: the slice raises."""
+    """Do the same for pairs.  A malformed pair, or one of a foreign change, is passed on: the slice raises."""
     gifts = _ContributionBuffer()
     places = {id(change): at for at, change in enumerate(changes)}
     try:

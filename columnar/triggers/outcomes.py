@@ -304,7 +304,7 @@ class Outcomes:
     def _put_off(
         self, consumer: Consumer, deliveries: list[Delivery], seconds: float, *, is_asked: bool = False
     ) -> None:
-        """Deliver them later; no attempt is counted.  ``is_asked``: the function raised ``Later``; a restart keeps it."""
+        """Deliver them later; no attempt is counted.  ``is_asked``: the function raised ``Later``; restarts keep it."""
         acquit(consumer, deliveries)
         now_s = asyncio.get_running_loop().time()
         due_ms = max(1, round((time.time() + seconds) * 1_000)) if is_asked else 0

@@ -187,7 +187,7 @@ class TriggerManager:
         return {name.name: lag for name, lag in lags.items()}
 
     async def reach(self, table: str) -> int:
-        """Return the time since which all local logs of a table are whole (``LogReach``); NOWHERE: one keeps no changes.
+        """Return the time since which all local logs of a table are whole (``LogReach``); NOWHERE: one has no changes.
 
         An empty log is whole from now on.
         """
