@@ -212,7 +212,7 @@ class ForwardedCall:
         return self._apply_event(Event.FAILED)
 
     def link_broke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """Apply the end of the link after the call was WRITTEN; also if this server ends it because its peer was fenced."""
+        """Apply the link's end after the call was WRITTEN; also if this server ends it because its peer was fenced."""
         is_second = not self._is_write and self._broke is not None and self._broke != self.server
         self._broke = self.server
         return self._tried(Event.BROKE_AGAIN if is_second else Event.LINK_BROKE, route, now_ms)

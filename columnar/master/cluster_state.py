@@ -1,7 +1,8 @@
 """(pure) The state of a cluster at its master: events in, outputs out.
 
-    events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; written, not_written; unsound,
-              sound; created, removed, changed, change_failed, pause_table_transitions, released; add_request, tick, begin
+    events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; written, not_written, unsound,
+              sound; created, removed, changed, change_failed, pause_table_transitions, released; add_request, tick,
+              begin
     outputs   Write, NotifyServer, Fence, Split, Merge, RemoveLog, Answer, Wake, in the order of their execution
 
 A region's route to another owner, whatever the reason (Close and Open go out as NotifyServer):

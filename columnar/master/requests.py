@@ -333,7 +333,7 @@ class Requests:
                 return
 
     def change_ended(self, regions: Sequence[int], error: str | None) -> None:
-        """Answer the change's request.  After a failure another may begin; else ``answer_ended_requests`` finds GONE."""
+        """Answer the change's request.  After a failure another may begin; otherwise ``answer_ended_requests`` does."""
         number = self._begun.pop(frozenset(regions), None)
         if number is not None and number in self._desired.requests:
             self._answer(number, error)

@@ -219,7 +219,7 @@ class Snapshots:
         _log.info("snapshot %s deleted", name)
 
     def _remove(self, name: str) -> None:
-        """Delete the snapshot.  Its name is gone for good before the first file: a power cut leaves it whole or gone."""
+        """Delete the snapshot.  Its name is gone for good before the first file: a power cut leaves all or nothing."""
         if not self._is(name):
             raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
         doomed = self._path(name) + _DELETING
