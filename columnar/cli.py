@@ -1,7 +1,7 @@
-"""The command ``columnar``: its subcommands by name, each loaded when it is asked for.
+"""The command ``columnar``: its subcommands by name, each loaded when it is called.
 
-The help of the whole stands here in short lines, so that ``columnar --help`` and
-``columnar standalone`` import none of the others (a client alone is 0.2 s of imports).
+The help of the whole is here in short lines, so that ``columnar --help`` and
+``columnar standalone`` import no other command (a client alone is 0.2 s of imports).
 
 Exit status: 0 done; 1 the server refused, or ``trigger wait`` ran out of time; 2 used wrongly, or
 no server could be reached or started.
@@ -262,14 +262,14 @@ def _absolute(path: str) -> str:
 
 
 def _default_data_folder() -> str:
-    """Where this system keeps a user's data."""
+    """Return the folder of a user's data on this system."""
     import platformdirs
 
     return platformdirs.user_data_dir("columnar", appauthor=False)
 
 
-# Of glibc's allocator: a reply of a scan is megabytes, and by default each gives its pages back to the system
-# and takes them from it anew, a third of what a scan of 8 KB rows costs.  What an operator has set stands.
+# Of glibc's allocator: a reply of a scan is megabytes, and by default each returns its pages to the system
+# and takes them from it again, a third of the cost of a scan of 8 KB rows.  An operator's setting has priority.
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)  # free memory that stays with the process
 _TAKEN_BYTES: Final = str(16 * 1024 * 1024)  # address space taken from the system at a time; pages come with their use
 _ALLOCATOR: Final = {

@@ -1,14 +1,14 @@
 """The store's clock: milliseconds since 1970 that never go back, whatever becomes of the machine's.
 
-Timestamps must lie above all that the store gave before: else a put hides behind what it should replace, and a
-delete deletes nothing.  Three places remember how far they went, each for what the others cannot see:
+Timestamps must be above all that the store gave before: else a put is hidden by the cells that it should replace, and a
+delete deletes nothing.  Three places remember the highest timestamp, each for cases that the others do not cover:
 
     DATA/clock              of the whole store, over restarts and ``kill -9``      (``ClockFile``)
     ``reached`` in meta     of each region, with its rows: over power cuts, copies
-                            of files and moves to another store                    (``regions.reached``)
+                            of files and moves to another store                    (``clock_high_water_mark``)
     ``clock_ms``            of snapshots, exports and backups, in their manifests
 
-Only what a clock of ours gave counts: a timestamp that a client sent never moves the clock.
+Only timestamps that a clock of ours gave count: a timestamp that a client sent never moves the clock.
 
 The file, replaced as a whole by one write:
 
@@ -16,7 +16,7 @@ The file, replaced as a whole by one write:
 
 It says at most AHEAD_MS more than was given, so that it is written once in that time.  It is written and not
 mapped: a store into a mapping whose disk is full, fails or was mounted read-only ends the process (SIGBUS), and
-here readers go on.  It is not synced: what a power cut takes of it stands in the regions.
+here readers continue.  It is not synced: the regions have the timestamps that a power cut takes from it.
 
 Golden bytes: tests/golden/clock.txt; the page: docs/formats/folder.md.
 """
@@ -36,14 +36,14 @@ _log = logging.getLogger(__name__)
 
 NAME: Final = "clock"  # in the data folder
 AHEAD_MS: Final = 20  # of a restart after a crash: less than that takes
-LAG_WARNING_MS: Final = 1_000  # an operator hears when the system's clock is so much behind
+LAG_WARNING_MS: Final = 1_000  # an operator is warned when the system's clock lags this much
 _PAIR: Final = Struct(">QQ")
 _ALL_ONES: Final = (1 << 64) - 1
 assert _PAIR.size == 16, "on disk: a new layout needs a new format version"
 
 
 class Clock(Protocol):
-    """What regions are stamped by."""
+    """The source of timestamps of regions."""
 
     def __call__(self) -> int:
         """Milliseconds since 1970, never less than before."""
@@ -115,7 +115,7 @@ def unpacked(data: bytes) -> int:
 
 
 def read(data: str) -> int:
-    """What the file of a data folder says, also while it is served; 0 where it says nothing.  HostError."""
+    """Read the file of a data folder, also while the folder is served; 0 if it says nothing.  HostError."""
     path = os.path.join(data, NAME)
     try:
         with open(path, "rb") as held:
@@ -127,7 +127,7 @@ def read(data: str) -> int:
 
 
 class ClockFile:
-    """``DATA/clock``, held open.  Owned by the loop: a write of 16 bytes, which the system takes at once."""
+    """``DATA/clock``, kept open.  Owned by the loop: a write of 16 bytes, which the system takes at once."""
 
     def __init__(self, handle: int, highest_ms: int) -> None:
         """``handle``: its descriptor; ``highest_ms``: what it said when it was opened, 0: new, or damaged."""

@@ -3,11 +3,11 @@
     ColumnarError
       CallerError       the caller: the same request again fails again; nothing was changed
         IllegalArgument   ... the request itself is malformed (a declared IllegalArgument where the method has one)
-      RetryLater        nobody but time: the same request may succeed later; nothing was changed
+      RetryLater        only time: the same request may succeed later; nothing was changed
       OutcomeUnknown    the host failed between write and fsync: it may or may not be there after a restart
       DamagedData       the operator: bytes on disk are not what we wrote
       HostError         the operator: the machine refuses (disk full, no descriptors, folder in use)
-      ProgramFault      whoever maintains this program: an exception that nobody expected
+      ProgramFault      the maintainers of this program: an unexpected exception
 
 Each class carries ``hbase_class``, the name of the exception that HBase gives in the same
 place: clients match on it, so every message on the wire begins with it.  An exception keeps
@@ -26,7 +26,7 @@ from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
 
 
 def printable(data: bytes) -> str:
-    """``data`` as one line, as HBase's ``Bytes.toStringBinary`` writes it."""
+    """Return ``data`` as one line, as HBase's ``Bytes.toStringBinary`` writes it."""
     return "".join(chr(b) if 32 <= b < 127 and b != 92 else f"\\x{b:02X}" for b in data)
 
 
@@ -47,7 +47,7 @@ class ColumnarError(Exception):
 
     @property
     def wire_message(self) -> str:
-        """One line, led by HBase's class name."""
+        """Return one line that begins with HBase's class name."""
         return f"{self.hbase_class}: {' '.join(self.text.split())}"
 
 
@@ -90,7 +90,7 @@ class IncompatibleFilter(CallerError):
 
 
 class FilterTooExpensive(CallerError):
-    """A filter that takes more time for one row than others can wait; ``why`` says which part of it."""
+    """A filter that takes more time for one row than other requests can wait; ``why`` says which part of it."""
 
     def __init__(self, row: bytes, filter_text: bytes, why: str) -> None:
         super().__init__(f"row '{abbreviate(row)}' cannot be filtered by {abbreviate(filter_text)}: {why}")
@@ -248,21 +248,21 @@ class SnapshotExists(CallerError):
 
 
 class TriggerError(CallerError):
-    """A trigger cannot be registered, found or run as asked."""
+    """A trigger cannot be registered, found or run as requested."""
 
 
 class TooManyHops(TriggerError):
-    """A change of a client led to so many others, one after the other, that it must go round."""
+    """A change of a client led to so many others, one after the other, that it must be a cycle."""
 
     def __init__(self, hops: int, most: int) -> None:
         super().__init__(f"{hops} changes led to this one, and its effects would be more than {most}: they go round")
 
 
 class ViewError(CallerError):
-    """A view cannot be found, or not be changed as asked."""
+    """A view cannot be found, or not be changed as requested."""
 
 
-# --- nobody but time -----------------------------------------------------------------------------
+# --- only time -----------------------------------------------------------------------------------
 
 
 class RetryLater(ColumnarError):
@@ -294,9 +294,9 @@ class NotServingRegion(RetryLater):
 
 
 class RegionUnavailable(NotServingRegion):
-    """The region is being opened or replaced, or its failed store closed: nothing was done, retry after ``back``.
+    """The region is being opened or replaced, or its failed store closed: nothing was done, retry after ``available``.
 
-    Clients hear of it only where that takes too long; until then their calls wait.
+    Clients get this error only if that takes too long; until then their calls wait.
     """
 
     def __init__(self, region: str, back: Future[None], *, is_opening: bool = False) -> None:
@@ -306,7 +306,7 @@ class RegionUnavailable(NotServingRegion):
 
 
 class RegionNotLocal(NotServingRegion):
-    """Another server owns the region: nothing was done here, so the caller's message can go there as it is."""
+    """Another server owns the region: nothing was done here, so the caller's message can be forwarded unchanged."""
 
     def __init__(self, table: str, region: str) -> None:
         super().__init__(f"region {region} of {table} is served by another; ask again")
@@ -315,7 +315,7 @@ class RegionNotLocal(NotServingRegion):
 
 
 class ForwardToMaster(RetryLater):
-    """The master answers this method: nothing was done here, so the caller's message can go there as it is."""
+    """The master answers this method: nothing was done here, so the caller's message can be forwarded unchanged."""
 
     hbase_class = "MasterNotRunningException"
 
@@ -353,7 +353,7 @@ class HostError(ColumnarError):
 
 
 class DiskFails(HostError):
-    """It said that it could not read or write: what it says afterwards of the same bytes is not to be believed."""
+    """The disk has failed to read or write: its later answers about the same bytes are not to be believed."""
 
 
 class FolderInUse(HostError):
@@ -365,7 +365,7 @@ class FolderInUse(HostError):
 
 
 class ProgramFault(ColumnarError):
-    """Work met an exception that nobody expected; its traceback is in the server's log (``faults``)."""
+    """Work met an unexpected exception; its traceback is in the server's log (``faults``)."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(f"a fault of the program, see the server's log: {type(cause).__name__}: {cause}"[:500])

@@ -18,7 +18,7 @@ from columnar.model.region_messages import Message
 
 R = TypeVar("R")
 
-STATUS_TIMEOUT_S: Final = 2.0  # a server that does not answer a look within it is named as silent
+STATUS_TIMEOUT_S: Final = 2.0  # a server that does not answer a status request within it is named as silent
 
 
 class Links(Protocol):

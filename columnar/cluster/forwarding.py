@@ -1,15 +1,15 @@
-"""Carries out what ``forwarding_state`` says of each forwarded call: the calls of this gateway that others answer.
+"""Carries out the instructions of ``forwarding_state`` for each forwarded call of this gateway.
 
-A call of a single row goes to the owner of its region as it came, and its reply to the client as it comes
-(``Forwarding.forward``).  A call that only one server can answer goes there once (``hand_to``): the master's methods,
-the calls of a scanner.
+A call of a single row is forwarded unchanged to the owner of its region, and its reply unchanged to the client
+(``Forwarding.forward``).  A call that only one server can answer is forwarded once (``to_master``, ``to_server``): the
+master's methods, the calls of a scanner.
 
-Costs: a change of the routes looks at the calls of its tables only.  Calls that wait share one timer; a call that the
+Costs: a change of the routes checks the calls of its tables only.  Calls that wait share one timer; a call that the
 link takes at once, as nearly all do, sets none.
 
 Invariants (``check``):
     X1. Each call ends once, or its client's connection is gone.
-    X2. ``under_way`` holds exactly the calls that have not ended, by table.
+    X2. ``in_flight`` holds exactly the calls that have not ended, by table.
 
 Owned by the loop.
 """
@@ -73,7 +73,7 @@ def raw_message(request: Request, service: int, protocol: detect.Protocol) -> Ra
 
 
 class ForwardedRequest(ForwardedReply):
-    """A call of a single row on its way.  The link (``peer_link.Call``) and ``RawCalls`` report to it."""
+    """A forwarded call of a single row.  The link (``peer_link.Call``) and ``RawCalls`` report to it."""
 
     __slots__ = ("_attempt", "_ctx", "_forwarding", "_link", "_number", "_raw", "planned_ms", "row", "state", "table")
 
@@ -94,7 +94,7 @@ class ForwardedRequest(ForwardedReply):
         self._forwarding = forwarding
         self._ctx = ctx
         self._raw = raw
-        self._link: PeerLink | None = None  # that it was handed to last, with its number there
+        self._link: PeerLink | None = None  # the last link that it was sent to, with its number there
         self._number = 0
         self._attempt = 0
 
@@ -153,7 +153,7 @@ class ForwardedRequest(ForwardedReply):
             self.state.ended_locally()
             self._fail(error)
 
-    # --- what others report ------------------------------------------------------------------------------
+    # --- reports of the link and the handler -------------------------------------------------------------
 
     def route_changed(self, now_ms: int) -> None:
         self._carry_out(self.state.route_changed(self._route, now_ms))
@@ -205,7 +205,7 @@ class ForwardedRequest(ForwardedReply):
         except FrameTooLong as error:
             self._give_up(error)
             return
-        if self._attempt == attempt:  # else the link was broken, and the call is on its way to another already
+        if self._attempt == attempt:  # else the link was broken, and another attempt is under way already
             self._number = number
 
     def _serve_locally(self) -> None:
@@ -356,7 +356,7 @@ class Forwarding:
             for call in list(self._queued):
                 if call.state.deadline_ms <= now_ms:
                     call.woke(now_ms)
-        finally:  # the others are woken even if one fails
+        finally:  # the other calls are woken even if one fails
             if sleepers:
                 self._plan(sleepers[0][0])
             if self._queued:
@@ -365,7 +365,7 @@ class Forwarding:
     # --- what calls report -------------------------------------------------------------------------------
 
     def sleep(self, call: ForwardedRequest) -> None:
-        """Wake it at its time, unless it ends or goes on before."""
+        """Wake the call at its time, unless it ends or is sent before."""
         self._queued.pop(call, None)
         wake_ms = call.state.wake_at_ms
         if wake_ms is None or wake_ms == call.planned_ms:
@@ -400,13 +400,13 @@ class Forwarding:
         self._timer = call_later(max(0, at_ms - self.now_ms()) / 1000 + 0.0005, self._woke)
 
     def close(self) -> None:
-        """Nothing wakes any more; calls under way end with their links and connections."""
+        """Wake no call any more; calls under way end with their links and connections."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer, self._timer_ms = None, _NEVER_MS
 
     def check(self) -> None:
-        """X1, X2; O(calls under way)."""
+        """Assert X1 and X2; O(calls under way)."""
         for table, held in self.in_flight.items():
             assert held, "X2"
             for call in held:

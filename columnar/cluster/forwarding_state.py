@@ -2,37 +2,37 @@
 
     state      the call
     WAITING    waits for a route, or for the moment at which a route that failed may be tried again
-    QUEUED     is with the link to an owner, and nothing of it is sent yet
+    QUEUED     is queued on the link to an owner, and no byte of it is sent yet
     SENT       was sent to an owner
-    HERE       is done by this server itself: the region has come to it
-    ANSWERED   the owner's reply goes to the client as it is
+    LOCAL      is handled by this server itself: the region has moved to it
+    ANSWERED   the owner's reply goes to the client unchanged
     REFUSED    an error goes to the client
-    GONE       the client has gone before an answer
+    GONE       the client has disconnected before an answer
 
     event while SENT                                 a read                        a write
-    the owner refuses: the region is another's       looks for a route again       the same: nothing was done
-    the link breaks                                  looks for a route again       outcome unknown, never repeated
+    the owner refuses: the region is another's       looks up a route again        the same: nothing was done
+    the link breaks                                  looks up a route again        outcome unknown, never repeated
     the link to a second owner breaks                is refused                    -
-    the region has a later owner                     waits: the server that was asked answers or refuses
+    the region has a later owner                     waits: the server that has the call answers or refuses
 
-While a region moves its route has a source: the owner before, which serves until it has paused what runs for the
-region, flushed and closed it.  A call goes there first, and to the next owner when the source refuses.
+While a region moves its route has a source: the previous owner, which serves until it has quiesced, flushed and closed
+the region.  A call goes there first, and to the next owner when the source refuses.
 
-A call looks for a route for ``PATIENCE_MS`` from its beginning; then it is refused as not served, and nothing was
-done.  It is refused at once where the route says that the region stays closed (``Route.shut``).
+A call looks for a route for ``ROUTING_TIMEOUT_MS`` from its beginning; then it is refused as not served, and nothing
+was done.  It is refused at once if the route says that the region stays closed (``Route.blocked_reason``).
 
-A read under which two owners ended is refused: it may be what ends them, and would end the next one, too.
+A read under which two owners ended is refused: the read may be the cause, and would end the next owner, too.
 
 A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks
 (``Peers.fenced``).  A later owner in the routes ends no call that is SENT: after a move the answers of the server that
-has closed the region may still be on their way, and a write would be given up that was answered.
+has closed the region may still be in flight, and the gateway would give up a write that was answered.
 
 Invariants (``ForwardedCall.check``, and the model in tests/model/test_forwarding_model.py):
     W1. Each call that is begun ends once: by ANSWER, by one refusal, by this server's own answer, or with its client.
     W2. A write is sent again, or refused as not served, only if no owner can have carried it out.
     W3. SEND and RECALL alternate until the call is SENT; a call is with one owner at a time.
 
-A call that came over a link is never forwarded again (``refusals.elsewhere``), so it has no such state.
+A call that came over a link is never forwarded again (``refusals.refuse_not_local``), so it has no such state.
 
 Knows nothing of links, bytes, methods and clocks.  ``now_ms`` is any clock that does not go back.
 """
@@ -45,8 +45,8 @@ from typing import Final
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.route import Route
 
-ROUTING_TIMEOUT_MS: Final = 10_000  # as ``regions.patience.AWAY_PATIENCE_S``
-FIRST_PAUSE_MS: Final = 5  # before a route that failed is tried again, where no later owner is known
+ROUTING_TIMEOUT_MS: Final = 10_000  # as ``regions.life.retry.UNAVAILABLE_TIMEOUT_S``
+FIRST_PAUSE_MS: Final = 5  # before a route that failed is tried again, if no later owner is known
 LONGEST_PAUSE_MS: Final = 320
 
 
@@ -75,7 +75,7 @@ class Event(Enum):
     LINK_BROKE = auto()
     BROKE_AGAIN = auto()  # of a read
     LATER_OWNER = auto()  # the region has a later owner
-    BLOCKED = auto()  # nobody serves the region before a person has it opened
+    BLOCKED = auto()  # no server serves the region before an operator has it opened
     TOO_LATE = auto()
     CLIENT_WENT = auto()
     ENDED_LOCALLY = auto()  # the server's own handler answered
@@ -88,8 +88,8 @@ class Do(Enum):
     RECALL = auto()  # take the call back from the link's queue
     FORGET = auto()  # a late answer is dropped
     ANSWER = auto()  # send the reply as it came
-    REFUSE_UNAVAILABLE = auto()  # ``refusals.away``
-    REFUSE_BLOCKED = auto()  # with ``Route.shut``
+    REFUSE_UNAVAILABLE = auto()  # ``refusals.refuse_unavailable``
+    REFUSE_BLOCKED = auto()  # with ``Route.blocked_reason``
     REFUSE_UNSURE = auto()  # ``refusals.unsure``
     REFUSE_DEADLY = auto()  # ``refusals.deadly``
     REFUSE_FAILED = auto()  # the error that the owner sent
@@ -169,7 +169,7 @@ class ForwardedCall:
 
     @property
     def server(self) -> Incarnation:
-        """The owner to which the call goes, or went last."""
+        """Return the owner to which the call goes, or went last."""
         assert self._ownership_period is not None, "it was sent to none yet"
         return self._ownership_period.server
 
@@ -212,7 +212,7 @@ class ForwardedCall:
         return self._apply_event(Event.FAILED)
 
     def link_broke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """The link has ended after the call was WRITTEN; also where this server ends it, as its peer was fenced."""
+        """Apply the link's end after the call was WRITTEN; also if this server ends it because its peer was fenced."""
         is_second = not self._is_write and self._broke is not None and self._broke != self.server
         self._broke = self.server
         return self._tried(Event.BROKE_AGAIN if is_second else Event.LINK_BROKE, route, now_ms)
@@ -237,7 +237,7 @@ class ForwardedCall:
         return self._apply_event(Event.CLIENT_WENT)
 
     def ended_locally(self) -> tuple[Do, ...]:
-        """After SERVE_HERE: the handler's answer, or its error, has gone to the client."""
+        """End the call after SERVE_LOCALLY: the handler's answer, or its error, has gone to the client."""
         return self._apply_event(Event.ENDED_LOCALLY)
 
     # --- rules -------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class ForwardedCall:
         return found[1]
 
     def _tried(self, event: Event, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """An attempt is over; where the call goes on, it looks for a route at once."""
+        """End an attempt; if the call continues, it tries a route at once."""
         doing = self._apply_event(event)
         if self.state is not State.WAITING:
             return doing
@@ -275,14 +275,14 @@ class ForwardedCall:
         return self._apply_event(_ROUTED_LOCALLY if self._ownership_period.server == self._local_server else _ROUTED)
 
     def _next(self, route: Route) -> OwnershipPeriod:
-        """The tenure to try: the source of a region that moves, and in turns with it the next owner."""
+        """Return the ownership period to try: the source of a region that moves, and alternately the next owner."""
         source = route.source
         if source is None or (source == self._ownership_period and route.region.region_id == self._ownership_region):
             return route.ownership_period
         return source
 
     def _awaited(self, route: Route) -> OwnershipPeriod:
-        """The tenure whose answer counts while the call is QUEUED: a source that it is queued for stays."""
+        """Return the period whose answer counts while the call is QUEUED: a source that it is queued for stays."""
         source = route.source
         return source if source is not None else route.ownership_period
 

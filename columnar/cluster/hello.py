@@ -24,9 +24,9 @@ HELLO: Final = record(Hello, {"cluster": TEXT, "server": INCARNATION, "version":
 
 
 def obstacle(hello: Hello, cluster: str, leader_epoch: int) -> str | None:
-    """Why a link with this peer is to be closed; None: it is good.
+    """Return why a link with this peer is to be closed; None if it is good.
 
-    ``leader_epoch``: the highest that was heard of.  A master below it has been replaced and may not know it.
+    ``leader_epoch``: the highest one known.  A master below it has been replaced and may not know it.
     """
     if hello.cluster != cluster:
         return f"{hello.server} is of cluster {hello.cluster}, not of {cluster}"

@@ -1,9 +1,9 @@
-"""Errors of an ask over a link.  They stand apart for who has no links: a store of one process."""
+"""Errors of a request over a link.  A module of their own for processes without links: a standalone store."""
 
 
 class NotSent(Exception):
-    """Nothing of the ask has left this process."""
+    """Nothing of the request has left this process."""
 
 
 class LinkBroke(Exception):
-    """The link ended after the ask was written: the peer may have carried it out."""
+    """The link ended after the request was written: the peer may have carried it out."""

@@ -1,11 +1,11 @@
 """(pure) Messages between servers and masters as plain data: one registry of names, fields and answers.
 
-    ask    [name, {field: value, ...}]         told    the answer
+    request    [name, {field: value, ...}]         response    the answer
 
 Names of messages and of fields are the format; tests/golden/peer-messages.txt records them.  A new message needs an
 entry here.  A new field needs a default in its class, so that the message of an older peer can be read.
 
-Knows nothing of frames, nor of what a message asks for.
+Knows nothing of frames, nor of the meaning of a message.
 """
 
 from __future__ import annotations
@@ -433,7 +433,7 @@ def fields_of(kind: type[Message[Any]]) -> tuple[str, ...]:
 
 
 def to_plain(message: Message[Any]) -> tuple[str, dict[str, Any]]:
-    """(name, fields) for ``peer_frames.ask``."""
+    """Return (name, fields) for ``peer_frames.request_frame``."""
     entry = _BY_KIND[type(message)]
     return entry.name, entry.message.encode(message)
 

@@ -1,13 +1,13 @@
-"""(pure) The way of each method of both services through a cluster: which server answers it.
+"""(pure) The route of each method of both services through a cluster: which server answers it.
 
-    READ, WRITE   a single row: the owner of its region; the message goes there as it came
-    ROWS          several rows or regions: the gateway cuts the call by owners
+    READ, WRITE   a single row: the owner of its region; the message is forwarded unchanged
+    ROWS          several rows or regions: the gateway splits the call by owners
     SCANNER       an open scanner: the server that opened it
     MASTER        changes of tables, namespaces, regions and snapshots: the master
-    OWNERS        all owners of a table, or all servers: asked side by side, and their answers merged
-    HERE          any server, from its copy of the catalogue or its own settings
+    OWNERS        all owners of a table, or all servers: requested concurrently, and their answers merged
+    LOCAL         any server, from its copy of the catalogue or its own settings
 
-``tests/unit/cluster/test_method_routing.py`` holds the tables to the IDL: each method has one way.
+``tests/unit/cluster/test_method_routing.py`` checks the tables against the IDL: each method has one route.
 
 Knows nothing of bytes, servers and handlers.
 """

@@ -1,8 +1,9 @@
 """The other servers of a cluster, as a call on several rows sees them, and its search for the owners of its rows.
 
-A call asks the owner that the copy of the routes names.  That server may not own the region yet, or any more, or be
-out of reach: then nothing was done there, and the call looks again.  It looks when the routes or the regions of this
-server change, or after a pause, since a route may be ahead of its owner, which is told a moment later.
+A call sends requests to the owner that the copy of the routes names.  That server may not own the region yet, or any
+more, or be unreachable: then nothing was done there, and the call repeats the lookup.  It does so when the routes or
+the regions of this server change, or after a pause, because a route may be ahead of its owner, which is notified a
+moment later.
 
 Owned by the loop.
 """
@@ -27,7 +28,7 @@ R = TypeVar("R")
 
 FIRST_PAUSE_S: Final = 0.005
 LONGEST_PAUSE_S: Final = 0.32
-NOTHING_DONE: Final = (NotSent, Refused)  # errors of ``ask`` that say so; after LinkBroke nobody knows
+NOTHING_DONE: Final = (NotSent, Refused)  # errors of ``request_server`` that say so; LinkBroke: outcome unknown
 
 
 class Owners(Protocol):
@@ -87,19 +88,19 @@ class RoutedOwners:
 
 
 class Search:
-    """The search of a call: ``look`` before each lookup, ``again`` after one that found no owner."""
+    """The search of a call: ``watch_routes`` before each lookup, ``again`` after one that found no owner."""
 
     def __init__(self, owners: Owners, table: str) -> None:
         self._owners = owners
         self._table = table
         self._change: asyncio.Future[None] | None = None
-        self._deadline_s: float | None = None  # None: the last lookup led somewhere
+        self._deadline_s: float | None = None  # None: the last lookup succeeded
         self._pause_s = FIRST_PAUSE_S
         self.tries = 0  # since the last lookup that led somewhere
         self._ended: dict[bytes, Incarnation] = {}  # owners that ended while they worked on these rows
 
     def watch_routes(self) -> None:
-        """The routes are looked at from now on: a change after this one ends the wait of ``again``."""
+        """Watch the routes from now on: a change after this call ends the wait of ``again``."""
         self._change = self._owners.change()
 
     def succeeded(self) -> None:
@@ -116,7 +117,10 @@ class Search:
                 raise refusals.deadly(self._table, row, server)
 
     async def again(self, row: bytes) -> None:
-        """Return when the lookup may lead elsewhere.  NotServingRegion: in vain for AWAY_PATIENCE_S, or it is shut."""
+        """Return when another lookup may succeed.
+
+        NotServingRegion: none succeeded for UNAVAILABLE_TIMEOUT_S, or the region is blocked.
+        """
         assert self._change is not None, "it was looked before"
         route = self._owners.owner_of(self._table, row)
         if route is not None and route.blocked_reason:
@@ -135,10 +139,10 @@ class Search:
 def by_owner(
     owners: Owners, table: str, rows: Iterable[tuple[int, bytes]], tries: int = 0
 ) -> dict[Incarnation, list[int]]:
-    """Numbers of rows by the server to ask, in order; rows without a route are this server's to refuse.
+    """Group the numbers of rows by the server to call, in order; this server refuses rows without a route.
 
-    While a region moves, its old owner answers until it has closed the region, and the next one answers then: the
-    two are asked in turns.  ``tries``: ``Search.tries``.
+    While a region moves, its old owner answers until it has closed the region, and then the next owner answers: the
+    two are tried alternately.  ``tries``: ``Search.tries``.
     """
     found: dict[Incarnation, list[int]] = {}
     route: Route | None = None

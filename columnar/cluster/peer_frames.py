@@ -1,29 +1,30 @@
 """(pure) Frames on a link between two servers, or a server and the master: their bytes, and nothing else.
 
     frame := length:u32 number:u64 kind:u8 body          big-endian; length counts what follows it
-    kind     body
-    1 call     service:u8 protocol:u8 message   a client's call as it came: without its frame, without HTTP around it
+    kind       body
+    1 call     service:u8 protocol:u8 message   a client's call unchanged: without its frame, without HTTP around it
     2 answer   message                          in the client's own protocol, with its seqid
-    3 ask      msgpack [operation, {...}]       a message of ``message_codec``
-    4 told     msgpack                          the answer to an ask
-    5 refused  msgpack [why, {...}]             the answer to a call or an ask that was not carried out, or failed
+    3 request  msgpack [operation, {...}]       a message of ``message_codec``
+    4 response msgpack                          the answer to a request
+    5 refused  msgpack [why, {...}]             the answer to a call or request that was not carried out, or failed
     6 hello    msgpack {...}                    the first frame of each side, with number 0; ``Hello``
 
     service   1 Thrift 1    2 Thrift 2          protocol   1 binary    2 compact
 
-``ask(1, "rows", {})`` is the frame 00000010 0000000000000001 03 92 a4 "rows" 80.
+``request_frame(1, "rows", {})`` is the frame 00000010 0000000000000001 03 92 a4 "rows" 80.
 
-The asking side numbers its calls and asks; an answer has the number of its question, and answers come in any order.
+The requesting side numbers its calls and requests; an answer has the number of its request, and answers come in any
+order.
 
 Invariants:
     F1. A length is believed up to the bound only, and nothing is read before its bytes are there.
-    F2. A body is not copied where the frame lies within one piece of the stream; otherwise once per byte, by itself.
+    F2. A body is not copied if the frame lies within one piece of the stream; otherwise once per byte, by itself.
     F3. After a BadFrame nothing more comes out: the place of the next frame is not known.
 
 A call of 200 bytes costs 0.16 us to pack and 0.28 us to read, interpreted 0.17 and 0.5 us (process time, on a
 2-core machine, CPython 3.11).
 
-Knows nothing of sockets, of what operations there are, and of who waits for an answer.
+Knows nothing of sockets, of the operations that exist, and of the waiting callers.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class Frame:
             raise BadFrame(f"a body that is no msgpack of ours: {error}") from None
 
     def named(self) -> tuple[str, dict[str, Any]]:
-        """(operation, fields) of an ask; (why, fields) of a refusal.  BadFrame."""
+        """Return (operation, fields) of a request, or (why, fields) of a refusal.  BadFrame."""
         found = self.unpacked()
         if isinstance(found, list) and len(found) >= 2 and type(found[0]) is str and type(found[1]) is dict:
             return found[0], found[1]
@@ -176,14 +177,14 @@ class FrameReader:
 
     def __init__(self, bound_bytes: int = PEER_FRAME_BYTES) -> None:
         self._bound = bound_bytes
-        self._pieces: list[bytes] = []  # of the frame that is not whole
+        self._pieces: list[bytes] = []  # of the incomplete frame
         self._buffered_bytes = 0
-        self._wanted = 0  # bytes in the pieces at which to look again
+        self._wanted = 0  # bytes in the pieces at which to check again
         self._fault = ""
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes that wait for the rest of their frame."""
+        """Return the number of bytes that wait for the rest of their frame."""
         return self._buffered_bytes
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -201,7 +202,7 @@ class FrameReader:
             length, number, kind = _unpack_head(whole, 0)
             self._check(length, kind)
             self._wanted = _LENGTH_BYTES + length
-            if self._buffered_bytes < self._wanted:  # it was the head alone
+            if self._buffered_bytes < self._wanted:  # the head alone is complete
                 self._pieces.append(whole)
                 continue
             frames.append(Frame(kind, number, whole, HEAD_BYTES, self._buffered_bytes))
@@ -220,9 +221,9 @@ class FrameReader:
         return frames
 
     def _fill(self, data: bytes, at: int) -> int:
-        """Take what the frame that is not whole lacks, as far as it is there; where the rest of ``data`` begins.
+        """Append to the incomplete frame the bytes of it in ``data``; return where the rest of ``data`` begins.
 
-        The frames behind it are not copied with it.
+        Later frames are not copied with it.
         """
         end = min(at + self._wanted - self._buffered_bytes, len(data))
         self._pieces.append(data[at:end])

@@ -1,19 +1,19 @@
-"""A link to a peer: one socket, frames both ways, many calls and asks side by side; either side may ask.
+"""A link to a peer: one socket, frames in both directions, many concurrent calls and requests from either side.
 
-    greeting   the link's own hello is on its way; calls and asks wait for the peer's
-    open       frames go out; all that one iteration of the loop sends goes out in one write
+    greeting   the link's own hello is in flight; calls and requests wait for the peer's
+    open       frames go out; all frames that one loop iteration sends go out in one write
     ended      the link broke, or was closed, or one side found the other's hello or frames bad
 
-A call that the link takes ends once: with an answer, with a refusal, as not sent, or with the link.  An ask is a
-future that ends so.  A call whose bytes the transport has taken may have been carried out, whatever comes then.
+A call that the link takes ends once: with an answer, with a refusal, as not sent, or with the link.  A request is a
+future that ends so.  A call whose bytes the transport has taken may have been carried out, whatever happens then.
 
 Invariants (``check``):
-    P1. Each call and ask ends once, also where the link ends or was never open.
+    P1. Each call and request ends once, also if the link ends or was never open.
     P2. A call that was reported as written is never reported as not sent.
     P3. Frames that wait for the transport hold at most ``limits.PEER_QUEUED_BYTES`` and one frame more; a call
         beyond is not sent.  Answers have no bound of their own: they are bounded with the calls that they answer.
 
-Knows nothing of routes, of what a call asks for, and of who answers it.  Owned by the loop.
+Knows nothing of routes, of the meaning of a call, and of the handlers.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from columnar.runtime.faults import FAULTS
 
 _log = logging.getLogger(__name__)
 
-WRITE_BYTES: Final = 256 * 1024  # of one write: frames behind it are not copied together with it
+WRITE_BYTES: Final = 256 * 1024  # of one write: later frames are not copied together with it
 JOINED_BYTES: Final = 64 * 1024  # as in ``wire.connection``
 R = TypeVar("R")
 
@@ -62,7 +62,7 @@ class Call(Protocol):
         """Nothing of it has left this process."""
 
     def answered(self, frame: Frame) -> None:
-        """``frame`` is the reply; whoever keeps it for long copies its body."""
+        """Take the reply ``frame``; an implementation that keeps it for long copies its body."""
 
     def refused(self, refusal: Refusal) -> None: ...
 
@@ -71,7 +71,10 @@ class Call(Protocol):
 
 
 class Answerer(Protocol):
-    """The side that answers.  Both return at once; the answer comes by ``PeerLink.answer``, ``told`` or ``refuse``."""
+    """The side that answers.
+
+    Both methods return at once; the answer is given by ``PeerLink.answer``, ``send_response`` or ``refuse``.
+    """
 
     def called(self, link: PeerLink, frame: Frame) -> None: ...
 
@@ -79,7 +82,7 @@ class Answerer(Protocol):
 
 
 class _Queued:
-    """A frame on its way to the transport."""
+    """A frame queued for the transport."""
 
     __slots__ = ("body", "call", "head", "size_bytes", "waits")
 
@@ -97,7 +100,7 @@ class _Queued:
 
 
 class _PendingRequest:
-    """An ask, as a call whose caller waits for a future."""
+    """A request: a call whose caller waits for a future."""
 
     __slots__ = ("future", "message")
 
@@ -128,7 +131,7 @@ class _PendingRequest:
 
 
 class Refused(Exception):
-    """The peer refused an ask as another server's: nothing was done."""
+    """The peer refused a request because another server owns the region: nothing was done."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(str(refusal))
@@ -157,17 +160,17 @@ class PeerLink:
         self._reader = FrameReader()
         self._queue: deque[_Queued] = deque()
         self.queued_bytes = 0
-        self._calls: dict[int, _Queued] = {}  # those without an answer, by number; emptied once they are written
+        self._calls: dict[int, _Queued] = {}  # calls without an answer, by number; emptied once they are written
         self._last_number = 0
         self._is_paused = False
         self._flush_is_planned = False
 
-    # --- calls and asks ------------------------------------------------------------------------------
+    # --- calls and requests --------------------------------------------------------------------------
 
     def call(self, service: int, protocol: int, message: bytes, call: Call) -> int:
-        """Send a client's message as it came; the call's number.  FrameTooLong: nothing was sent.
+        """Send a client's message unchanged; return the call's number.  FrameTooLong: nothing was sent.
 
-        A call that the link does not take hears ``not_sent`` before this returns.
+        A call that the link does not take gets ``not_sent`` before this returns.
         """
         self._last_number = number = self._last_number + 1
         self._begin(number, peer_frames.call_head(number, service, protocol, len(message)), message, call)
@@ -204,7 +207,7 @@ class PeerLink:
     # --- answers -------------------------------------------------------------------------------------
 
     def answer(self, number: int, reply: bytes | memoryview) -> None:
-        """The reply to a call, as it goes to the client."""
+        """Send the reply to a call, as it goes to the client."""
         self._send(_Queued(peer_frames.answer_head(number, len(reply)), reply, None))
 
     def send_response(self, number: int, message: Message[R], answer: R) -> None:
@@ -235,7 +238,7 @@ class PeerLink:
         try:
             while self._queue and not self._is_paused and self.state is State.OPEN:
                 self._write_some()
-        except Exception as fault:  # noqa: BLE001 - nobody knows what the peer has: those who wait hear of the end
+        except Exception as fault:  # noqa: BLE001 - what the peer got is unknown: callers are notified of the end
             FAULTS.met("links of servers", fault)
             self.end(f"frames could not be sent: {fault}")
 
@@ -302,7 +305,7 @@ class PeerLink:
         elif frame.kind == peer_frames.CALL:
             try:
                 self._answerer.called(self, frame)
-            except Exception as fault:  # noqa: BLE001 - the caller hears of it, and the log has its traceback
+            except Exception as fault:  # noqa: BLE001 - the caller gets the error, and the log has its traceback
                 self._fault(frame.number, fault)
         elif frame.kind == peer_frames.REQUEST:
             self._take_request(frame)
@@ -325,7 +328,7 @@ class PeerLink:
     def _take_request(self, frame: Frame) -> None:
         try:
             message = message_codec.from_plain(*frame.named())
-        except BadValue as fault:  # of a newer version, or of its own mistake: the link stays
+        except BadValue as fault:  # of a newer version, or of a fault of the peer: the link stays
             self.refuse(frame.number, fault)
             return
         try:
@@ -349,13 +352,13 @@ class PeerLink:
             else:
                 call.answered(frame)
         except (BadFrame, BadValue):
-            self._report(call.link_broke)  # whatever the peer did, it cannot be told
+            self._report(call.link_broke)  # whatever the peer did is unreadable
             raise
-        except Exception:  # noqa: BLE001 - one caller's fault is not the others'
+        except Exception:  # noqa: BLE001 - one caller's fault must not affect other callers
             _log.exception("the caller of a peer failed")
 
     def _report(self, event: Callable[[], None]) -> None:
-        """Tell a caller; its fault must not keep the others from hearing of theirs."""
+        """Notify a caller; its fault must not keep other callers from being notified."""
         try:
             event()
         except Exception:  # noqa: BLE001 - as in ``_take_answer``
@@ -364,7 +367,7 @@ class PeerLink:
     # --- the end -------------------------------------------------------------------------------------
 
     def end(self, why: str) -> None:
-        """Close the link; calls hear of it in the order in which they were begun.  Again: does nothing."""
+        """Close the link; calls are notified in the order in which they were begun.  Idempotent."""
         if self.state is State.ENDED:
             return
         self.state, self.why = State.ENDED, why

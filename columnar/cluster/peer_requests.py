@@ -1,11 +1,12 @@
-"""(pure) The asks between servers for calls that concern several regions: rows, writes, scans, upkeep, triggers.
+"""(pure) The requests between servers for calls on several regions: rows, writes, scans, upkeep, triggers.
 
-A gateway cuts a call by the owners of its rows, asks each of them, and puts the answers together.  Rows travel in the
+A gateway splits a call by the owners of its rows, sends each a request, and merges the answers.  Rows travel in the
 form of the reply to the client wherever they can, so that the gateway does not unpack them.
 
-A region of another server in an ask: its rows are in ``elsewhere`` of the answer, and nothing was done for them.
+If a region in a request is another server's, its rows are in ``not_local_rows`` of the answer, and nothing was done
+for them.
 
-Knows nothing of links and regions, nor of how a reply is packed (``columnar.wire``).
+Knows nothing of links and regions, nor of the packing of a reply (``columnar.wire``).
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class Apply(Message[Applied]):
 
 @dataclass(frozen=True, slots=True)
 class RowsDeleted:
-    rows: int | None  # None: a range went whole
-    next_row: bytes | None  # where to go on; None: all is done
+    rows: int | None  # None: a range was accepted whole
+    next_row: bytes | None  # where to continue; None: all is done
     is_not_local: bool = False  # the region of ``next_row`` is another server's
 
 
@@ -196,7 +197,7 @@ class LogAgain(Message[bool]):
     change: bytes = b""  # as in a log (``change_record``), with its stamp; empty: the row as it is now
 
 
-# --- looks -------------------------------------------------------------------------------------------
+# --- status requests ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

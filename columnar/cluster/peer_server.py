@@ -1,15 +1,15 @@
-"""The side of a server, or of the master, that answers what comes over links: calls and asks.
+"""The side of a server, or of the master, that answers what comes over links: calls and requests.
 
-    a call    by the service that it names, as a client's would be (``wire.raw_calls``), its errors among the replies.
-              A call about a row that another server owns is refused as "moved": it is never forwarded again
-    an ask    by the method that is registered for its message; it may wait
+    a call       by the service that it names, as a client's would be (``wire.raw_calls``), errors among the replies.
+                 A call about a row that another server owns is refused as "moved": it is never forwarded again
+    a request    by the handler that is registered for its message; it may wait
 
-Calls are begun in the order in which they came, SLICE_S of them in an iteration of the loop; the others wait for the
-next one, so that a piece of the stream with a thousand calls does not hold the loop.  Asks are begun in their order,
-too, each as a task.
+Calls are begun in the order in which they came, SLICE_S of them in a loop iteration; the rest wait for the next
+iteration, so that a piece of the stream with a thousand calls does not block the loop.  Requests are begun in their
+order, too, each as a task.
 
-Bound: the calls under way, and what their link has not sent yet, hold ``limits.PEER_SERVING_BYTES`` and one call more;
-a call beyond is refused, and nothing was done.
+Bound: the calls under way, and the answers that their link has not sent yet, hold ``limits.PEER_SERVING_BYTES`` and one
+call more; a call beyond is refused, and nothing was done.
 
 Owned by the loop.
 """
@@ -39,7 +39,7 @@ from columnar.wire.service import CallContext
 
 _log = logging.getLogger(__name__)
 
-SLICE_S: Final = 0.002  # as ``wire.connection.TURN_S``
+SLICE_S: Final = 0.002  # as ``wire.connection.SLICE_S``
 _BINARY: Final = Protocol.BINARY
 
 M = TypeVar("M", bound=Message[Any])
@@ -127,7 +127,7 @@ class PeerServer:
         self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.serving_bytes = 0  # of calls under way
-        self.misdirected = 0  # calls that were refused as another server's
+        self.misdirected = 0  # calls that were refused because another server owns the region
 
     # --- calls ---------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class PeerServer:
         call.frame = None
         try:
             call.calls.begin(call.ctx, frame.buffer, frame.message_start, frame.end, call)
-        except Exception as fault:  # noqa: BLE001 - the server's loop: the caller hears of it
+        except Exception as fault:  # noqa: BLE001 - the server's loop: the caller gets the error
             _log.exception("a call of %s failed", call.ctx.peer)
             call.broken(fault)
         self._spent_s += perf_counter() - begun
@@ -185,11 +185,11 @@ class PeerServer:
         return held
 
     def serve_locally(self, ctx: CallContext, service: int, message: bytes, caller: RawCaller) -> None:
-        """A call of this server's own client whose region has come here while it was on its way."""
+        """Handle a call of this server's own client whose region has moved here while the call was forwarded."""
         self._calls_of[service].begin(ctx, message, 0, len(message), caller)
 
     def ended(self, call: _Call) -> None:
-        """The call's reply or refusal is on its way to the link."""
+        """Release the call's memory; its reply or refusal is queued on the link."""
         self.serving_bytes -= call.size_bytes
 
     def refusal(self, service: int, error: RegionNotLocal, request: Request) -> Moved | Unknown:
@@ -199,7 +199,7 @@ class PeerServer:
         row = row_of(request.args) if row_of is not None else None
         return self._refuse_not_local(error.table, row or b"")
 
-    # --- asks ----------------------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------------------------
 
     def register(self, kind: type[M], answer: Callable[[M], Awaitable[Any]]) -> None:
         """Have messages of this class answered by ``answer``; its errors travel."""
@@ -230,21 +230,21 @@ class PeerServer:
             raise
         except ColumnarError as error:
             link.refuse(number, error)
-        except Exception as fault:  # noqa: BLE001 - the peer hears of it, and the log has its traceback
+        except Exception as fault:  # noqa: BLE001 - the peer gets the error, and the log has its traceback
             _log.exception("%s of %s failed", type(message).__name__, link.peer.server if link.peer else "a peer")
             link.refuse(number, fault)
 
     # --- ends ----------------------------------------------------------------------------------------
 
     def link_ended(self, link: PeerLink) -> None:
-        """Calls under way go on, and nobody hears of them."""
+        """Forget the link; calls under way continue, and their answers are dropped."""
         held = self._links.pop(link, None)
         if held is not None:
             for wire in self._wires.values():
                 wire.service.connection_closed(held.binary.connection_id)
 
     async def close(self) -> None:
-        """End the asks under way; the calls end with the ports (``WireServer.close``)."""
+        """End the requests under way; the calls end with the ports (``WireServer.close``)."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

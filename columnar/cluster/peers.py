@@ -1,9 +1,9 @@
 """Links to the other servers of the cluster: made when something is to be sent, two for each server.
 
-    small    calls and asks up to LARGE_BYTES; large    those over it, so that no small one waits behind 64 MB
+    small    calls and requests up to LARGE_BYTES; large    those over it, so that no small one queues after 64 MB
 
-A link is made by the side that asks, and answers go back on it; so two servers that ask each other have four links.
-A server that cannot be reached is not tried again for RETRY_S: calls hear "not sent" meanwhile.
+A link is made by the requesting side, and answers return on it; so two servers that send each other requests have four
+links.  A server that cannot be reached is not tried again for RETRY_S: calls end as "not sent" meanwhile.
 
 Owned by the loop.
 """
@@ -47,7 +47,7 @@ class Peers:
         self._server: asyncio.Server | None = None
         self._is_closed = False
 
-    # --- links of others -------------------------------------------------------------------------------
+    # --- links made by other servers -------------------------------------------------------------------
 
     async def listen(self, path: str) -> None:
         """Accept links at the path of a Unix socket, in the place of the one that was listened at before.  OSError."""
@@ -71,16 +71,19 @@ class Peers:
     def _obstacle(self, hello: Hello) -> str | None:
         return obstacle(hello, self._mine.cluster, 0)
 
-    # --- links to others -------------------------------------------------------------------------------
+    # --- links to other servers ------------------------------------------------------------------------
 
     def link(self, server: Incarnation, size_bytes: int) -> PeerLink:
-        """The link for a message of this size: it may be open, or on its way, or have ended just now."""
+        """Return the link for a message of this size: it may be open, or opening, or have ended just now."""
         links = self._large if size_bytes > LARGE_BYTES else self._small
         found = links.get(server)
         return found if found is not None else self._begin(links, server)
 
     async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
-        """``size_bytes``: of the message, roughly.  Errors as of ``PeerLink.ask``."""
+        """Send ``message`` and return the answer.
+
+        ``size_bytes``: of the message, roughly.  Errors as of ``PeerLink.send_request``.
+        """
         return await self.link(server, size_bytes).send_request(message)
 
     def _begin(self, links: dict[Incarnation, PeerLink], server: Incarnation) -> PeerLink:

@@ -1,4 +1,4 @@
-"""(pure) Refusals between servers: why a call or an ask was not carried out, or how it failed.
+"""(pure) Refusals between servers: why a call or a request was not carried out, or how it failed.
 
     ["moved", {region, server, epoch}]        another server owns the region: nothing was done
     ["unknown", {text}]                       the server does not know who owns it: nothing was done
@@ -6,7 +6,7 @@
                                               was done.  ``group`` is a class that every version knows
     ["fault", {text}]                         a fault in the server's own code; its log has the traceback
 
-A server never forwards a call that came over a link: ``elsewhere`` is its answer.
+A server never forwards a call that came over a link: ``refuse_not_local`` is its answer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Unknown:
 
 
 class PeerFault(Exception):
-    """The peer met an error that is none of ours: a client hears of an internal error, as of one of this server."""
+    """The peer met an error that is none of ours: the client gets an internal error, as from this server."""
 
 
 Refusal = Moved | Unknown | Exception
@@ -143,5 +143,5 @@ def unsure(server: Incarnation) -> OutcomeUnknown:
 
 
 def deadly(table: str, row: bytes, server: Incarnation) -> ServersEnded:
-    """For a client whose read was under way at two owners that ended, of which this was the last."""
+    """Return the error of a read during which two owners ended, of which ``server`` was the last."""
     return ServersEnded(table, row, str(server))

@@ -1,17 +1,17 @@
-"""The way of a call from a service of this server to another server.
+"""Forwards calls from a service of this server to another server.
 
-``ahead`` looks before the handler is asked: a call of a single row goes to the owner of the row's region if this
-server's own state says that the region is another's.  The handler would find that out by raising RegionNotLocal,
-which costs more than all the rest of a forwarded call at its gateway.  The owner says what else may be wrong with
-such a call.
+``forward_early`` checks before the handler is called: a call of a single row goes to the owner of the row's region if
+this server's own state says that the region is another's.  The handler would detect that by raising RegionNotLocal,
+which costs more than all the rest of a forwarded call at its gateway.  The owner reports any other fault of such a
+call.
 
-``forward_after_error`` looks at the error of a handler:
+``forward_after_error`` checks the error of a handler:
 
     RegionNotLocal, of a method of a single row     to the owner of the row's region, which was here before a wait
-    ForwardToMaster                                     to the master
-    ScannerNotFound                                  to the server that gave the scanner its id
+    ForwardToMaster                                 to the master
+    ScannerNotFound                                 to the server that gave the scanner its id
 
-Other errors are answered here.
+Other errors are answered by this server.
 """
 
 from __future__ import annotations
@@ -67,11 +67,14 @@ class RequestForwarder:
         self.forwarded_calls: dict[str, int] = {}  # calls that went on, by method: as many as the service has
 
     def leads_from(self, method: str) -> bool:
-        """A call of this method may be handed on after it has waited."""
+        """Return whether a call of this method may be forwarded after it has waited."""
         return method in self._of_one_row
 
     def forward_early(self, ctx: CallContext, request: Request) -> ForwardedReply | None:
-        """None: the handler is to be asked, for the region is here, or the call does not name table and row."""
+        """Forward a call whose region is remote.
+
+        None: the handler must be called, because the region is local, or the call does not name table and row.
+        """
         method = request.method
         if method is None:
             return None
@@ -92,7 +95,7 @@ class RequestForwarder:
         return self._forwarding.forward(ctx, raw, served.schema.name, row, found.is_write)
 
     def forward_after_error(self, ctx: CallContext, request: Request, error: Exception) -> ForwardedReply | None:
-        """None: ``error`` is for the client."""
+        """Forward the call if ``error`` says so; None: ``error`` is for the client."""
         method = request.method
         if method is None or not request.buffer:
             return None

@@ -4,14 +4,14 @@ The copy is a guess: only the owner's own state decides whether it may answer (`
 
 Invariants (``Routes.check``, and the model in tests/model/test_routes_model.py):
     R1. The regions of a table are ascending and cover all rows without hole or overlap.
-    R2. Changes are applied in the order of their numbers, each whole or not at all; none is passed over.
+    R2. Changes are applied in the order of their numbers, each whole or not at all; none is skipped.
     R3. The epoch of a region in the copy only rises.  It may be above the catalogue's of the copy's number, since
         an owner that refused a call named a later owner.
 
 A lookup is a bisection and copies nothing.  A change costs a bisection per route, and one move of a table's list
-where regions come or go.
+if regions are added or removed.
 
-Knows nothing of links, of time, and of whoever waits for a route.
+Knows nothing of links, of time, and of the callers that wait for a route.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Routes:
         return RoutesVersion(self.number, self._needs_all)
 
     def replace(self, all_routes: ReplaceRoutes) -> RoutesVersion:
-        """Take all routes anew.  ValueError, and nothing changed: some table is not covered exactly once."""
+        """Replace the copy by all routes.  ValueError, and nothing changed: some table is not covered exactly once."""
         by_table: dict[str, list[Route]] = {}
         for route in all_routes.routes:
             by_table.setdefault(route.region.table, []).append(self._latest(route))
@@ -125,7 +125,7 @@ class Routes:
         return self.report_version
 
     def _planned(self, change: ChangeRoutes) -> tuple[list[_Splice], list[Route]] | None:
-        """(places that change hands, routes of regions that stay); None: the change does not fit."""
+        """Return (places to splice, routes of regions that stay); None if the change does not fit."""
         gone: dict[str, list[RegionInfo]] = {}
         come: dict[str, list[Route]] = {}
         known: list[Route] = []
@@ -154,7 +154,7 @@ class Routes:
         if not places or places[0] < 0 or places != list(range(places[0], places[-1] + 1)):
             return None
         start, end = places[0], places[-1] + 1
-        if not fresh:  # only a whole table goes without others in its place
+        if not fresh:  # only a whole table is removed without a replacement
             return _Splice(table, 0, end, []) if end - start == len(held.routes) else None
         if _fault(fresh, held.starts[start], held.routes[end - 1].region.end):
             return None
@@ -173,9 +173,9 @@ class Routes:
     # --- what owners say ---------------------------------------------------------------------------
 
     def moved(self, region: RegionInfo, server: Incarnation, epoch: int) -> bool:
-        """A server has refused a call because ``server`` owns the region at ``epoch``; True: the copy did not know it.
+        """Note that ``server`` owns the region at ``epoch``, as a refusal said; True: the copy did not know it.
 
-        A region that the copy does not have (it was split meanwhile) is passed over: its change is on the way.
+        A region that the copy does not have (it was split meanwhile) is skipped: its change will arrive.
         """
         known = self.of(region)
         if known is None or known.epoch >= epoch:
@@ -194,7 +194,7 @@ class Routes:
         """R3: a route below the epoch of the copy's changes nothing."""
         held = self._tables.get(route.region.table)
         if held is None:
-            return  # its table went in the same change
+            return  # its table was removed in the same change
         at = held.place(route.region)
         if at >= 0 and route.epoch >= held.routes[at].epoch:
             held.routes[at] = route

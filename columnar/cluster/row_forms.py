@@ -1,6 +1,6 @@
-"""(pure) Values of calls that may concern several servers: what a standalone knows of them, too.
+"""(pure) Values of calls that may concern several servers, which a standalone needs as well.
 
-Apart from ``asks``, so that a process without other servers does not load those.
+Separate from ``peer_requests``, so that a process without other servers does not load that module.
 """
 
 from __future__ import annotations

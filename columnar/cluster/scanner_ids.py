@@ -3,7 +3,7 @@
     id := 0:1 slot:10 number:21                    an i32 that is never negative
 
 A slot is the incarnation's number modulo SLOTS.  A standalone has slot 0.  An id of an incarnation that is dead has a
-slot that no living server has, so its caller hears that the scanner is unknown and never reads another's scanner.
+slot that no living server has, so its caller gets "unknown scanner" and never reads another's scanner.
 
 Knows nothing of scanners.
 """
@@ -26,7 +26,7 @@ def slot_of_server(server: Incarnation) -> int:
 
 
 def id_of(slot: int, number: int) -> int:
-    """``number`` counts the scanners of a server, and begins anew after NUMBERS."""
+    """Return the id; ``number`` counts the scanners of a server, and restarts after NUMBERS."""
     return slot << NUMBER_BITS | number % NUMBERS
 
 

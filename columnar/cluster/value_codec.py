@@ -5,8 +5,8 @@
     bytes, str, bool, int, float                as they are
     Incarnation  "s2.17"                        Table     bin: its JSON in the catalogue
 
-A map may hold names that the reader does not know: they come from a newer version and are passed over.  A name that
-is not there takes the default of the value's class; without a default it is a BadValue.
+A map may have names that the reader does not know: they come from a newer version and are skipped.  A missing name
+takes the default of the value's class; without a default it is a BadValue.
 
 Each codec names its fields by hand: annotations of compiled classes do not say what a tuple holds.
 """
@@ -26,7 +26,7 @@ W = TypeVar("W")
 
 
 class BadValue(ValueError):
-    """Plain data that is no value of the kind that is wanted here."""
+    """Plain data that is no value of the expected kind."""
 
 
 class Codec(Generic[V]):

@@ -1,10 +1,10 @@
-"""(pure) The asks by which a gateway checks a view against its sources, and repairs it, at the owners of their regions.
+"""(pure) The requests by which a gateway checks a view against its sources, and repairs it, at their regions' owners.
 
-Each ask is for the region that holds a row.  A walk goes on at ``next_row`` until that is None; it asks for digests
-(``views.digests``) or, where it names buckets, for the entries in them.  An owner that has not the region says so
-(``is_elsewhere``, None among looks), and nothing was done there.
+Each request is for the region that holds a row.  A walk continues at ``next_row`` until that is None; it requests
+digests (``views.digests``) or, if it names buckets, the entries in them.  An owner that does not have the region
+answers so (``is_not_local``, None among snapshots), and nothing was done there.
 
-Knows nothing of links and regions, nor of what is compared (``columnar.views``).
+Knows nothing of links and regions, nor of the comparison (``columnar.views``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Entry = tuple[bytes, bytes, bytes]  # group, member, hash of what the member giv
 
 @dataclass(frozen=True, slots=True)
 class SourceFound:
-    next_row: bytes | None = None  # where the walk goes on; None: it is at its end
+    next_row: bytes | None = None  # where the walk continues; None: it is at its end
     digest: bytes = b""
     rows: int = 0
     rejected: int = 0  # rows that cannot be read: they give nothing
@@ -35,14 +35,14 @@ class SourcePart(Message[SourceFound]):
     view: str
     side: int  # of the view's sources
     start: bytes
-    buckets: bytes = b""  # ``digests.Buckets``; empty: a digest of all is asked for
+    buckets: bytes = b""  # ``digests.Buckets``; empty: a digest of all is requested
     is_summed: bool = False  # a digest of the entries in ``buckets``, not their list
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsFound:
     next_row: bytes | None = None  # None: the walk is at its end
-    after: bytes = b""  # the member behind which it goes on there
+    after: bytes = b""  # the member after which it continues there
     digest: bytes = b""
     groups: int = 0
     members: int = 0
@@ -53,7 +53,7 @@ class GroupsFound:
 
 @dataclass(frozen=True, slots=True)
 class GroupsPart(Message[GroupsFound]):
-    """Answer what members hold, from the group ``start`` on; without buckets each group is checked within itself."""
+    """Request the contents of members, from group ``start`` on; without buckets each group is checked within itself."""
 
     view: str
     start: bytes
@@ -66,7 +66,7 @@ class GroupsPart(Message[GroupsFound]):
 class EntriesSnapshot:
     """A source row and what it gives, or a member and what it holds, at one moment."""
 
-    print: bytes = b""  # of the cells: another after each change, also one that gives the same
+    print: bytes = b""  # of the cells: different after each change, even if the values are the same
     entries: tuple[Entry, ...] = ()
 
 
@@ -111,9 +111,9 @@ class RepairResult:
 
 @dataclass(frozen=True, slots=True)
 class RepairGroup(Message[RepairResult]):
-    """Set the totals and the order of a group right by its members; or remove ``members`` from it, and do no more.
+    """Correct the totals and the order of a group from its members; or only remove ``members`` from it.
 
-    A member goes if its cell still has the print with which it was seen.
+    A member is removed if its cell still has the print with which it was seen.
     """
 
     view: str

@@ -15,7 +15,7 @@
 Rows of a bulk load share their columns, so a shape travels once.  Packing a put takes 0.5 us, a value of a shape
 nothing but its bytes.
 
-Knows nothing of what a write does, nor of who checked it.
+Knows nothing of the effect of a write, nor of its checks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Connections of clients on their way to the servers of a supervisor: each goes to the server with the fewest open.
+"""Dispatches client connections to the servers of a supervisor: each goes to the server with the fewest open.
 
-A server takes connections while it is up and does not leave.  Its doorbell has a short queue; where every queue is
-full, or no server is up, whoever has a connection keeps it and waits until a server may take it.
+A server takes connections while it is up and not leaving.  Its connection channel has a short queue; if every queue is
+full, or no server is up, the caller keeps its connection and waits until a server may take it.
 
 Owned by the loop.
 """
@@ -20,7 +20,7 @@ from columnar.coordination.processes import Child
 from columnar.model.owner import Incarnation
 from columnar.runtime.faults import surviving
 
-PAUSE_S: Final = 0.1  # between two looks whether a server is up
+PAUSE_S: Final = 0.1  # between two checks whether a server is up
 
 
 class ConnectionDispatcher:
@@ -33,7 +33,7 @@ class ConnectionDispatcher:
         self._pause: asyncio.TimerHandle | None = None
 
     def dispatch(self, handed: DispatchedConnection) -> bool:
-        """Hand it on and close it here; False: no server takes it now, and it is the caller's still."""
+        """Send the connection to a server and close it here; False: no server takes it now, and the caller keeps it."""
         taking = self._taking()
         for server in self.open.fewest_first(taking):
             if taking[server].send_connection(handed):
@@ -53,7 +53,7 @@ class ConnectionDispatcher:
                 doorbell = child.connection_channel.dup()
                 self._watched.append(doorbell)
                 loop.add_writer(doorbell, self._again)
-        self._pause = loop.call_later(PAUSE_S, self._again)  # none is up, or one that was full has ended
+        self._pause = loop.call_later(PAUSE_S, self._again)  # no server is up, or one with a full queue has ended
 
     def _again(self) -> None:
         self._stop_watching()
@@ -72,6 +72,6 @@ class ConnectionDispatcher:
             self._pause = None
 
     def close(self) -> None:
-        """Call nobody any more."""
+        """Call no callback any more."""
         self._waiting.clear()
         self._stop_watching()

@@ -1,11 +1,11 @@
-"""Evens out the connections of the servers of a supervisor: the fullest gives its surplus back, again and again.
+"""Rebalances the connections of the servers of a supervisor: the server with the most returns its surplus, repeatedly.
 
-A server that was started anew has none, and clients of pools do not connect for days.  Without this the first of two
-servers would read every request of all old clients after a rolling restart, and hand half of them on.
+A restarted server has no connections, and clients of pools do not reconnect for days.  Without rebalancing the first
+of two servers would read every request of all old clients after a rolling restart, and forward half of them.
 
-    looks      at each beat of a server, while none is asked
-    asks       the fullest server for its surplus; what it gives back is handed on as a new connection is
-    pauses     LOOK_S, or RETRY_S after a server gave less than was asked: it has clients that stay
+    checks     at each beat of a server, while no request is under way
+    requests   the surplus of the server with the most; a returned connection is dispatched like a new one
+    pauses     TICK_S, or RETRY_S after a server returned fewer than requested: its clients are busy
 
 Owned by the loop.
 """
@@ -35,7 +35,7 @@ class ConnectionRebalancer:
     def __init__(
         self, connections: OpenConnections[Incarnation], taking: Callable[[], Iterable[Incarnation]], ask: RequestServer
     ) -> None:
-        """``taking``: the servers that take connections now; ``ask``: ``ServerProcesses.ask``."""
+        """``taking``: the servers that take connections now; ``ask``: ``ServerProcesses.request_server``."""
         self._open = connections
         self._taking = taking
         self._request_server = ask
@@ -44,7 +44,7 @@ class ConnectionRebalancer:
         self._is_closed = False
 
     def tick(self) -> None:
-        """Costs O(servers), at most once in LOOK_S."""
+        """Start a rebalance if a server has a surplus.  Costs O(servers), at most once in TICK_S."""
         loop = asyncio.get_running_loop()
         if self._is_closed or self._asking is not None or loop.time() < self._not_before_s:
             return
@@ -61,15 +61,15 @@ class ConnectionRebalancer:
             if given == surplus:
                 pause_s = TICK_S
         except (NotSent, LinkBroke):
-            pass  # it ends, and its connections with it
-        except Exception:  # noqa: BLE001 - they are uneven until the next look, and every client is served
+            pass  # the server ends, and its connections with it
+        except Exception:  # noqa: BLE001 - connections are uneven until the next check, and every client is served
             _log.exception("server %s gives no connections back", server)
         finally:
             self._not_before_s = asyncio.get_running_loop().time() + pause_s
             self._asking = None
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking, and cancel the request under way."""
         self._is_closed = True
         if self._asking is not None:
             self._asking.cancel()

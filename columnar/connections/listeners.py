@@ -1,13 +1,13 @@
-"""The sources of a supervisor's connections, each of which goes on to a server between two of its requests.
+"""The listeners of a supervisor: sources of connections, each of which is dispatched between two of its requests.
 
-    Port       clients that connect: each goes to a server before a byte of it is read
-    Returns    a server that leaves: each connection that it gives back goes to another, up to its doorbell's end
+    Port                   clients that connect: each goes to a server before a byte of it is read
+    ReturnedConnections    a leaving server: each connection that it returns goes to another, up to its channel's end
 
-    take       as they come, TAKEN_AT_ONCE an iteration of the loop
-    wait       where no server takes one: it is kept, and the source is not read until one does; other connections
-               wait in the system's queues
+    take       as they come, TAKEN_AT_ONCE per loop iteration
+    wait       if no server takes a connection: it is kept, and the listener is not read until one does; other
+               connections wait in the system's queues
 
-TLS and HTTP are the servers' own: a raw socket is handed on.  Owned by the loop.
+TLS and HTTP are handled by the servers: a raw socket is dispatched.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1024
 TAKEN_AT_ONCE: Final = 64
-PAUSE_S: Final = 0.1  # where no descriptor is left
+PAUSE_S: Final = 0.1  # after no descriptor was left
 
 
 class Servers(Protocol):
-    """``handing_on.ConnectionDispatcher``."""
+    """``connection_dispatcher.ConnectionDispatcher``."""
 
     def dispatch(self, handed: DispatchedConnection) -> bool: ...
 
@@ -75,7 +75,7 @@ class Listener:
                 handed = self.next(sock)
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            except ConnectionResetError:  # a server has ended with connections in its queue; its own stand behind that
+            except ConnectionResetError:  # a server has ended with connections in its queue; its own follow those
                 continue
             except OSError as error:  # no descriptor is left: those that wait go on waiting
                 _log.error("cannot take a connection: %s", error)
@@ -112,13 +112,13 @@ class Listener:
 
 class Port(Listener):
     def __init__(self, door: bytes, sockets: list[socket.socket], servers: Servers) -> None:
-        """``door``: of ``coordination.doorbell``."""
+        """``door``: the port's service, as of ``coordination.connection_channel``."""
         super().__init__(sockets, servers)
         self._service = door
 
     @classmethod
     def bound(cls, door: bytes, host: str, port: int, option: str, servers: Servers) -> Port:
-        """Bind: nobody else gets the port, and clients are refused before ``listen``.  HostError: it is taken."""
+        """Bind: no other process gets the port, and clients are refused before ``listen``.  HostError: it is taken."""
         sockets: list[socket.socket] = []
         try:
             infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -160,12 +160,15 @@ def _taken(host: str, port: int, option: str, error: OSError) -> HostError:
 
 
 class ReturnedConnections(Listener):
-    """The connections that a server gives back; closed when the server has ended and the last is handed on."""
+    """The connections that a server returns; closed when the server has ended and the last one is dispatched."""
 
     def __init__(
         self, doorbell: socket.socket, servers: Servers, returned: Callable[[], None], ended: Callable[[], None]
     ) -> None:
-        """``doorbell``: this object's from now on.  ``returned``: called for each connection; ``ended``: at the end."""
+        """``doorbell``: owned by this object from now on.
+
+        ``returned`` is called for each connection; ``ended`` at the end.
+        """
         super().__init__([doorbell], servers)
         self._returned = returned
         self._ended = ended

@@ -1,21 +1,22 @@
 """The applier: effects of followers become batches of regions, in the governor's steps, after foreground requests.
 
-    here       effects on open regions of this server: one batch a region and step, for all jobs together
-    aside      a job with a region that is elsewhere, away, full or behind goes on as a task of its own, row after row;
-               stamped effects may be written again, so it begins anew wherever it does not know how far it came
-    told       a job hears when all its effects are on disk, or the error for which its caller must change something
+    local      effects on open regions of this server: one batch per region and step, for all jobs together
+    aside      a job with a region that is remote, unavailable, full or unreplayed continues as a task of its own, row
+               by row; stamped effects may be written again, so it restarts whenever its progress is unknown
+    notified   ``on_applied`` is called when all effects of the job are on disk, or with the error for which its caller
+               must change something
 
 Invariants:
     I1. The effects of a job are applied in their order, and of one job all or, after an error, some.
-    I2. A job is told once, or never where it is given up: then its change is delivered again.  Only an exception of
-        whoever was told brings a second word, of that fault.
-    I3. Jobs of a follower hold at most as much as is left of WAITING_BYTES, but for those under way when ``has_room``
-        says no: half of it for one alone, a third each for two.  So room is left whenever another follower comes
-        (dynamic thresholds: Choudhury and Hahne 1998).
-    I4. Followers take turns, by their shares: however much one has to write, others wait for its part of a step.
-        Operations count, not rows: a row may have sixty shares of a view.
-    I5. An exception that nobody expected is the end of one job, which is told of it (``ProgramFault``), or has the jobs
-        of its step written again.  The line goes on.
+    I2. ``on_applied`` is called once, or never if the job is given up: then its change is delivered again.  Only if
+        ``on_applied`` raises is it called a second time, with that fault.
+    I3. Jobs of a follower hold at most as much as is left of WAITING_BYTES, except for those under way when
+        ``has_room`` returns False: half of it for one alone, a third each for two.  So room is left whenever another
+        follower arrives (dynamic thresholds: Choudhury and Hahne 1998).
+    I4. Followers take queue turns, by their shares: however much one has to write, another waits only for the first
+        one's part of a step.  Operations count, not rows: a row may have sixty shares of a view.
+    I5. An unexpected exception ends one job, which is notified of it (``ProgramFault``), or has the jobs of its step
+        written again.  The line continues.
 
 Owned by the loop.
 """
@@ -51,10 +52,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 STEP_OPERATIONS: Final = 64  # some 0.5 ms, but for a mutation of more
-STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch, but for a mutation of more: large ones count as several operations
+STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch, except for a larger mutation: large ones count as several operations
 WAITING_BYTES: Final = 64 * 1024 * 1024
-RETRY_TIMEOUT_S: Final = 60.0  # after so long aside an error fails the change, which is tried again in its turn
-QUIET_TRIES: Final = 3  # as many fail, within a second, while a region opens
+RETRY_TIMEOUT_S: Final = 60.0  # after this time aside an error fails the change, which is retried in its queue turn
+QUIET_TRIES: Final = 3  # this many fail, within a second, while a region opens
 
 LOOP: Final = "the applier of effects"
 
@@ -79,18 +80,18 @@ class Job:
     )  # fmt: skip
 
     def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: OnApplied, keeper: str = "") -> None:
-        """``keeper``: the view that writes its table; empty: a trigger, which writes none of those."""
+        """``keeper``: the view that writes its table; empty: a trigger, which writes no view's table."""
         self.name = name  # of the follower
         self.writer_view = keeper
         self.writes = writes
         self.size_bytes = size_bytes
         self.on_applied = tell
-        self.at = 0  # so many are in batches
-        # operations that each write counts as beside its own, for the bytes that it has on average
+        self.at = 0  # number of writes that are in batches
+        # operations that each write counts as in addition to its own, for the bytes that it has on average
         self.extra = size_bytes * STEP_OPERATIONS // (STEP_BYTES * len(writes)) if writes else 0
         self.waits: list[asyncio.Future[None]] = []  # distinct fsyncs
         self.is_aside = False
-        self.is_over = False  # told, or given up
+        self.is_over = False  # ``on_applied`` was called, or the job was given up
         self.obstacle = ""  # why it is aside for long
 
     def has_gone(self) -> bool:
@@ -116,7 +117,7 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """The caller of writes that no connection asked for."""
+    """The caller of writes that no connection requested."""
 
     has_gone: IsDisconnected
     connection_id: int = 0
@@ -147,7 +148,10 @@ class Applier:
         share: int = SHARE,
         keeper: str = "",
     ) -> Job:
-        """``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``."""
+        """Queue ``writes`` as a job and return the job.
+
+        ``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``.
+        """
         job = Job(name, writes, size_bytes, tell, keeper)
         self._pending_bytes += size_bytes
         self._pending_by_follower[name] = self._pending_by_follower.get(name, 0) + size_bytes
@@ -156,7 +160,7 @@ class Applier:
         return job
 
     def give_up(self, job: Job) -> None:
-        """Write no more of it; it is not told."""
+        """Write no more of the job; ``on_applied`` is not called."""
         if not job.is_over:
             job.is_over = True
             self._pending_bytes -= job.size_bytes
@@ -168,7 +172,7 @@ class Applier:
             with surviving(LOOP):
                 self.on_room()
 
-    # --- here ----------------------------------------------------------------------------------------
+    # --- local ---------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
         batches: dict[int, _Batch] = {}
@@ -185,7 +189,7 @@ class Applier:
                 self._line.wrote(count, is_over=is_over)
             for batch in batches.values():
                 self._write(batch)
-        except UNEXPECTED:  # nobody knows how far it came with them: they are written again (I5)
+        except UNEXPECTED:  # their progress is unknown: they are written again (I5)
             for job in dict.fromkeys([*complete, *[one for batch in batches.values() for one in batch.jobs]]):
                 self._go_aside(job)
             raise
@@ -318,7 +322,7 @@ class Applier:
         self.give_up(job)
         try:
             job.on_applied(error)
-        except UNEXPECTED as fault:  # whoever was told has not settled it
+        except UNEXPECTED as fault:  # ``on_applied`` has not settled the job
             FAULTS.met(LOOP, fault)
             with surviving(LOOP):
                 job.on_applied(ProgramFault(fault))
@@ -361,7 +365,7 @@ class Applier:
             asked.append((served, for_table(mutation, served.schema)))
         outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing, job.writer_view)
         if type(outcome) is Later:
-            await asyncio.shield(outcome.future)  # others wait for it, too
+            await asyncio.shield(outcome.future)  # other jobs wait for it, too
         elif outcome is not None:
             await outcome
 

@@ -16,7 +16,7 @@ from columnar.regions.log.change_record import ChangeRecord, Sequence
 
 AT_HAND: Final = 1_024
 AT_HAND_BYTES: Final = 1024 * 1024  # of values
-ALL_AT_HAND_BYTES: Final = 64 * 1024 * 1024  # a thousand regions whose followers are all behind would have a gigabyte
+ALL_AT_HAND_BYTES: Final = 64 * 1024 * 1024  # a thousand regions with lagging followers would have a gigabyte
 
 
 class AllAtHand:

@@ -1,7 +1,7 @@
 """(pure) Backpressure of a change log on its writers: none, an alarm, a delay, a refusal.
 
 The records that a paused or slow follower still needs are kept, never dropped, so they need a bound.  Below half of it
-writers feel nothing.  From there their acknowledgements are held back by up to LONGEST_DELAY_S, with the third power
+writers are not affected.  From there their acknowledgements are delayed by up to LONGEST_DELAY_S, with the third power
 of the share (as Scylla slows writers for a backlog of view updates: gentle at first, then steep).  At the bound writes
 are refused with RegionTooBusyException.
 """

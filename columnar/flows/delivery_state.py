@@ -1,16 +1,16 @@
-"""(pure) How far one trigger is with the log of one region: events in, instructions out.
+"""(pure) The progress of one trigger in the log of one region: events in, instructions out.
 
 A change is open from when it is read from the log until it is done or given up.  The changes of a
-row are taken one at a time, in the order of the log; rows go side by side.  A row whose change
-failed is parked: nothing of it is taken until its pause is over, its neighbours go on.
+row are taken one at a time, in the order of the log; rows are delivered concurrently.  A row whose change
+failed is parked: none of its changes is taken until its pause is over, and its neighbours continue.
 
 A batch (``take_batch``) is several changes that are delivered together: of a row the oldest ones, in order.  A batch
-that failed is halved: its changes come again at once, in batches of half its size, until one fails alone.
+that failed is halved: its changes are delivered again at once, in batches of half its size, until one fails alone.
 
 Events: ``read``, ``passed``, ``done``, ``failed``, ``requeue_changes``, ``put_off``, ``halved``, ``named``,
 ``came_to``, ``given_up``.
-Instructions: what ``take`` and ``take_batch`` return is to be delivered; a ``failed`` that returns True is to be
-written to the dead letters and then reported by ``given_up``.
+Instructions: the changes that ``take`` and ``take_batch`` return are to be delivered; a ``failed`` that returns True
+is to be written to the dead letters and then reported by ``given_up``.
 
 Invariants:
     I1. Everything up to ``read_to`` that is not open has been delivered or given up.
@@ -19,10 +19,10 @@ Invariants:
 
 ``Cursor`` is the durable part: after a restart the open changes are delivered again, with the
 attempts they had, and nothing before them.  Its bytes: msgpack of
-``[1, read_to, [[sequence, attempts], ...]]`` where a sequence is ``[origin, epoch, n]``; where a change has a
-checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``; where the follower's kind keeps something of its own,
-``[3, read_to, [...], [...], kept]``; where a checkpoint stands behind gifts to totals,
-``[4, read_to, [...], [[sequence, state, part], ...], kept]``; where changes asked to come again later,
+``[1, read_to, [[sequence, attempts], ...]]``, a sequence being ``[origin, epoch, n]``; if a change has a
+checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``; if the follower's kind keeps data of its own,
+``[3, read_to, [...], [...], kept]``; if a checkpoint follows contributions to totals,
+``[4, read_to, [...], [[sequence, state, part], ...], kept]``; if changes requested a later delivery,
 ``[5, read_to, [...], [[sequence, state, part], ...], kept, [[sequence, due: ms since 1970], ...]]``.
 
 Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
@@ -60,15 +60,15 @@ def pause_s(attempts: int) -> float:
 class Progress(NamedTuple):
     sequence: Sequence
     state: bytes  # of its last checkpoint
-    part: int = 0  # of what the change gives to totals: the first behind the checkpoint
+    part: int = 0  # of the change's contributions to totals: the first part after the checkpoint
 
 
 class Cursor(NamedTuple):
     read_to: Sequence | None  # None: nothing yet
     open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
-    progress: tuple[Progress, ...] = ()  # of those open that have a checkpoint
-    kept: bytes = b""  # what the follower's kind keeps beside
-    due: tuple[tuple[Sequence, int], ...] = ()  # of those open that asked to come again later: when, ms since 1970
+    progress: tuple[Progress, ...] = ()  # of the open changes that have a checkpoint
+    kept: bytes = b""  # data of the follower's kind
+    due: tuple[tuple[Sequence, int], ...] = ()  # of the open changes that requested a later delivery: ms since 1970
 
 
 def pack_cursor(cursor: Cursor) -> bytes:
@@ -114,7 +114,7 @@ def _progress(sequence: list[int], state: bytes, part: int = 0) -> Progress:
 
 
 def needed_from(data: bytes) -> Sequence | None:
-    """The oldest record that whoever saved this cursor may still read; None: all of them."""
+    """Return the oldest record that the follower of this cursor may still read; None: it may read all."""
     cursor = unpack_cursor(data)
     return cursor.open[0][0] if cursor.open else cursor.read_to
 
@@ -135,9 +135,9 @@ class _Open:
         self.attempts = attempts
         self.progress = progress
         self.part = part
-        self.due_ms = 0  # since 1970: it asked to come again then; 0: it did not
-        self.gave = False  # one of its runs gave to totals and did not end well
-        self.most = 0  # changes of a batch that it may be in, since one with it failed; 0: any number
+        self.due_ms = 0  # since 1970: it requested another delivery then; 0: it did not
+        self.gave = False  # one of its runs contributed to totals and did not succeed
+        self.most = 0  # changes of a batch that it may be in, after one with it failed; 0: any number
 
 
 class DeliveryState:
@@ -163,7 +163,7 @@ class DeliveryState:
         part: int = 0,
         due: tuple[float, int] | None = None,
     ) -> None:
-        """A change for this trigger was read from the log.  ``due``: it asked to come again then (s, ms since 1970)."""
+        """Open a change that was read from the log.  ``due``: it requested a delivery then (s, ms since 1970)."""
         held = self._open[sequence] = _Open(row, attempts, progress, part)
         if due is not None:
             held.due_ms = due[1]
@@ -189,7 +189,7 @@ class DeliveryState:
         self._end(sequence)
 
     def given_up(self, sequence: Sequence) -> None:
-        """It is in the dead letters."""
+        """Close the change, which is in the dead letters."""
         self.done(sequence)
 
     def failed(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
@@ -204,7 +204,7 @@ class DeliveryState:
         return False
 
     def put_off(self, sequences: list[Sequence], until_s: float, due_ms: int = 0) -> None:
-        """A delivery comes again later; no attempt is counted.  ``due_ms``: it asked for that, a restart keeps it."""
+        """Park a delivery until later; no attempt is counted.  ``due_ms``: it requested that; a restart keeps it."""
         for sequence in sequences:
             self._open[sequence].due_ms = due_ms
         self._in_flight.difference_update(sequences)
@@ -212,15 +212,16 @@ class DeliveryState:
             heapq.heappush(self._parked, (until_s, row))
 
     def halved(self, sequences: list[Sequence]) -> None:
-        """A batch failed, and nobody knows which change did it: all come again at once, in smaller batches."""
+        """Requeue a failed batch in which the failing change is unknown: all come again at once, in smaller batches."""
         for sequence in sequences:
             self._open[sequence].most = max(1, len(sequences) // 2)
         self.requeue_changes(sequences, at_once=True)
 
     def named(self, sequences: list[Sequence], names: dict[Sequence, str]) -> list[tuple[Sequence, str]]:
-        """A batch failed by these of its changes: report each that is returned as ``failed``.
+        """Handle a batch that failed because of the changes ``names``: report each that is returned as ``failed``.
 
-        The others come again at once.  So does a change behind another one of its row, alone from now on.
+        The other changes are delivered again at once.  So is a named change that follows another one of its row; it is
+        delivered alone from now on.
         """
         guilty = [sequence for sequence in names if self._rows[self._open[sequence].row][0] == sequence]
         for sequence in names:
@@ -247,7 +248,7 @@ class DeliveryState:
             self._ready.extend(rows)
 
     def _rows_not_in_flight(self, sequences: list[Sequence]) -> list[bytes]:
-        """Their rows, but for those whose oldest change is in flight."""
+        """Return the rows of ``sequences``, except those whose oldest change is in flight."""
         rows = dict.fromkeys([self._open[sequence].row for sequence in sequences])
         return [row for row in rows if self._rows[row][0] not in self._in_flight]
 
@@ -305,7 +306,7 @@ class DeliveryState:
         """When the next parked row's pause ends."""
         return self._parked[0][0] if self._parked else None
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
@@ -323,7 +324,7 @@ class DeliveryState:
 
     @property
     def waiting_count(self) -> int:
-        """About how many changes may be taken now or when others of their rows are done."""
+        """Return roughly how many changes may be taken now or when other changes of their rows are done."""
         return len(self._open) - len(self._in_flight) - len(self._parked)
 
     @property
@@ -357,7 +358,7 @@ class DeliveryState:
         return next(iter(self._open), None)
 
     def is_delivered(self, sequence: Sequence) -> bool:
-        """This one change, if it was for this trigger at all, is done or given up."""
+        """Return whether this one change, if it was for this trigger at all, is done or given up."""
         return self.read_to is not None and sequence <= self.read_to and sequence not in self._open
 
     def is_delivered_up_to(self, sequence: Sequence) -> bool:

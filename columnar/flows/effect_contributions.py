@@ -1,17 +1,18 @@
-"""(pure) What a change gives to totals: ``Contribute`` and ``Tally`` effects as contributions of rows.
+"""(pure) The contributions of a change to totals: ``Contribute`` and ``Tally`` effects as contributions of rows.
 
-The source of a contribution is the changed row, behind the trigger's name: triggers that give to one row do not meet.
+The source of a contribution is the changed row, prefixed by the trigger's name: triggers that contribute to one row
+do not collide.
 
     source   := trigger 00 01 row          both escaped (``key_parts``), unless the effect names one
     sequence    that of the change, and
-    part        the number of the part of its run (``held_gifts``), so a repeat of the change adds nothing
+    part        the number of the part of its run (``contribution_buffer``), so a repeat of the change adds nothing
 
 Invariants:
-    I1. A change gives once in each part from one source to one row; the worker has added up what was yielded.
-    I2. A second gift of a part is refused, and in a batch a tally of an earlier change of the row after a later one's:
-        both would be taken for repeats, and be lost.  So is a Tally in a row to which the change contributes, and the
-        other way round: one would replace what the other added.
-    I3. A run gives to at most GIVEN_ROWS rows.
+    I1. A change contributes once in each part from one source to one row; the worker has added up the yielded effects.
+    I2. A second contribution of a part is refused, and in a batch a tally of an earlier change of the row after a
+        later one's: both would be taken for repeats, and be lost.  So is a Tally in a row to which the change
+        contributes, and the reverse: one would replace what the other added.
+    I3. A run contributes to at most GIVEN_ROWS rows.
 """
 
 from __future__ import annotations

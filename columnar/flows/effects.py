@@ -1,8 +1,8 @@
 """(pure) Effects of triggers as mutations of rows, stamped with the change that they follow.
 
-Everything a change leads to bears the change's own stamp, which rises with each change of a row, and what it gives to
-totals its sequence (``giving``).  So a repeated or late run changes nothing that a newer one wrote, and an effect whose
-outcome is unknown may be written again.
+Every effect of a change has the change's own stamp, which rises with each change of a row, and its contributions to
+totals have the change's sequence (``effect_contributions``).  So a repeated or late run changes nothing that a newer
+one wrote, and an effect whose outcome is unknown may be written again.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from columnar.model.schema import Table
 
 WRITE_BYTES: Final = 200  # of a mutation's objects in memory
 OPERATION_BYTES: Final = 200
-_ALL_FAMILIES: Final = b""  # of the table, whose schema is not known where effects are read
+_ALL_FAMILIES: Final = b""  # of the table, whose schema is not known when effects are read
 
 
 def writes_of(
     effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], ChangeContributions] | None = None
 ) -> list[Write]:
-    """The mutations, in order.  IllegalArgument, RequestTooBig: an effect is none that can be written.
+    """Return the mutations, in order.  IllegalArgument, RequestTooBig: an effect cannot be written.
 
     An effect writes nothing that a client may not send: no client could read or remove it.
 
-    ``hops``: of the change that they follow.  ``giving``: called if they give to totals.
+    ``hops``: of the change that they follow.  ``giving``: called if they contribute to totals.
     """
     writes: list[Write] = []
     gives: ChangeContributions | None = None
@@ -62,7 +62,7 @@ def size_of(writes: list[Write]) -> int:
 
 
 def _write_of(effect: Any, stamp: int) -> Write:
-    """No ``match``: with its patterns it takes twice as long, and each effect of each change comes here."""
+    """Decode one effect.  No ``match``: its patterns take twice as long, and each effect of each change comes here."""
     if isinstance(effect, list | tuple) and len(effect) == 4:
         kind, table, row, what = effect
         if isinstance(table, bytes) and isinstance(row, bytes) and row:

@@ -1,18 +1,18 @@
-"""(pure) Turns of many triggers at the places of one worker process: events in, turns out.
+"""(pure) Schedules many triggers on the places of one worker process: events in, scheduled slices out.
 
-Start-time fair queueing (Goyal, Vin and Cheng 1996) over triggers, by what their slices cost divided by their share;
-the trigger with the lowest tag is next.  Within a trigger its consumers (regions) take turns, and so do
-the calls that go on with another slice.  Rows within a region are the business of its ``DeliveryState``.
+Start-time fair queueing (Goyal, Vin and Cheng 1996) over triggers, by the cost of their slices divided by their share;
+the trigger with the lowest tag is next.  Within a trigger its consumers (regions) take queue turns, and so do
+the calls that continue with another slice.  Rows within a region are the business of its ``DeliveryState``.
 
     consumer    resting <-- ready / resting --> in line
     call        begins (``take``) --> running --ended--> over
                                       | ^                 ^
                              paused   v | ``take``        | dropped
-                                     paused --goes_on--> in line
+                                     paused --``continue_call``--> in line
 
-A worker has two things to share: one interpreter, and its places.  A slice costs what it took of the scarcer one for
+A worker has two things to share: one interpreter, and its places.  A slice costs its use of the scarcer one for
 it: the time that it computed, or its part of the places while it lasted (dominant resource fairness: Ghodsi and others
-2011).  Its whole length is no cost: that is mostly the computing of others where a slice waits for the interpreter.
+2011).  Its whole length is no cost: if a slice waits for the interpreter, its length is mostly the computing of others.
 
 A slice is charged the mean cost of its trigger's slices when it begins, and the difference when it is over: its cost is
 not known before, and without a charge at the beginning the trigger that is first would take all free places.
@@ -23,17 +23,17 @@ Invariants:
         more of a trigger with quick calls may be begun, as many as take PIPELINE_S together: the worker, which runs
         ``side_by_side`` of them, need not wait for the next ones.
     I3. In any time t at most ``rate * t + 2`` calls of a rated trigger begin; further slices of a call are free.
-    I4. A trigger saves up no credit while it can take no turn, be it idle, at its ``side_by_side``, over its rate or
-        held back: its tag is at least the virtual time when it can again.
+    I4. A trigger saves up no credit while it cannot be scheduled, be it idle, at its ``side_by_side``, over its rate
+        or suspended: its tag is at least the virtual time when it can again.
     I5. Slow triggers, whose mean slice is over ``QUICK_S``, together hold seven eighths of the places at most, and with
         new ones half of the rest: a quick trigger waits for slices of its own kind, never for calls of seconds.
     I6. A new trigger, whose slices were never measured, runs one slice until that is over or has lasted ``QUICK_S``:
-        a start with many slow triggers leaves places to the others.
+        a start with many slow triggers leaves places to the other triggers.
     I7. No slice begins while those that run are expected to compute WINDOW_S or more: slices that compute share one
-        interpreter, and the next trigger that comes waits for what is there.
+        interpreter, and the next trigger that comes waits for them.
     I8. A trigger pays nothing for the computing of others, however long its slices wait for the interpreter.
 
-Cost: O(log triggers) for an event or a turn.
+Cost: O(log triggers) for an event or a scheduled slice.
 
 Knows nothing of processes, frames and clocks: ``now_s``, ``used_s`` (how long a slice lasted) and ``cpu_s`` (how long
 it computed) are arguments.
@@ -58,7 +58,7 @@ _NOWHERE: Final = 0  # serial of a trigger that is in no line
 _SHORTEST_S: Final = 1e-6
 _FIRST_GUESS_S: Final = 0.001  # a slice of a trigger that was never measured
 _MEMORY: Final = 8  # slices, in the mean of a trigger's slices
-_TOKENS: Final = 2.0  # a bucket's size: a look that comes late loses nothing
+_TOKENS: Final = 2.0  # a bucket's size: a late check loses nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ class _Trigger:
         self.is_suspended = False
         self.consumers: OrderedDict[Hashable, None] = OrderedDict()  # that have a change ready
         self.continuing: OrderedDict[Hashable, None] = OrderedDict()  # paused calls with a slice ready
-        self.continues_next = True  # continuing calls and new ones take turns
+        self.continues_next = True  # continuing calls and new ones alternate
         self.running = 0
         self.counted = 0  # running slices, as they are in ``_running_at`` of ``counted_pace``
         self.counted_pace = _NEW
-        self.most_begun = 1  # this and ``pace``, how many of the places it may use: set by ``weigh``
+        self.most_begun = 1  # this and ``pace``, which limits the places that it may use: set by ``weigh``
         self.pace = _NEW
         self.paused = 0
         self.tag = 0.0  # virtual seconds: when its next slice starts
@@ -162,7 +162,7 @@ class _Trigger:
         mean_s, most = self.mean_s, self.terms.side_by_side
         self.pace = _QUICK if mean_s <= QUICK_S else _SLOW
         if not self.paused and mean_s * most < PIPELINE_S:
-            # Never behind paused calls: those in the worker would hold the places that the paused ones need to go on.
+            # Never in addition to paused calls: those in the worker would hold the places that paused ones need.
             most = int(PIPELINE_S / max(mean_s, _SHORTEST_S))
         self.most_begun = most
 
@@ -173,7 +173,7 @@ class _Trigger:
         self.filled_s = max(now_s, self.filled_s)
 
     def next_slice(self) -> ScheduledSlice:
-        """The key whose turn it is; a consumer goes to the end of the line."""
+        """Return the slice that is next in the queue; its consumer moves to the end of the queue."""
         if self.continuing and (self.continues_next or not self.may_begin):
             self.continues_next = False
             self.paused -= 1
@@ -192,12 +192,12 @@ class FairShare:
         self._running_at = [0, 0, 0]  # slices, by the pace of their triggers
         self._virtual_s = 0.0  # the highest tag of a slice that began
         self._triggers: dict[str, _Trigger] = {}
-        # Triggers that can take a turn, by their pace; an entry counts while its trigger names it.
+        # Triggers that can be scheduled, by their pace; an entry counts while its trigger names it.
         self._lines: tuple[list[tuple[float, int, _Trigger]], ...] = ([], [], [])
         self._due: list[tuple[float, int, _Trigger]] = []  # triggers that wait for a token
         self._trials: deque[tuple[float, _Trigger]] = deque()  # when the first slice of a trigger began
         self._serial = 0
-        self._in_line = 0  # triggers that can take a turn
+        self._in_line = 0  # triggers that can be scheduled
         self._computing_s = 0.0  # what the slices that run are expected to compute
 
     # --- triggers ----------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class FairShare:
         self._settle(held)
 
     def suspend_trigger(self, trigger: str) -> None:
-        """It takes no turn until ``let_go``; what runs goes on to the end of its slice."""
+        """Schedule no slice of the trigger until ``let_go``; a running slice continues to its end."""
         held = self._triggers.get(trigger)
         if held is not None:
             held.is_suspended = True
@@ -238,7 +238,7 @@ class FairShare:
     # --- events ------------------------------------------------------------------------------------
 
     def ready(self, trigger: str, consumer: Hashable) -> None:
-        """The consumer has a change to deliver.  It stays in line until ``resting``."""
+        """Note that the consumer has a change to deliver.  It stays in line until ``resting``."""
         held = self._triggers[trigger]
         if not held.is_removed:
             held.consumers.setdefault(consumer)
@@ -276,7 +276,7 @@ class FairShare:
         self._slice_over(self._triggers[trigger], used_s, cpu_s)
 
     def returned(self, turn: ScheduledSlice) -> None:
-        """The turn found nothing to run: it is as if it had not been taken.  A paused call is over."""
+        """Undo a scheduled slice that found nothing to run.  A paused call is over."""
         held = self._triggers[turn.trigger]
         if turn.begins and held.terms.rate_per_s is not None:
             held.tokens += 1.0
@@ -308,7 +308,7 @@ class FairShare:
         return turn
 
     def waits(self, now_s: float) -> bool:
-        """A trigger waits for its turn."""
+        """Return whether a trigger waits for its queue turn."""
         self._wake(now_s)
         return self._in_line > 0
 
@@ -322,7 +322,7 @@ class FairShare:
         trial_s = self._trials[0][0] + QUICK_S
         return trial_s if token_s is None else min(token_s, trial_s)
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     @property
     def running_count(self) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from columnar.flows.follower_name import FollowerName
 from columnar.model.histogram import Histogram
 
-RATE_S: Final = 60  # the rate is the mean of so many seconds
+RATE_S: Final = 60  # the rate is the mean over this many seconds
 
 
 class FollowerFigures:

@@ -53,7 +53,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A registration: who follows which table, what is logged for it, and how its follower on a region is made."""
+    """A registration: its follower and table, what is logged for it, and how its follower on a region is made."""
 
     name: FollowerName
     number: int  # of the registration; 0: of an earlier version
@@ -96,7 +96,7 @@ class Follower(ABC):
         """Do a bounded part of what there is; seconds until the next step, None: when the log is longer."""
 
     def pause_intake(self) -> None:  # noqa: B027 - most kinds have nothing under way between two steps
-        """Take up nothing more: the region is about to be replaced.  ``step`` is called again if it stays."""
+        """Read no more changes: the region is about to be replaced.  ``step`` is called again if the region stays."""
 
     def dropped(self) -> None:  # noqa: B027
         """The region closes, or the subscription is removed: nothing may touch the region after this call."""
@@ -111,7 +111,7 @@ class Follower(ABC):
         return True
 
     def obstacle(self) -> str:
-        """Why it is behind and what to do, for people."""
+        """Return why the follower lags and what to do, for operators."""
         return f"{self.name} is behind{self.failure}; try again later"
 
     @property
@@ -168,7 +168,7 @@ class Follower(ABC):
     def save(self) -> None:
         if self.dirty:
             self.region.log.save_cursor(self.name.key, self._cursor())
-            self.dirty = False  # not where that failed: what the cursor passed is trimmed next
+            self.dirty = False  # only after success: the log below the cursor is trimmed next
 
     def save_durably(self) -> Future[None]:
         """Resolves after the fsync."""
@@ -220,7 +220,7 @@ class Follower(ABC):
 
     @property
     def lag_changes(self) -> int:
-        """Open changes and those not yet read, others' among them; exact up to LAG_COUNTED."""
+        """Return the number of open and unread changes, of other followers too; exact up to LAG_COUNTED."""
         return self.state.open_count + self.region.log.count_after(self.state.read_to, LAG_COUNTED)
 
     @property
@@ -229,17 +229,17 @@ class Follower(ABC):
             self._marks.clear()
             return 0.0
         if not self._marks:
-            return time.monotonic() - self._since  # what was left by an earlier run
+            return time.monotonic() - self._since  # the rest of an earlier run
         self._forget_passed()
         return time.monotonic() - self._marks[0][1]
 
     def has_delivered(self, sequence: Sequence) -> bool:
-        """This one change, if it was for this follower at all, has done what it does."""
+        """Return whether the effects of this one change, if it was for this follower at all, are done."""
         return self.state.is_delivered(sequence)
 
     @property
     def is_quiescent(self) -> bool:
-        """Nothing is under way."""
+        """Return whether nothing is under way."""
         return not self.state.in_flight_count
 
     def has_passed(self, target: Sequence) -> bool:
@@ -267,11 +267,11 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
 
 
 def _due(cursor: Cursor) -> dict[Sequence, tuple[float, int]]:
-    """Changes that asked to come again later, and when: by the loop's clock, and ms since 1970."""
+    """Return the changes that requested a later delivery, and when: by the loop's clock, and ms since 1970."""
     if not cursor.due:
         return {}
     now_s, now_ms = get_running_loop().time(), time.time() * 1_000
-    longest_s = LONGEST_LATER_S  # whatever has become of the machine's clock
+    longest_s = LONGEST_LATER_S  # however the machine's clock was set
     return {one: (now_s + min(longest_s, max(0.0, (at_ms - now_ms) / 1_000)), at_ms) for one, at_ms in cursor.due}
 
 
@@ -281,7 +281,7 @@ def mark_beginning(region: Region, name: FollowerName, number: int) -> None:
     The mark is on disk before any later change of the region is: the engine's log keeps their order.
     """
     if not region.log.cursor_names():
-        region.log.keep_all()  # nobody needs what is there
+        region.log.keep_all()  # no follower needs the records before
     region.log.begin_cursor(name.key, pack_cursor(Cursor(region.log.written_to, ())), number)
 
 

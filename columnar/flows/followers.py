@@ -46,7 +46,7 @@ class Followers:
         if not self._by_name[name]:
             del self._by_name[name]
 
-    # --- looks ---------------------------------------------------------------------------------------
+    # --- status --------------------------------------------------------------------------------------
 
     def find(self, key: Key) -> Follower | None:
         return self._by_name.get(key[0], {}).get(key[1])

@@ -1,19 +1,18 @@
-"""The governor: background work of flows goes in short steps, and foreground requests go first.
+"""The governor: background work of flows runs in short steps, and foreground requests have priority.
 
-A step is at most STEP_S of the loop.  While requests are answered, a pause of PAUSE times its length follows each step,
-also before a step that is asked for later; without them the next step follows at once.  Work that cannot be cut into
-steps, as what comes back from a worker, lengthens the next pause (``spend``).
+A step takes at most STEP_S of the loop.  While requests are answered, a pause of PAUSE times its length follows each
+step, also before a step that is queued later; without requests the next step follows at once.  Work that cannot be cut
+into steps, such as the results of a worker, lengthens the next pause (``spend``).
 
-The pause ends when FOREGROUND_S have gone without an answer and no request waits for an fsync: puts that wait for the
-disk together do not lend it to flows meanwhile.  It is the shorter, the fewer than BUSY_PER_S requests are answered: a
-few hundred a second leave most of the loop idle, and a view that is built beside them needs it.  A step counts
-LONGEST_S at most: one in whose middle the machine ran something else for 50 ms has not used them, and flows on a busy
-machine would come to a stop.
+The pause ends when FOREGROUND_S have passed without an answer and no request waits for an fsync: puts that share an
+fsync do not lend its time to flows.  The pause is shorter the fewer than BUSY_PER_S requests are answered: a few
+hundred a second leave most of the loop idle, and a view that is built meanwhile needs it.  A step counts LONGEST_S at
+most: a step that was preempted for 50 ms has not used them, and flows on a busy machine would stall.
 
-A step that raises is reported and comes again after AGAIN_S; the others get their turns.  ``GovernedStep`` is the step
-of a loop that plans itself; its pauses grow.
+A step that raises is reported and runs again after AGAIN_S; other steps get their queue turns.  ``GovernedStep`` is the
+step of a loop that plans itself; its pauses grow.
 
-The obvious rule, one step in every round of the loop, took half of the rate of gets; with the pause gets keep four
+The obvious rule, one step in every loop iteration, took half of the rate of gets; with the pause gets keep four
 fifths, and flows have a quarter of the loop.
 
 Owned by the loop.
@@ -33,11 +32,11 @@ from columnar.runtime.planned_step import PlannedStep, pause_after
 STEP_S: Final = 0.0005
 PAUSE: Final = 8
 LONGEST_S: Final = 4 * STEP_S  # of a step, that counts
-FOREGROUND_S: Final = 0.001  # so long after an answer the next request of its client is expected
+FOREGROUND_S: Final = 0.001  # within this time after an answer the next request of its client is expected
 BUSY_PER_S: Final = 5_000.0  # answers a second: a sixth of the loop or more
 RATED_S: Final = 0.05  # over which answers are counted
 AGAIN_S: Final = 0.1
-TICK_S: Final = 0.001  # of the loop's timers, which round: a shorter rest of a pause would have it spin
+TICK_S: Final = 0.001  # of the loop's timers, which round: with a shorter remaining pause the loop would spin
 
 _NAME: Final = "the governor of background work"
 
@@ -65,13 +64,13 @@ class Governor:
         self._foreground_s = float("-inf")
         self._steps: deque[Step] = deque()
         self._next: asyncio.Handle | None = None
-        self._is_in_step = False  # what follows is planned when the step is over
+        self._is_in_step = False  # further work is planned when the step is over
         self._spent_s = 0.0  # outside steps, since the last step
         self._free_s = float("-inf")  # when the pause after the last step is over
         self._is_closed = False
 
     def soon(self, step: Step) -> None:
-        """Do the step in its turn, and again while it says that there is more."""
+        """Run the step in its queue turn, and again while it returns that there is more."""
         if self._is_closed:
             return
         self._steps.append(step)
@@ -87,7 +86,7 @@ class Governor:
             answered, waits = self.answered(), self.has_waiting()
         except UNEXPECTED as error:  # a loop of the server: all background work would wait for its end
             FAULTS.met(_NAME, error)
-            return True  # requests go first where nobody knows
+            return True  # requests have priority if their state is unknown
         if answered != self._seen or waits:
             self._seen, self._foreground_s = answered, now_s
         from_s, before = self._rated_from
@@ -108,7 +107,7 @@ class Governor:
         try:
             if step():
                 self._steps.append(step)
-        except UNEXPECTED as error:  # a loop of the server: the others get their turns
+        except UNEXPECTED as error:  # a loop of the server: other steps get their queue turns
             asyncio.get_running_loop().call_later(AGAIN_S, self.soon, step)
             FAULTS.met(_NAME, error)
         self._is_in_step = False
@@ -133,7 +132,7 @@ class Governor:
             self._next = loop.call_soon(self._step)
 
     def _replan(self) -> None:
-        """The pause is over, or nobody asks any more, or it goes on."""
+        """Run the next step if the pause is over or no requests come; otherwise extend the pause."""
         try:
             self._plan(perf_counter())
         except UNEXPECTED as error:  # as in ``_step``
@@ -150,7 +149,7 @@ class Governor:
 
 
 class GovernedStep:
-    """The step of a loop that plans itself, as ``PlannedStep``: in the governor's turns."""
+    """The step of a loop that plans itself, as ``PlannedStep``: in the governor's queue turns."""
 
     def __init__(self, governor: Governor, name: str, work: Step) -> None:
         """``name``: as of ``Faults.met``."""
@@ -162,7 +161,7 @@ class GovernedStep:
         self.is_planned = False
 
     def soon(self) -> None:
-        """In its turn, unless it is planned."""
+        """Plan a step in its queue turn, unless it is planned."""
         if not self.is_planned:
             self._governor.soon(self._run)
             self.is_planned = True
@@ -171,7 +170,7 @@ class GovernedStep:
         self.is_planned = False  # first: the work may plan the next step itself, and would be unheard
         try:
             more = self._work()
-        except UNEXPECTED as error:  # a loop of the server: it goes on after a pause
+        except UNEXPECTED as error:  # a loop of the server: it retries after a pause
             self._failures += 1
             if not self.is_planned:
                 self._retry.after(pause_after(self._failures))

@@ -1,11 +1,11 @@
-"""Handover of followers when regions are split and merged: they come to rest and are carried over, with their waits.
+"""Handover of followers when regions are split and merged: they quiesce and are carried over, with their waits.
 
 A region's followers save in their cursors what they delivered, before its successors are made.  The rest is delivered
 by exactly one successor, the one that holds the row.  Invariants:
-    I1. While a region is held nothing of it is in flight: no successor repeats what its parent had under way.
-    I2. The cursor of a merged region has read everything before its first own sequence; what either parent
-        had still to deliver is among its open changes, in the order of the rows.
-    I3. A wait for a region that goes becomes a wait for those in its place, for the same changes.
+    I1. While a region is paused nothing of it is in flight: no successor repeats a delivery that its parent had begun.
+    I2. The cursor of a merged region has read everything before its first own sequence; the changes that either
+        parent had still to deliver are among its open changes, in the order of the rows.
+    I3. A wait for a replaced region becomes a wait for its successors, for the same changes.
 
 Owned by the loop.
 """
@@ -102,7 +102,7 @@ class Handover:
         return [follower.key for follower in self._followers.in_region(region)]
 
     async def _until(self, condition: Callable[[], bool], keys: Sequence[Key], patience_s: float) -> bool:
-        """Looks again at each progress of ``keys``."""
+        """Wait until ``condition`` holds, checked at each progress of ``keys``; False: not within ``patience_s``."""
         if condition():
             return True
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -1,8 +1,8 @@
-"""The hub of followers: who follows which tables of a server, and what those tables log.
+"""The hub of followers: which kinds follow which tables of a server, and what those tables log.
 
 A kind of follower registers once; its registrations subscribe to tables.  A table logs the union of what its
-subscriptions want.  Followers on open regions are ``region_followers``'s, which is the server's listener; cursors,
-trimming and backpressure ``log_upkeep``'s, waits ``waiting``'s.
+subscriptions want.  ``region_followers``, the server's listener, manages followers on open regions; ``log_upkeep``
+cursors, trimming and backpressure; ``waiting`` waits.
 
 A subscription begins in two steps, between which its registration becomes durable:
 
@@ -11,9 +11,9 @@ A subscription begins in two steps, between which its registration becomes durab
 
 Invariant I1: a subscription's table logs its changes, and every open region knows where the follower begins, before
 the registration is durable; the first follower comes after.  So there is no moment in which a change of a registered
-follower is not in a log.  A region without the mark begins with all that its log has.
+follower is not in a log.  A region without the mark begins with the whole content of its log.
 
-Kinds are strangers to each other.  Owned by the loop.
+Kinds know nothing of each other.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Hub:
 
     @property
     def lock(self) -> asyncio.Lock:
-        """While it is held nobody begins or ends to follow a table."""
+        """Return the lock that serializes begins and ends of subscriptions."""
         return self.listener.lock
 
     # --- life ----------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Hub:
         return self._kinds.flows()
 
     def flow_statuses(self) -> list[FlowStatus]:
-        """How each of them stands here, idle ones too."""
+        """Return the status of each flow on this server, idle ones too."""
         now_s = time.monotonic()
         return [
             flow_status_of(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()
@@ -103,7 +103,7 @@ class Hub:
         self._openings.open_soon(table)
 
     def schema_followed(self, table: str) -> None:
-        """Its regions serve by another schema: a log that nobody reads any more ends."""
+        """Apply a changed schema to the table's regions: a log that no follower reads any more ends."""
         if self._server.policy_of(table) is None:
             for region in self._server.open_regions_of(table):
                 self.upkeep.save(region)
@@ -134,7 +134,7 @@ class Hub:
         return lags
 
     async def saved(self, name: FollowerName) -> bool:
-        """Put the cursors of its followers here on disk, as they are now; False: cursors may not move now.
+        """Save the cursors of its local followers durably, as they are now; False: cursors may not move now.
 
         A cursor of a region that is closed was saved when it closed.
         """
@@ -149,7 +149,7 @@ class Hub:
     async def begin(self, subscription: Subscription) -> None:
         """Log for it from now on, and mark where it begins; ``follow`` comes next, or ``unsubscribe``, as after errors.
 
-        The caller holds ``lock``.  Returns when every change in a region that is served here is caught (I1).
+        The caller holds ``lock``.  Returns when every change in a region that is served here is logged (I1).
         """
         self._subscriptions.begin(subscription)
         self._apply_policy(subscription.table)
@@ -163,7 +163,7 @@ class Hub:
             await asyncio.shield(begin_after(region, subscription.name, subscription.number))
 
     async def follow(self, subscription: Subscription) -> None:
-        """Its registration is durable: it has followers in open regions now, and in others when they open.
+        """Begin followers of a durable registration: in open regions now, and in other regions when they open.
 
         The caller holds ``lock``.
         """
@@ -176,9 +176,9 @@ class Hub:
         self._openings.open_soon(subscription.table)
 
     async def follow_anew(self, subscription: Subscription) -> None:
-        """As ``follow``, of one that has followers: each begins anew, after ``Subscription.prepare``, at its place.
+        """Restart the followers of a subscription, as ``follow``: each after ``Subscription.prepare``, at its cursor.
 
-        It may ask for other things now.
+        The subscription may want different data now.
         """
         for follower in self.followers.of(subscription.name):
             self.upkeep.save(follower.region)
@@ -186,7 +186,7 @@ class Hub:
         await self.follow(subscription)
 
     def unsubscribe(self, name: FollowerName) -> None:
-        """Its removal is recorded: its followers are dropped, and their cursors; in closed regions when they open."""
+        """Drop the followers and cursors of a removed registration; those in closed regions when they open."""
         self.figures.forget(name)
         removed = self._subscriptions.remove(name)
         if not removed:

@@ -16,7 +16,7 @@ class Kinds:
         self._kinds[kind.name] = kind
 
     def promises(self, name: FollowerName) -> bool:
-        """Whether the log keeps what a follower needs; it does where nobody knows the kind."""
+        """Return whether the log keeps what a follower needs; True if the kind is unknown."""
         kind = self._kinds.get(name.kind)
         return kind is None or kind.promises
 

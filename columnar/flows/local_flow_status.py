@@ -1,4 +1,4 @@
-"""Looks at the flows of one server: each registration of every kind, idle or not, with what its followers did here."""
+"""Status of the flows of one server: each registration of every kind, idle or not, with its followers' work here."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Upkeep of change logs: saves cursors, trims what all followers have passed, slows writers.
 
-Runs every SAVE_S while there is work, and after STEP_PAUSE_S where there is more to trim than one step takes.  Regions
-are many: SAVED_AT_ONCE of them have their turn in an iteration of the loop.  Owned by the loop.
+Runs every SAVE_S while there is work, and after STEP_PAUSE_S if there is more to trim than one step takes.  Regions
+are many: SAVED_AT_ONCE of them are processed per loop iteration.  Owned by the loop.
 
 Invariants:
-    I1. Cursors are saved before what they passed is trimmed, both into the region's own log: a
+    I1. Cursors are saved before the records that they passed are trimmed, both into the region's own log: a
         crash keeps a prefix of the two, so no cursor ever stands before a trimmed record.
-    I2. A record goes when every promising follower has passed it and, with CHANGE_LOG, its time is over or more than
-        CHANGE_LOG_BYTES are there.  Without a promising follower and without CHANGE_LOG everything goes.
-    I3. Writers are slowed for what a promising follower still needs, never for what is only kept.
-    I4. A cursor without a follower counts as its follower would: it may be on the way, or unreadable.
+    I2. A record is removed when every promising follower has passed it and, with CHANGE_LOG, its time is over or more
+        than CHANGE_LOG_BYTES are stored.  Without a promising follower and without CHANGE_LOG everything is removed.
+    I3. Writers are slowed for what a promising follower still needs, never for records that are only kept.
+    I4. A cursor without a follower counts as its follower would: the follower may be starting, or be unreadable.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class LogUpkeep:
         self._bounds = bounds
         self._unsaved: dict[int, Region] = {}
         self._timer = PlannedStep(LOOP, self.save_all)
-        self._round: dict[int, Region] = {}  # those of the last ring that have not had their turn
+        self._round: dict[int, Region] = {}  # regions of the last timer that are not processed yet
         self._next = PlannedStep(LOOP, self._save_some)
         self._closed = False
-        self._saving_pauses = 0  # who asked that cursors stand still on disk
+        self._saving_pauses = 0  # callers that want cursors unchanged on disk
 
     def pause_saving(self) -> None:
         """No cursor is saved and nothing trimmed until ``release``; no follower begins a change meanwhile."""
@@ -75,14 +75,14 @@ class LogUpkeep:
             self._timer.after(SAVE_S)
 
     def _trim_later(self, region: Region) -> None:
-        """There is more to trim: after others had their turn."""
+        """Plan a trim of the rest: after the other regions were processed."""
         self._unsaved[region.info.region_id] = region
         self._timer.cancel()
         if not self._closed:
             self._timer.after(STEP_PAUSE_S)
 
     def save_all(self) -> None:
-        """In steps, after others had their turn."""
+        """Save all cursors in steps, between which other work of the loop runs."""
         self._round |= self._unsaved
         self._unsaved = {}
         if not self._next.is_planned:
@@ -98,7 +98,7 @@ class LogUpkeep:
             region = self._round.pop(region_id)
             try:
                 self.save(region)
-            except UNEXPECTED as fault:  # the others are saved, and this one with the next round
+            except UNEXPECTED as fault:  # the other regions are saved, and this one with the next round
                 FAULTS.met(LOOP, fault)
                 self.soon(region)
             else:
@@ -159,7 +159,7 @@ class LogUpkeep:
     def _passed(
         self, region: Region, needs: Mapping[FollowerName, change_record.Sequence | None]
     ) -> change_record.Sequence | None:
-        """Records below it are needed by nobody; None: all are needed."""
+        """Return the sequence below which no follower needs records; None: all are needed."""
         limits = [need for need in needs.values() if need is not None]
         if len(limits) < len(needs):
             return None
@@ -189,7 +189,7 @@ class LogUpkeep:
             )
 
     def _obstacle(self, region: Region) -> str:
-        """Name the follower that is farthest behind, the reason, and what to do."""
+        """Name the follower that lags most, the reason, and what to do."""
         needs = self._needs(region)
         name = min(needs, key=lambda name: needs[name] or _FIRST)
         follower = self._followers.find((name, region.info.region_id))

@@ -2,9 +2,9 @@
 
     position := msgpack [1, table, [[start, [origin, epoch, n] | nil, x | nil], ...]]    starts ascend from b""
 
-A range goes from its start to the next one's.  ``p`` is the sequence up to which its changes were read (None: nothing
-was).  ``x`` is set while rows are read beside the changes, as by a snapshot: rows below x are as of p, rows from x on
-were not read yet (None: all were).
+A range goes from its start to the next one's.  ``p`` is the sequence up to which its changes were read (None: no change
+was).  ``x`` is set while rows are read in addition to the changes, as by a snapshot: rows below x are as of p, rows
+from x on were not read yet (None: all were).
 
 A record is wanted if its row is below the range's x and its sequence is above the range's p.
 
@@ -96,7 +96,7 @@ def join(parts: Iterable[tuple[Range, ...]]) -> Position:
 
 
 def advance(position: Position, start: bytes, end: bytes, to: Sequence) -> Position:
-    """The changes of these rows were read up to ``to``, by whoever read them from the log that holds them."""
+    """Note that the changes of these rows were read up to ``to``, from the log that holds them."""
     moved = tuple(Range(one.start, _later(one.p, to), one.x) for one in clip(position, start, end))
     return _replaced(position, start, end, moved)
 
@@ -140,7 +140,7 @@ def pack(position: Position, table: str) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[Position, str]:
-    """The position and its table.  DamagedData when the bytes are none of ours: clients hold them."""
+    """Return the position and its table.  DamagedData if the bytes are none of ours: clients hold them."""
     import msgpack
 
     try:

@@ -4,7 +4,7 @@ A region that opens gets a follower for each subscription of its table; it loses
 each durable change gives them their next step.
 
 Invariants:
-    I1. A cursor without a subscription goes only where its kind says that its registration is removed.
+    I1. A cursor without a subscription is removed only if its kind says that its registration is removed.
     I2. A fault of a follower keeps neither its region nor the region's other followers from their work.  A follower
         that could not begin is missing (``Followers.miss``), and tries again until its region closes.
 
@@ -65,7 +65,7 @@ class RegionFollowers:
         self._all_at_hand = AllAtHand()
         self._steps: dict[Follower, asyncio.TimerHandle] = {}
         self._tries: dict[Key, asyncio.TimerHandle] = {}  # of the missing
-        self.lock = asyncio.Lock()  # whoever holds it knows that nobody begins or ends to follow a table
+        self.lock = asyncio.Lock()  # while it is held no subscription of a table begins or ends
 
     # --- followers -----------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class RegionFollowers:
             self._followers.notify(follower.key)
 
     def step_follower(self, follower: Follower) -> None:
-        """Its next step now, unless its region is held."""
+        """Run the follower's next step now, unless its region is paused."""
         self._end_step(follower)
         if not self._followers.has(follower) or self._followers.is_paused(follower.region.info.region_id):
             return
@@ -142,7 +142,7 @@ class RegionFollowers:
             self._upkeep.soon(follower.region)
 
     def _step_failed(self, follower: Follower, fault: BaseException) -> float:
-        """Its region's other followers go on, and so does it after the pause that is returned."""
+        """Report the fault; return the pause until the follower retries.  Its region's other followers continue."""
         FAULTS.met(LOOP, fault)
         follower.state.last_error = ProgramFault(fault).wire_message
         return STEP_AGAIN_S
@@ -150,7 +150,7 @@ class RegionFollowers:
     def _step_again(self, follower: Follower) -> None:
         try:
             self.step_follower(follower)
-        except UNEXPECTED as fault:  # of what comes before its step and after it
+        except UNEXPECTED as fault:  # of the work before its step and after it
             self._plan_again(follower, fault)
 
     def _plan_again(self, follower: Follower, fault: BaseException) -> None:
@@ -215,7 +215,7 @@ class RegionFollowers:
                     more = region.log.count_step(COUNTED_AT_ONCE)
                 except ColumnarError:
                     raise
-                except Exception as fault:  # noqa: BLE001 - what is not counted would slow nobody down
+                except Exception as fault:  # noqa: BLE001 - uncounted records would slow no writer
                     failures += 1
                     FAULTS.met(LOOP, fault)
                 await asyncio.sleep(pause_s(failures) if failures else 0)

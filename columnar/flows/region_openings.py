@@ -1,6 +1,6 @@
 """Opens regions that have followers, in the background: at the start, and again after a region could not be opened.
 
-A region that nobody reads or writes may still have changes to deliver.  Owned by the loop.
+A region without reads and writes may still have changes to deliver.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RegionOpenings:
         for info in regions:
             try:
                 await self._open(info)
-            except ColumnarError as error:  # it holds up no other
+            except ColumnarError as error:  # the other regions open
                 _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
                 self.open_later(info)
             except Exception as fault:  # noqa: BLE001 - as above
@@ -67,7 +67,7 @@ class RegionOpenings:
                 await self._server.opened(served, info)
 
     def open_later(self, info: RegionInfo) -> None:
-        """After a growing pause, until it is open or nobody follows its table."""
+        """Open the region after a growing pause; retry until it is open or no subscription follows its table."""
         served = self._server.tables.find(info.table.encode())
         if self._is_on and served is not None and served.enabled:
             self._background.spawn_as(self._again, info.region_id, self._try_to_open(info))
@@ -81,7 +81,7 @@ class RegionOpenings:
                 return await self._open(info)
             except ColumnarError as error:
                 _log.info("region %s still cannot be opened: %s", info.encoded, error.text)
-            except Exception as fault:  # noqa: BLE001 - nobody else would open it
+            except Exception as fault:  # noqa: BLE001 - no other task would open it
                 FAULTS.met(LOOP, fault)
 
     async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:

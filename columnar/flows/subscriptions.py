@@ -15,10 +15,10 @@ Key = tuple[FollowerName, str]  # name and table: a follower of several tables s
 class Subscriptions:
     def __init__(self) -> None:
         self._active: dict[Key, Subscription] = {}
-        self._beginning: dict[Key, Subscription] = {}  # their tables log for them, nobody follows yet
+        self._beginning: dict[Key, Subscription] = {}  # their tables log for them, and no follower exists yet
 
     def begin(self, subscription: Subscription) -> None:
-        """Its table logs for it until ``add`` or ``remove``."""
+        """Have the table log for the subscription until ``add`` or ``remove``."""
         self._beginning[subscription.name, subscription.table] = subscription
 
     def add(self, subscription: Subscription) -> None:
@@ -49,7 +49,7 @@ class Subscriptions:
         return list(dict.fromkeys(held.table for held in self._active.values()))
 
     def wanted(self, table: str) -> LogPolicy:
-        """The union of what they want: whoever asked for more is answered, and sees more than it asked for."""
+        """Return the union of what the subscriptions want; a subscription may therefore see more than it wants."""
         held = [*self.of_table(table), *self.beginning(table)]
         images = union(one.images for one in held)
         askers: dict[bytes, str] = {}

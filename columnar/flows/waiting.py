@@ -91,12 +91,12 @@ def _inherited(region: Region, sequence: change_record.Sequence) -> bool:
 async def until_passed(
     followers: Followers, targets: Mapping[Key, HasPassed], is_known: Callable[[FollowerName], bool], timeout_s: float
 ) -> bool:
-    """True: each follower has passed its target, or its registration is removed; False: not in time.
+    """Return True if each follower has passed its target, or its registration is removed; False if not in time.
 
-    A follower whose region is closed for the moment has not passed: it will be back, or others in its place.
+    A follower whose region is closed for the moment has not passed: it will return, or be replaced by successors.
     """
 
-    wanted = {key: [has_passed] for key, has_passed in targets.items()}  # more than one where regions were merged
+    wanted = {key: [has_passed] for key, has_passed in targets.items()}  # several per key if regions were merged
 
     def is_done(key: Key) -> bool:
         follower = followers.find(key)

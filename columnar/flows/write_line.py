@@ -1,4 +1,4 @@
-"""(pure) The line of jobs that write: owners take turns by the writes that they had, divided by their share.
+"""(pure) The line of jobs that write: owners take queue turns by their writes so far, divided by their share.
 
 A write is an operation on a row.
 
@@ -55,11 +55,11 @@ class WriteLine(Generic[T]):
         heapq.heappush(self._heap, (owner.tag, self._serial, owner))
 
     def first(self) -> T:
-        """The job whose turn it is.  There is one."""
+        """Return the job that is next in the line.  There is one."""
         return self._heap[0][2].jobs[0]
 
     def wrote(self, count: int, *, is_over: bool) -> None:
-        """``first`` had so many writes; ``is_over``: it leaves the line."""
+        """Count writes of ``first``; ``is_over``: it leaves the line."""
         self._virtual, _, owner = heapq.heappop(self._heap)
         owner.tag += count / owner.share
         self._highest = max(self._highest, owner.tag)
@@ -68,7 +68,7 @@ class WriteLine(Generic[T]):
         if owner.jobs:
             self._enter(owner)
         elif not self._heap:
-            self._virtual = self._highest  # nobody waits: nobody has anything to pay
+            self._virtual = self._highest  # no owner waits: no owner has anything to pay
 
     def _forget(self) -> None:
         if len(self._owners) >= _REMEMBERED:

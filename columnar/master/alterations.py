@@ -1,12 +1,12 @@
 """Change a table's schema, empty a table, make and drop namespaces: each one atomic write of the catalogue.
 
-Regions follow it; where a crash comes between, they follow at their next opening
-(``columnar.regions.spaces``), and what a truncated table held before is removed at the next start, as
-that of a dropped one.
+Regions follow the catalogue; if a crash comes between, they follow at their next opening
+(``columnar.regions.spaces``), and the former rows of a truncated table are removed at the next start, like
+those of a dropped one.
 
 Triggers and logs bound what is allowed (promise 6: a derived table equals what recomputing it gives):
-    * a family that a trigger is for is not dropped, and what makes its cells vanish or come back by
-      themselves (TTL, MIN_VERSIONS) is not changed: no trigger would hear of it;
+    * a family that a trigger follows is not dropped, and the attributes that make its cells vanish or return by
+      themselves (TTL, MIN_VERSIONS) are not changed: no trigger would be called for it;
     * the same goes for a family that a view reads; a source of a view is not truncated, and the view's own table is
       not changed at all: it follows from its sources;
     * a table with a trigger, with CHANGE_LOG or with DELETE_MARKERS is not truncated: its rows are
@@ -152,7 +152,7 @@ class Alterations:
             await self._catalogue.create_namespace(text, checked)
 
     async def alter_namespace(self, name: bytes, change: Mapping[str, str], *, replace: bool = False) -> None:
-        """Change the configuration: an empty text takes a key away.  ``replace``: also every key that is not named."""
+        """Change the configuration: an empty text removes a key, and ``replace`` also every key that is not named."""
         async with self._lock:
             text = self._known(name)
             before = {} if replace else self._catalogue.configurations.get(text, {})

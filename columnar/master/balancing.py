@@ -1,20 +1,20 @@
-"""(pure) Balance by load: which server has too much, and what of it should go where.
+"""(pure) Balance by load: which server has too much, and which of its regions should move where.
 
     mean        the load of all regions, by the weights of the servers that may take regions
     too much    over 1.2 times the mean; the server gives away until it has 1.1 times the mean
     too little  under 0.5 times the mean; the server is given up to 0.9 times the mean
     worth it    a server's regions move if that lowers the higher of the two servers by 5 % of the mean, or takes a
-                server from over 1.25 times the mean to less: so much it has only where one region alone has
+                server from over 1.25 times the mean to less: a server has that much only if one region alone has it
 
-A server gives, in this order: regions that fit where the least load is; the one region that lowers the higher of the
-two most; a region for which another server first gives away small ones.  The plan says what cannot be balanced.
+A server gives, in this order: regions that fit on the server with the least load; the one region that lowers the higher
+of the two most; a region for which another server first gives away small ones.  The plan says what cannot be balanced.
 
-A region that alone is too much drives all others from where it is.  It goes to a server where little was moved lately:
-what was would stay, and leave 5 minutes later.
+A region that alone is too much displaces all other regions of its server.  It goes to a server that got few regions
+lately: those would stay, and leave 5 minutes later.
 
 A round plans up to 50 regions, and one more for every five servers.  It changes their ideal server only: the moves
 follow under the throttles, and there is no other round before they are done.  No region is chosen that balance moved
-within 5 minutes or a person within an hour, and there is no round for 60 s after a server came or went.
+within 5 minutes or an operator within an hour, and there is no round for 60 s after a server came or went.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUIET_MS: Final = 60_000  # after a server came or went
 SETTLED_MS: Final = 5 * 60_000  # a region is moved once in this time by balance
 BY_HAND_MS: Final = 60 * 60_000  # a region that a person moved stays so long
 OF_A_ROUND: Final = 50
-PER_SERVERS: Final = 5  # one more in a round for so many servers
+PER_SERVERS: Final = 5  # one more in a round for this many servers
 TOO_MUCH: Final = 1.2
 ENOUGH: Final = 1.1
 TOO_LITTLE: Final = 0.5
@@ -40,9 +40,9 @@ FILLED: Final = 0.9
 WORTH_IT: Final = 0.05
 MOST: Final = 1.25
 _LOAD: Final = attrgetter("load")
-_NEARLY: Final = 0.05  # of the mean: servers with so much more than the least are as good
+_NEARLY: Final = 0.05  # of the mean: servers with this much more than the least are as good
 _COMPARED: Final = 8  # of them
-_DEEP: Final = 0.2  # a server that gives away one large region may sink so far below ``ENOUGH``
+_DEEP: Final = 0.2  # a server that gives away one large region may sink this far below ``ENOUGH``
 
 
 def may_settle(place: Place, now_ms: int) -> bool:
@@ -100,7 +100,7 @@ class _Round:
         while self._least and found is None:
             load, name = heappop(self._least)
             if self._loads[name] != load:
-                continue  # it has changed, and stands there with its load of now
+                continue  # it has changed, and counts there with its present load
             kept.append((load, name))
             found = name if name not in apart_from else None
         for entry in kept:
@@ -202,7 +202,7 @@ class _Round:
         """Among servers with hardly more than the least, where the least has to stay beside this region of ``name``."""
         found = [least]
         if place.load <= TOO_MUCH * self.mean * self._weights[least]:
-            return least  # the others may stay
+            return least  # the other candidates may stay
         most = min(self._loads[least] + _NEARLY * self.mean, self._loads[name])
         while len(found) < _COMPARED:
             other = self._least_loaded((name, *found))
@@ -216,7 +216,7 @@ class _Round:
         return self._loads[name] * self._weights[name] - sum(place.load for place in self._movable(name))
 
     def _after_making_room(self, name: str, movable: list[Place]) -> list[Place]:
-        """Move small regions away from another server until a large one of this server fits there."""
+        """Move small regions off another server until a large one of this server fits there."""
         target = self._least_loaded((name,))
         enough = [
             place

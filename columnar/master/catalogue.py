@@ -8,7 +8,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     row ``ns/NAME``           info:state = enabled: a namespace; info:configuration = JSON of its configuration, if any;
                                ``default`` and the system's namespace have a row only with a configuration
     row ``n``                  info:next = the next region id, eight bytes
-    rows ``s/...``, ``w/...``  logs of dead incarnations, and wishes (``owner_rows``)
+    rows ``s/...``, ``w/...``  logs of dead incarnations, and operator settings (``owner_rows``)
     rows ``tr/...``           triggers (``trigger_rows``)
     rows ``vw/...``           views (``view_rows``)
     rows ``alias/NAME``       which generation of a view readers see (``view_rows``)
@@ -273,14 +273,14 @@ class Catalogue:
         self.tables[name].enabled = enabled
 
     async def write_triggers(self, triggers: Triggers) -> None:
-        """From now on these are the triggers.  Writers of triggers hold ``TriggerChanges.lock``."""
+        """Write these triggers; they hold from now on.  Writers of triggers hold ``TriggerChanges.lock``."""
         mutations = trigger_rows.changes(self.triggers, triggers)
         if mutations:
             await self._write(mutations)
         self.triggers = triggers
 
     async def write_views(self, views: ViewSet) -> None:
-        """From now on these are the views.  Writers of views hold ``ViewChanges.lock``."""
+        """Write these views; they hold from now on.  Writers of views hold ``ViewChanges.lock``."""
         mutations = catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
         if mutations:
             await self._write(mutations)
@@ -304,7 +304,7 @@ class Catalogue:
             await self._write(mutations)
             del self.tables[name]
             self.triggers = kept
-            if views is not None:  # else those who write views may have written others meanwhile
+            if views is not None:  # else writers of views may have written others meanwhile
                 self._set_views(views)
             self._forget_owners(regions)
         self.dropped += regions
@@ -375,7 +375,7 @@ class Catalogue:
         async with self._rows_change:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)
-            if views is not None:  # else those who write views may have written others meanwhile
+            if views is not None:  # else writers of views may have written others meanwhile
                 self._set_views(views)
             self._forget_owners(old)
         self.dropped += old

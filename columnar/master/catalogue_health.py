@@ -1,8 +1,8 @@
-"""(pure) Whether the catalogue can be written: owner rows, wishes and tables wait while it cannot.
+"""(pure) Whether the catalogue can be written: owner rows, operator settings and tables wait while it cannot.
 
     sound --unsound--> unsound, since when and why --sound--> sound
 
-A write that failed leaves the catalogue sound where its disk was repaired at once; no write goes out before
+A write that failed leaves the catalogue sound if its disk was repaired at once; no write goes out before
 ``unwritable_until_ms`` then.
 
 Knows nothing of rows and disks: ``meta_region`` repairs the disk, and the master's shell reports both events.

@@ -56,7 +56,7 @@ def erase(row: bytes) -> RowMutation:
 
 
 def changes(held: Mapping[bytes, Cells], wanted: Mapping[bytes, Cells]) -> list[RowMutation]:
-    """The mutations that turn rows into others."""
+    """Return the mutations that turn the rows ``held`` into ``wanted``."""
     mutations = [erase(row) for row in held if row not in wanted]
     for row, cells in wanted.items():
         if held.get(row) != cells:

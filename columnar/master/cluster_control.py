@@ -1,14 +1,14 @@
-"""The control of a cluster by people, at its master: looks, and requests that are answered when they are done.
+"""The control of a cluster by operators, at its master: status, and requests that are answered when they are done.
 
 Each request is checked before anything is done, and answers a sentence; ``dry_run`` answers the sentence alone.  A
-request that is done returns when the cluster is as it was asked for.
+request that is done returns when the cluster is in the requested state.
 
     restart   empty, stop, start; its regions come home
     stop      empty, stop; the server stays down until a restart of it, or of the store
     fence     end the process at once, as if it had died: another takes its place
 
-A server that stops answers the calls of its clients first.  Its stop or restart is therefore answered when it begins,
-where a client of that very server asks for it; the looks say when it is over (``BEING_CHANGED``).
+A server that stops answers the calls of its clients first.  If a client of that very server requests its stop or
+restart, the request is therefore answered when the work begins; the status says when it is over (``BEING_CHANGED``).
 
 Owned by the loop.
 """
@@ -79,7 +79,7 @@ class Host(Protocol):
         """Return when it is done.  CallerError, NotServingRegion."""
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for a state; ``is_so`` is looked at after each event."""
+        """Wait until ``is_so()`` holds; it is evaluated after each event."""
 
 
 class Processes(Protocol):
@@ -91,7 +91,7 @@ class Processes(Protocol):
         """Return when it answers nothing any more."""
 
     async def stop_server(self, server: Incarnation) -> None:
-        """In order; return when it has ended.  Its name is not started again before ``start_server``."""
+        """Stop in order; return when the server has ended.  Its name is not started again before ``start_server``."""
 
     async def start_server(self, name: str) -> None:
         """Another incarnation; return when its process was started."""
@@ -114,10 +114,10 @@ class ClusterControl:
         self._state = host.state
         self._processes = processes
         self._busy_with: str | None = None  # the server that is being stopped or restarted
-        self._begun: asyncio.Task[None] | None = None  # the work on it, if nobody waits for that
+        self._begun: asyncio.Task[None] | None = None  # the work on it, if no request waits for that
         self._failed: dict[str, str] = {}  # why the last such work failed, by server
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def cluster_status(self) -> ClusterStatus:
         found = looks.build_cluster_status(self._state, self._processes.facts, self._host.now_ms())
@@ -322,7 +322,8 @@ class ClusterControl:
     async def restart(self, name: str, dry_run: bool, came_by: str = "") -> Change:
         """Return when the server is up again and its regions are at home; a server that is down is started.
 
-        ``came_by``: whose client asks, "server NAME.NUMBER" for a server: one that is to restart itself has begun then.
+        ``came_by``: whose client sent the request, "server NAME.NUMBER" for a server: if that server is to be
+        restarted, the method returns when the work has begun.
         """
         server = self._server(name)
         self._check(UndrainServer(name))  # its next start has a number, which the catalogue keeps
@@ -370,7 +371,7 @@ class ClusterControl:
         return len(server.regions)
 
     def _is_coming(self, name: str) -> bool:
-        """Whether regions that belong on the server are still to come, but for those that a recent move keeps away."""
+        """Return whether regions of the server are still to come, except those that a recent move keeps elsewhere."""
         current, now_ms = self._state.current, self._host.now_ms()
         if any(target == name for _, target in current.moves.values()):
             return True
@@ -394,7 +395,7 @@ class ClusterControl:
         return Change(f"{old} has stopped; 'columnar restart {name}' starts it again")
 
     async def _emptied_and_stopped(self, server: Server) -> int:
-        """Without a failed request: nobody is served by it when it stops."""
+        """Empty and stop the server without a failed request: it serves no client when it stops."""
         incarnation = server.incarnation
         assert incarnation is not None, "it is up"
         try:
@@ -411,7 +412,7 @@ class ClusterControl:
         return 0
 
     def _alone(self, name: str, work: Coroutine[Any, Any, int]) -> Coroutine[Any, Any, int]:
-        """Stop a single server at a time, or the last ones would have nobody to give their regions to."""
+        """Stop one server at a time, or the last ones would have no server to give their regions to."""
         if self._busy_with is not None:
             work.close()
             raise NotAllowed(f"{self._busy_with} is being stopped or restarted; wait for it")
@@ -433,7 +434,7 @@ class ClusterControl:
     async def _by_itself(self, name: str, work: Coroutine[Any, Any, int]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - nobody waits for it: the looks tell of it
+        except Exception as error:  # noqa: BLE001 - no request waits for it: the status has the failure
             _log.exception("the stop or restart of %s failed", name)
             self._failed[name] = str(error)
 

@@ -1,23 +1,24 @@
 """(pure) The state of a cluster at its master: events in, outputs out.
 
-    events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; written, not_written;
-              unsound, sound; created, removed, changed, change_failed, held, released; asked, tick, begin
-    outputs   Write, Tell, Fence, Split, Merge, RemoveLog, Answer, Wake, in the order in which they are carried out
+    events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; written, not_written, unsound,
+              sound; created, removed, changed, change_failed, pause_table_transitions, released; add_request, tick,
+              begin
+    outputs   Write, NotifyServer, Fence, Split, Merge, RemoveLog, Answer, Wake, in the order of their execution
 
-A region's way to another owner, whatever the reason:
+A region's route to another owner, whatever the reason (Close and Open go out as NotifyServer):
 
-    plan: Give -> Write its next row -> written -> Tell the source Close -> closed -> Tell the owner Open -> opened
+    plan: Give -> Write its next row -> written -> Close to the source -> closed -> Open to the owner -> opened
                                         the source is fenced, or has none: Open at once
 
 The row is on disk before anything pauses.  When the region is open, its settled row goes out with the next write.
 
 Invariants (``check``; those of ``placement`` and ``owner_ledger`` with them):
-    S1. (region, epoch) is on disk before an owner is told (C3).  An owner is told to open a region only when every
+    S1. (region, epoch) is on disk before an owner is notified (C3).  An owner is asked to open a region only when every
         earlier one has closed it, has failed to open it or is fenced (C2).
     S2. A region has one transition at a time, and its phase says which.
     S3. A log is removed only when no row names it (C6).
 
-The planner is asked after every event.  An event costs what it concerns: a server's death its regions, a report one.
+The planner runs after every event.  An event costs O(its regions): a server's death those of the server, a report one.
 
 Knows nothing of files, processes, sockets and clocks: the shell around it carries outputs out and reports events.
 """
@@ -60,10 +61,10 @@ from columnar.model.owner_messages import RegionRates, Segments
 from columnar.model.region_info import RegionInfo
 
 PLAN_INTERVAL_MS: Final = 1_000  # between two plans without an event
-NOTIFY_AGAIN_MS: Final = 5_000  # what was told and not reported
+NOTIFY_AGAIN_MS: Final = 5_000  # after a notification without a report
 NOTIFY_AGAIN_REGIONS: Final = 100  # regions, at one tick
 UNWRITABLE_MS: Final = 1_000  # after a write that failed
-HOME_FOR_MS: Final = 10 * 60_000  # so long the regions of a server that is away, or drained, are its own
+HOME_FOR_MS: Final = 10 * 60_000  # the regions of an unavailable or drained server remain its own this long
 Planner: TypeAlias = Callable[[Desired, Current, int, Chance], Plan]
 
 
@@ -138,10 +139,10 @@ class ClusterState:
         closed: Mapping[int, tuple[int, bool]],
         now_ms: int,
     ) -> list[Output]:
-        """The server is connected, perhaps again.
+        """Handle a connection of the server, perhaps a repeated one.
 
-        ``serving``: epochs by region.  ``closed``: the last epoch that it gave up, and whether its log may hold what
-        the store lacks.
+        ``serving``: epochs by region.  ``closed``: the last epoch that it gave up, and whether its log may hold
+        records that the store lacks.
         """
         found = self.current.server(server.name)
         if found.incarnation != server or found.state in (ServerState.FENCING, ServerState.DOWN):
@@ -159,7 +160,7 @@ class ClusterState:
         return self._done(now_ms)
 
     def silent(self, server: Incarnation, why: str, now_ms: int) -> list[Output]:
-        """To be fenced: nothing is told to it any more."""
+        """Mark the server as one to be fenced: it gets no more notifications."""
         self._silence(server, why, now_ms)
         return self._done(now_ms)
 
@@ -179,9 +180,9 @@ class ClusterState:
         asked: bool = False,
         opened: Collection[int] = (),
     ) -> list[Output]:
-        """The server answers nothing any more, and its log is sealed; ``segments`` None: it is damaged.
+        """Handle a server that answers nothing any more; its log is sealed; ``segments`` None: the log is damaged.
 
-        ``named``: regions and epochs in the log's heads.  ``asked``: a person stopped it, which is no death.
+        ``named``: regions and epochs in the log's heads.  ``asked``: an operator stopped it, which is no death.
         ``opened``: regions that it was opening when it died, or had opened a moment before.
         """
         if self.ledger.is_fenced(server):
@@ -210,16 +211,16 @@ class ClusterState:
     # --- reports of servers ------------------------------------------------------------------------
 
     def opened(self, server: Incarnation, region: int, epoch: int, now_ms: int) -> list[Output]:
-        """The server serves the region, with everything that was behind.  Also the answer to ``Renumber``."""
+        """Handle a server that serves the region, with all logs replayed.  Also the answer to ``Renumber``."""
         self._transitions.opened(server, region, epoch, now_ms)
         return self._done(now_ms)
 
     def closed(
         self, server: Incarnation, region: int, epoch: int, now_ms: int, is_behind: bool = False
     ) -> list[Output]:
-        """The server refuses the region at that epoch for ever.
+        """Handle a server that refuses the region at that epoch for ever.
 
-        ``is_behind``: its log may hold what the store lacks.
+        ``is_behind``: its log may hold records that the store lacks.
         """
         self._transitions.closed(server, region, epoch, is_behind, now_ms)
         return self._done(now_ms)
@@ -275,7 +276,7 @@ class ClusterState:
         self.current.catalogue.unwritable_until_ms = now_ms + UNWRITABLE_MS
         wanted = self.desired.operator_settings.unassigned
         self._requests.not_written(number)
-        for region in wanted ^ self.desired.operator_settings.unassigned:  # wishes that were taken back
+        for region in wanted ^ self.desired.operator_settings.unassigned:  # settings that were withdrawn
             place = self.current.places.get(region)
             if place is not None and place.phase in (Phase.HOMELESS, Phase.OFFLINE, Phase.FAILED_OPEN):
                 self._transitions.orphan(place, now_ms)
@@ -286,7 +287,7 @@ class ClusterState:
         return self._done(now_ms)
 
     def unsound(self, failure: str, now_ms: int) -> list[Output]:
-        """The catalogue cannot be written until ``sound``; writes under way end after that."""
+        """Note that the catalogue cannot be written until ``sound``; writes under way end after that."""
         self.current.catalogue.unsound(failure, now_ms)
         self._requests.unsound(self.current.catalogue.remark(now_ms))
         return self._done(now_ms)
@@ -389,7 +390,7 @@ class ClusterState:
         return self._done(now_ms)
 
     def _give_up_home(self, name: str, now_ms: int) -> None:
-        """The regions of a server that was away too long are at home where they are."""
+        """Make the present places of regions their home if their server was unavailable too long."""
         server = self.current.server(name)
         if name in self.desired.operator_settings.drained:
             since_ms = self._requests.drained_ms.setdefault(name, now_ms)

@@ -1,17 +1,17 @@
-"""(pure) Looks at a cluster's state, for people: where everything is, why, and what stands in the way.
+"""(pure) Status of a cluster's state, for operators: where everything is, why, and which obstacles there are.
 
     HBase's word   phase (``placement``)
-    OPENING        WRITING of a region that nobody serves; OPENING
+    OPENING        WRITING of a region that no server serves; OPENING
     OPEN           OPEN
     CLOSING        WRITING of a region that its owner is to give up; CLOSING, LEAVING
     SPLITTING      CHANGING without a partner
     MERGING        CHANGING with one
-    OFFLINE        HOMELESS: nobody may serve it as yet; OFFLINE: a person wants it closed
+    OFFLINE        HOMELESS: no server may serve it as yet; OFFLINE: an operator wants it closed
     FAILED_OPEN    FAILED_OPEN
 
-A look at all servers costs a sum over all regions (some 0.3 us each); a look at a table its regions.
+A status of all servers costs a sum over all regions (some 0.3 us each); a status of a table its regions.
 
-Knows nothing of processes, which ``ServerFacts`` come from, nor of how a look is shown.
+Knows nothing of processes, which ``ServerFacts`` come from, nor of how a status is shown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from columnar.model.cluster_status_records import (
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import counted, write_fault_text
 
-BUSY_LOAD: Final = 100.0  # of a server, beside what idle regions count: under it nobody waits for its load
+BUSY_LOAD: Final = 100.0  # of a server, in addition to the load of idle regions: below it no client waits
 LARGE_SHARE: Final = 0.5  # of its server's load: a region that has more is the reason why the server is busy
 _WORDS: Final = {
     Phase.HOMELESS: words.OFFLINE,
@@ -171,7 +171,7 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
 
 
 def left_on(state: ClusterState, server: Server) -> int:
-    """Regions that the server owns, or has been told to give up and serves until it has."""
+    """Count the regions that the server owns, or has been asked to give up and serves until it has."""
     leaving = sum(source == server.name for source, _ in state.current.moves.values())
     return len(server.regions) + leaving
 
@@ -297,7 +297,7 @@ def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf
 
 
 def list_blocked_regions(state: ClusterState) -> dict[int, str]:
-    """The regions that stay closed until a person assigns them, each with what its clients hear."""
+    """Return the regions that stay closed until an operator assigns them, each with the error text of its clients."""
     current = state.current
     found = [*current.failed, *(one for one in state.desired.operator_settings.unassigned if one in current.places)]
     places = [current.places[region] for region in found]
@@ -317,7 +317,7 @@ def _explain_blocked(place: Place) -> str:
     return f"{what}; {then}'columnar assign {encoded}' opens it"
 
 
-# --- what stands in the way --------------------------------------------------------------------------
+# --- obstacles ---------------------------------------------------------------------------------------
 
 
 def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms: int) -> Iterable[str]:
@@ -399,7 +399,7 @@ def _seconds(duration_ms: int) -> str:
 
 
 def list_transition_statuses(state: ClusterState, now_ms: int) -> list[TransitionStatus]:
-    """Regions that are under way, wait for a server, or stay FAILED_OPEN until a person assigns them; longest first."""
+    """List regions that are in transition, wait for a server or stay FAILED_OPEN for an operator; longest first."""
     current = state.current
     regions = (*current.in_transition, *current.homeless, *current.failed)
     found = [_transition(current.places[region], current.catalogue.is_sound, now_ms) for region in regions]

@@ -1,8 +1,8 @@
-"""Incarnations of servers that are over: which the catalogue and the data folder name, and what their logs hold.
+"""Incarnations of servers that are dead: which the catalogue and the data folder name, and what their logs hold.
 
-A log that misses something is never taken for a shorter one.  It counts as one that names all that its server owned,
-and has no seal: whoever opens one of those regions looks at the log anew, and meets the damage, or the file that was
-put back.
+A log with missing data is never taken for a shorter one.  It counts as one that names all that its server owned,
+and has no seal: an opening of one of those regions reads the log again, and meets the damage, or the file that was
+restored.
 
 Functions that read logs block.
 """
@@ -34,7 +34,7 @@ Owned: TypeAlias = frozenset[tuple[str, int]]  # encoded regions and epochs
 class DeadServerLog:
     """An incarnation that is over: the seal of its log, and the regions with epochs that the log names."""
 
-    lengths: tuple[tuple[str, int], ...] | None  # None: nobody knows, the log is damaged
+    lengths: tuple[tuple[str, int], ...] | None  # None: unknown, the log is damaged
     named: Owned
     log: DeadLog | None  # None: it is damaged
     damage: str = ""  # the reason, and what to do

@@ -1,11 +1,11 @@
-"""(pure) Instructions of a master: the values that a plan consists of, and what people ask of a master.
+"""(pure) Instructions of a master: the values that a plan consists of, and the requests of operators to a master.
 
     plan -> cluster state   Give, Prefer, Close, Split, Merge, Say
     cluster state -> owner  Open, Close, Renumber
-    cluster state -> shell  Split, Merge, Fence; Write, Tell, RemoveLog, Answer, Wake
+    cluster state -> shell  Split, Merge, Fence; Write, NotifyServer, RemoveLog, Answer, Wake
 
 Every instruction has a reason, which the shell shows as it is (``Decision``).  A region is named by its id, a server
-by its name, and where only one start of a server is meant by its incarnation.
+by its name, and by its incarnation if only one start of a server is meant.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Say:
     text: str
 
 
-# --- asked of owners ---------------------------------------------------------------------------------
+# --- requests to owners ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ OwnerRequest: TypeAlias = Open | Close | Renumber
 Output: TypeAlias = Write | NotifyServer | Fence | Split | Merge | RemoveLog | Answer | Wake
 
 
-# --- asked by people ---------------------------------------------------------------------------------
+# --- requests of operators ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ Request: TypeAlias = RegionRequest | OperatorSettingRequest | BalanceNow | Evacu
 
 @dataclass(frozen=True, slots=True)
 class Throttles:
-    """How many moves, splits and merges may be under way."""
+    """Limits of the moves, splits and merges under way."""
 
     moves_per_server: int = 2  # as source or as target
     moves: int = 8
@@ -275,8 +275,8 @@ class Throttles:
 @dataclass(frozen=True, slots=True)
 class Plan:
     instructions: tuple[Instruction, ...]
-    remarks: tuple[str, ...]  # what cannot be done, for people
-    wake_at_ms: int | None  # the plan may be another one then, without any event
+    remarks: tuple[str, ...]  # what cannot be done, for operators
+    wake_at_ms: int | None  # the plan may change then, without any event
     has_balanced: bool = False  # a round of balancing was due
 
 

@@ -4,20 +4,20 @@ A child's control thread reports every 0.5 s how often its loop has iterated.
 
     silent   no report for 3 s, and no work: the process is stopped, or its threads are
     stuck    reports, but no loop iteration for 10 s, and no work
-    busy     as one of these, but it works (``works``): a step keeps the loop, or the whole interpreter.  It lives, and
+    busy     as one of these, but it works (``works``): a step blocks the loop, or the whole interpreter.  It lives, and
              its clients wait.  A step that takes BUSY_MS is one that does not end
     late     no report within 30 s of its start
 
 Waiting for a busy server is safe for data: it is the owner of its regions until it is fenced.  Killing it is not safe
-for the others: its clients go on at the next owner, and the request that keeps this one busy with them.
+for the other servers: its clients retry at the next owner, with the request that keeps this server busy.
 
 False alarms:
-    * The master itself was stopped, or busy, if ``look`` was not called for 1 s.  Reports may wait to be read, so that
-      time does not count against anybody.
+    * The master itself was stopped, or busy, if ``check_liveness`` was not called for 1 s.  Reports may wait to be
+      read, so that time does not count against any server.
     * More than a third of the servers, and at least two, are silent at once: rather the machine is at fault.  They
       have 3 s more, and the verdict says so.
 
-A child is named once; whoever kills it reports ``left``.  Time is an argument; knows nothing of processes.
+A child is named once; the caller that kills it reports ``left``.  Time is an argument; knows nothing of processes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from columnar.model.owner import Incarnation
 SILENT_MS: Final = 3_000
 STUCK_MS: Final = 10_000
 BUSY_MS: Final = 120_000
-QUIET_MS: Final = 1_000  # without a report or an iteration: from then on it is looked at whether it works
+QUIET_MS: Final = 1_000  # without a report or an iteration: from then on ``works`` is checked
 LATE_MS: Final = 30_000
 CHECK_INTERVAL_MS: Final = 250
 PAUSED_MS: Final = 1_000
@@ -58,16 +58,16 @@ class _Child:
 
 
 def idles(_server: Incarnation) -> bool:
-    """``Works`` of a machine that does not tell."""
+    """``Works`` of a machine that does not report processor time."""
     return False
 
 
-Works = Callable[[Incarnation], bool]  # whether it has used a processor since it was asked last
+Works = Callable[[Incarnation], bool]  # whether it has used a processor since the last call
 
 
 class Liveness:
     def __init__(self, now_ms: int, works: Works = idles) -> None:
-        """``works``: asked for a server that is quiet."""
+        """``works``: called for a server that is quiet."""
         self._works = works
         self._children: dict[Incarnation, _Child] = {}
         self._checked_ms = now_ms
@@ -90,7 +90,10 @@ class Liveness:
         child.has_reported = True
 
     def check_liveness(self, now_ms: int) -> Verdict:
-        """To be called again at the verdict's ``wake_at_ms``: when a child may be silent, in ``LOOK_MS`` at most."""
+        """Return the verdict.
+
+        Call this again at its ``wake_at_ms``: when a child may be silent, in CHECK_INTERVAL_MS at most.
+        """
         remarks = []
         paused_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
         if paused_ms >= PAUSED_MS:
@@ -145,7 +148,7 @@ def _is_quiet(child: _Child, now_ms: int) -> bool:
 
 
 def _is_busy(child: _Child, now_ms: int) -> bool:
-    """It would be named if it did not work."""
+    """Return whether the child would be named if it did not work."""
     if not _is_quiet(child, now_ms) or now_ms - child.worked_ms >= SILENT_MS:
         return False
     return now_ms - child.heard_ms >= SILENT_MS or now_ms - child.iterated_ms >= STUCK_MS

@@ -3,9 +3,9 @@
     load of a region  1 + reads/s + 2 writes/s + 2 deliveries/s + MiB/100
     load of a server  the sum over its regions, divided by the server's weight
 
-Popularity (requests and deliveries) and size go into one figure, so balancing looks at both.  A report counts the more,
-the longer it is since the last one.  The average forgets: of the time before the last two minutes it knows nothing, so
-two minutes after loads have become steady nothing changes any more, however much they were before.  A report costs the
+Popularity (requests and deliveries) and size go into one figure, so balancing considers both.  A report has more
+weight, the longer it is since the last one.  The average forgets: it has no data from before the last two minutes, so
+two minutes after loads have become steady nothing changes any more, however high they were before.  A report costs the
 same however long a region exists.
 """
 
@@ -17,8 +17,8 @@ from columnar.limits import MIB
 from columnar.model.owner_messages import RegionRates
 
 AVERAGED_OVER_MS: Final = 60_000
-IDLE: Final = 1.0  # a region that nobody asks for
-MIB_OF_ONE: Final = 100  # so many MiB weigh as much as one read a second
+IDLE: Final = 1.0  # a region without requests
+MIB_OF_ONE: Final = 100  # this many MiB weigh as much as one read a second
 
 
 def score(rates: RegionRates) -> float:
@@ -27,7 +27,7 @@ def score(rates: RegionRates) -> float:
 
 
 def summed(before: float, total: float, passed_ms: int, load: float, for_ms: int) -> tuple[float, float, int]:
-    """The first three again, after a load for so long.
+    """Return the first three arguments after adding ``load``, which lasted for ``for_ms``.
 
     ``before``: the mean of the minute before this one; ``total``: of this one, the sum of loads by milliseconds;
     ``passed_ms``: of this one.  A clock that goes back stands still.
@@ -37,5 +37,5 @@ def summed(before: float, total: float, passed_ms: int, load: float, for_ms: int
 
 
 def averaged(before: float, total: float, passed_ms: int) -> float:
-    """Over a minute: what has passed of this one, and for the rest of it the minute before."""
+    """Average over a minute: the passed part of this minute, and for the rest of it the minute before."""
     return (total + before * (AVERAGED_OVER_MS - passed_ms)) / AVERAGED_OVER_MS

@@ -21,7 +21,7 @@ HOT_BYTES: Final = 64 * MIB
 
 
 def is_large(place: Place, share: float) -> bool:
-    """Whether ``split_large`` should look at the region.  ``share``: a server's load, if all had the same."""
+    """Return whether ``split_large`` should check the region.  ``share``: a server's load, if all had the same."""
     return _is_hot(place, share) or place.size_bytes > place.limit_bytes > 0
 
 

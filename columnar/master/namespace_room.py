@@ -14,7 +14,7 @@ def check_table(catalogue: Catalogue, namespace: str) -> None:
 
 
 def check_regions(catalogue: Catalogue, table: str, more: int) -> None:
-    """NotAllowed: the table's namespace does not take so many ``more`` regions."""
+    """Raise NotAllowed if the table's namespace does not take ``more`` regions."""
     if more > 0:
         _check(catalogue, namespace_of(table), more, MOST_REGIONS)
 

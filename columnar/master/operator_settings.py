@@ -1,4 +1,4 @@
-"""(pure) Wishes of people about a cluster; the catalogue keeps them over restarts."""
+"""(pure) Operator settings of a cluster; the catalogue keeps them over restarts."""
 
 from __future__ import annotations
 

@@ -2,16 +2,17 @@
 
     set          a region's next row; it goes out with the next ``take_write``
     take_write   the rows that are not on disk, as one write; writes are carried out in the order of their numbers
-    written      the rows of a write are on disk: their owners may be told
-    not_written  the rows of a write are not on disk, or were taken back
+    written      the rows of a write are on disk: their owners may be notified
+    not_written  the rows of a write are not on disk, or were undone
 
 Invariants (``check``, C2 and C3 of the cluster):
-    L1. The epoch of a region's row never falls below the epoch on disk; no epoch is told before it is on disk.
-    L2. At most one incarnation that has neither closed the region, nor failed to open it, nor been fenced was told to
+    L1. The epoch of a region's row never falls below the epoch on disk; no owner is notified of an epoch before it is
+        on disk.
+    L2. At most one incarnation that has neither closed the region, nor failed to open it, nor been fenced was asked to
         open it.
     L3. A dead incarnation is forgotten only if no row, in memory or on disk, names it.
 
-Knows nothing of servers, of what they are told, nor of why a region gets another owner.
+Knows nothing of servers, of their notifications, nor of why a region gets another owner.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from columnar.model.region_info import RegionInfo
 
 
 class End(Enum):
-    """How an owner that lives has ended its tenure."""
+    """How a living owner has ended its ownership period."""
 
     CLOSED = auto()
     UNREPLAYED = auto()  # closed, and its log may hold writes that the store lacks
@@ -74,7 +75,7 @@ class OwnerLedger:
         self._fenced: set[Incarnation] = set()
         self._logs: dict[Incarnation, frozenset[tuple[int, int]]] = {}  # regions and epochs that a dead log names
         self._ends: dict[int, tuple[OwnershipPeriod, End]] = {}
-        self._openers: dict[int, OwnershipPeriod] = {}  # told to open it, neither ended nor fenced
+        self._openers: dict[int, OwnershipPeriod] = {}  # asked to open it, neither ended nor fenced
         self._unsent: dict[int, None] = {}
         self._seals_unsent: dict[Incarnation, Segments] = {}
         self._sent: dict[int, _Sent] = {}
@@ -107,9 +108,9 @@ class OwnerLedger:
         return server in self._fenced
 
     def fenced(self, server: Incarnation, segments: Segments | None, named: Iterable[tuple[int, int]]) -> None:
-        """``named``: regions and epochs that the heads of its sealed log name.
+        """Note the sealed log of a fenced server; ``named``: regions and epochs that the log's heads name.
 
-        ``segments`` None: the log is damaged, and is not sealed: it is read anew for each region that lacks it.
+        ``segments`` None: the log is damaged, and is not sealed: it is read again for each region that lacks it.
         """
         self._fenced.add(server)
         self._logs[server] = frozenset(named)
@@ -233,7 +234,7 @@ class OwnerLedger:
         return outcome
 
     def not_written(self, number: int) -> Outcome:
-        """Its regions' newest rows stay in memory, to be written again or to be taken back by ``revert``."""
+        """Keep the newest rows of the write's regions in memory, to be written again or undone by ``revert``."""
         sent = self._sent.pop(number)
         outcome = Outcome()
         self._seals_unsent |= sent.sealed

@@ -1,4 +1,4 @@
-r"""(pure) Rows of the catalogue beside tables and regions: dead logs and wishes; the values of their cells.
+r"""(pure) Rows of the catalogue for dead logs and operator settings; the values of their cells.
 
     row ``s/NAME.INC``   info:sealed = JSON ``[[segment, length], ...]``: a dead incarnation's log when it was fenced
                          info:whole = 1: each length is that of whole frames, which are on disk, and all of them must be

@@ -3,19 +3,19 @@
     phase        a region                                                its transition
     HOMELESS     has no owner that may open it                           none: the planner names the next owner
     WRITING      its owner row is being written                          under way
-    CLOSING      its source was told to close it, and serves until then  under way
-    OPENING      its owner was told to open it                           under way
+    CLOSING      its source was asked to close it, and serves until then under way
+    OPENING      its owner was asked to open it                          under way
     OPEN         is served by its owner                                  none
-    LEAVING      its owner was told to close it, for a person, or as     under way
-                 it cannot open it
-    OFFLINE      is closed until a person assigns it                     none
-    FAILED_OPEN  could not be opened, often enough: a person assigns it, none
-                 or it is tried again after a pause, if the host was
+    LEAVING      its owner was asked to close it, for an operator, or    under way
+                 because it cannot open it
+    OFFLINE      is closed until an operator assigns it                  none
+    FAILED_OPEN  could not be opened, often enough: an operator assigns  none
+                 it, or it is tried again after a pause, if the host was
                  the cause
     CHANGING     is being split or merged by its owner                   under way
 
-``Desired`` is what people want.  ``Current`` is what is so, as far as the master heard.  Each change of a region or of
-a server updates the indexes, so a plan costs what is out of place, not what there is.
+``Desired`` is what operators want.  ``Current`` is the present state, as far as the master knows.  Each change of a
+region or of a server updates the indexes, so a plan costs what is out of place, not the whole.
 
 Invariants (``Current.check``):
     P1. A region counts for the server of its owner row, unless it has no living owner.  Load, number of regions and
@@ -24,8 +24,8 @@ Invariants (``Current.check``):
         that are not at their ideal server.
     P3. ``moves`` are transitions from a living owner; each server counts those that leave or reach it.
 
-Knows nothing of rows being written nor of what is asked of owners (``cluster_state``), nor of what should be done
-about it (``planner``).
+Knows nothing of rows being written nor of requests to owners (``cluster_state``), nor of the decisions that follow
+(``planner``).
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ FAILURES_WITHIN_MS: Final = 5 * 60_000
 FAILURES_TOO_MANY: Final = 3  # regions that a server could not open, within that time
 AVOIDED_MS: Final = 120_000  # it gets no regions then, unless it is the last
 OPENING_TRIES: Final = 5  # of a region, at whatever servers
-RETRY_PAUSES_MS: Final = (2_000, 4_000, 8_000, 15_000, 30_000)  # of a region that its host did not let be opened
+RETRY_PAUSES_MS: Final = (2_000, 4_000, 8_000, 15_000, 30_000)  # of a region that its host could not open
 DEATHS_SUSPECT: Final = 2  # owners that died when they opened it: it is opened while no other such region is
 DEATHS_DEADLY: Final = 4  # it is opened no more
-PROVEN_MS: Final = 1_000  # a server that has a region open for so long does not die of it
+PROVEN_MS: Final = 1_000  # a server that has a region open for this long does not die of it
 
 
 class Phase(Enum):
@@ -92,7 +92,7 @@ class Place:
     limit_bytes: int = 0
     since_ms: int = 0  # of the phase
     why: str = ""
-    reason: Reason | None = None  # of the gift that is under way
+    reason: Reason | None = None  # of the Give that is under way
     why_ideal: str = ""
     settled_ms: int = NEVER_MS  # when balance moved it last
     by_hand_ms: int = NEVER_MS
@@ -100,10 +100,10 @@ class Place:
     failure: str = ""  # of the last try
     is_damaged: bool = False  # by the last try, so another server would fail too
     is_doubted: bool = False  # its store could not be opened: its next owner opens it before it says so
-    rounds: int = 0  # times that it stayed closed for a cause that may pass, since it was open last
+    rounds: int = 0  # times that it stayed closed for a temporary cause, since it was open last
     retry_ms: int | None = None  # FAILED_OPEN: when it is tried again by itself; None: a person must act
     deaths: int = 0  # owners that died when they opened it, or a moment later, one after the other
-    notified_ms: int = NEVER_MS  # when its owner was told last
+    notified_ms: int = NEVER_MS  # when its owner was notified last
     rated_ms: int = NEVER_MS  # when its load was reported last
     minute_before: float = IDLE  # of ``load_scores.summed``, with the next two
     minute_total: float = 0.0
@@ -195,9 +195,9 @@ class Current:
         self.places: dict[int, Place] = {}
         self.homeless: dict[int, None] = {}
         self.failed: dict[int, None] = {}
-        self.unwritable: dict[int, None] = {}  # they cannot be written, as their owner reported last
+        self.unwritable: dict[int, None] = {}  # regions that cannot be written, as their owner reported last
         self.in_transition: dict[int, None] = {}
-        self.closing: dict[int, None] = {}  # their source was told to close them
+        self.closing: dict[int, None] = {}  # their source was asked to close them
         self.paused_tables: set[str] = set()  # copied now: none of their regions begins a transition
         self.astray: dict[str, dict[int, None]] = {}  # by ideal server
         self.at_home: dict[str, dict[int, None]] = {}  # by ideal server, which has them
@@ -211,7 +211,7 @@ class Current:
         self.suspects: dict[int, None] = {}  # open, and not for PROVEN_MS since an owner died of it, perhaps
         self.is_beginning = False  # servers have nothing yet: regions go where they were
         self.free_bytes = 1 << 62  # of the disk
-        self.unread_logs: dict[Incarnation, str] = {}  # of dead servers, which the disk does not let be read now: why
+        self.unread_logs: dict[Incarnation, str] = {}  # of dead servers, that the disk refuses to read now: why
 
     # --- servers -----------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class Current:
         return found is not None and found.state is ServerState.UP
 
     def is_alive(self, incarnation: Incarnation) -> bool:
-        """Whether it may be told something."""
+        """Return whether it can be notified."""
         found = self.servers.get(incarnation.name)
         return found is not None and found.incarnation == incarnation and found.state is ServerState.UP
 

@@ -16,9 +16,9 @@ from typing import Final, Protocol
 from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Reason, Split
 from columnar.master.placement import PROVEN_MS, Current, Desired, Phase, Place, ServerState
 
-_NEARLY: Final = 0.02  # of the mean load: so much less is no reason to take a server with more regions of the table
+_NEARLY: Final = 0.02  # of the mean load: so little less is no reason to take a server with more regions of the table
 _COMPARED: Final = 4  # servers of nearly equal load
-_QUEUE_COUNTS: Final = 2.0  # a region that waits to be opened counts as so many average ones: openings are slow
+_QUEUE_COUNTS: Final = 2.0  # a region that waits to be opened counts as this many average ones: openings are slow
 
 
 class Chance(Protocol):
@@ -44,7 +44,7 @@ class Draft:
         self._heap: list[tuple[float, float, str]] | None = None  # load for its weight, chance, server
         self._tables: dict[tuple[str, str], int] = {}  # regions of a table that this draft gives to a server
         self._has_trial = False  # a suspect is given by this draft
-        self._queued = 0.0  # what a region that waits for its opening counts
+        self._queued = 0.0  # the load of a region that waits for its opening
 
     def plan(self) -> Plan:
         return Plan(tuple(self.instructions), tuple(self.remarks), self._wake_at_ms, self.has_balanced)
@@ -76,7 +76,7 @@ class Draft:
         )
 
     def may_take(self, name: str) -> bool:
-        """Whether the server is eligible, without a look at all others."""
+        """Return whether the server is eligible, without a check of all other servers."""
         server = self.current.servers.get(name)
         if server is None or server.state is not ServerState.UP:
             return False
@@ -131,9 +131,9 @@ class Draft:
         return (load + more, self._rng.random(), name)
 
     def may_try(self, place: Place) -> bool:
-        """Whether a suspect may be opened now: no other one is on its way, or open and not proven.
+        """Return whether a suspect may be opened now: no other one is being opened, or open and not proven.
 
-        True takes the place of the one that may.
+        True reserves the trial for this region.
         """
         current = self.current
         on_trial = [one for one in (*current.in_transition, *current.suspects) if current.places[one].is_suspect]
@@ -160,7 +160,7 @@ class Draft:
         return self.current.is_up(place.server)
 
     def free_places(self, name: str) -> list[Place]:
-        """The regions of a server that ``may_begin``, with one look at the server: balance asks this of many."""
+        """Return the regions of a server that ``may_begin``, checking the server once: balance needs it for many."""
         current, given = self.current, self._given
         if not current.is_up(name):
             return []

@@ -1,16 +1,16 @@
-"""(pure) The planner: what a master should do now, from what is desired and what is so.
+"""(pure) The planner: what a master should do now, from the desired and the present state.
 
 In this order, each with a reason:
 
     1. regions without an owner   at once, without a throttle; most loaded first
-    2. requests of people         move, unassign, split, merge
+    2. requests of operators      move, unassign, split, merge
     3. drains                     four at a time from one server
     4. home                       regions whose ideal server came back, or was chosen by balance
     5. splits                     by size, and of a region that alone makes over half of a server's share
     6. balance                    every 10 s
 
-A plan is asked for after every event and else once a second.  It looks at what is out of place (indexes of
-``placement``), so its cost depends on that; a round of balance looks at every server, and at the regions of those that
+A plan is made after every event and else once a second.  It considers what is out of place (indexes of
+``placement``), so its cost depends on that; a round of balance considers every server, and the regions of those that
 have too much.  Moves are throttled per server and in all; priority 1 is not.
 
 The same arguments give the same plan.  Time and chance are arguments; knows nothing of rows, epochs and messages.
@@ -37,10 +37,10 @@ from columnar.master.load_splits import split_large
 from columnar.master.placement import OPENING_TRIES, Current, Desired, Phase, Place
 from columnar.master.plan_draft import Chance, Draft
 
-SHARE_MS: Final = 5_000  # for so long a server that came takes regions that others have not opened yet
-SHARED_AT_ONCE: Final = 4  # fewer are not worth a write of the catalogue and a question to the server that has them
+SHARE_MS: Final = 5_000  # for this long a server that came takes regions that others have not opened yet
+SHARED_AT_ONCE: Final = 4  # fewer are not worth a write of the catalogue and a request to the server that has them
 RETRY_MS: Final = 1_000  # an opening is tried again by the same server, where there is no other
-OPENING_WAITS_MS: Final = (0, 1_000, 2_000, 4_000)  # after so many tries
+OPENING_WAITS_MS: Final = (0, 1_000, 2_000, 4_000)  # after this many tries
 assert len(OPENING_WAITS_MS) == OPENING_TRIES - 1
 
 
@@ -184,7 +184,7 @@ def _send_home(draft: Draft) -> None:
         if not draft.current.is_up(name) or not draft.may_take(name):
             continue
         if draft.now_ms - draft.current.servers[name].since_ms < SHARE_MS and _share_openings(draft, name):
-            continue  # a region that nobody has opened goes before one that is only elsewhere
+            continue  # a region that no server has opened has priority over one that is only on another server
         if not draft.has_slot(name):
             continue
         for region in regions:
@@ -198,9 +198,9 @@ def _send_home(draft: Draft) -> None:
 
 
 def _share_openings(draft: Draft, name: str) -> bool:
-    """A server that has just come takes its share of its regions that nobody has opened yet, least loaded first.
+    """Give a server that has just come its share of its unopened regions, least loaded first.
 
-    The shares are equal where each server opens as many as any other from now on, so none is taken twice.  Whether
+    The shares are equal if each server opens as many as any other from now on, so none is taken twice.  Return whether
     there are such regions.
     """
     current, server = draft.current, draft.current.servers[name]
@@ -208,7 +208,7 @@ def _share_openings(draft: Draft, name: str) -> bool:
     servers = max(2, len(draft.eligible))
     of_others = sum(len(one.opening) for one in current.servers.values()) - len(server.opening)
     if server.opening and (of_others - (servers - 1) * len(server.opening)) // servers < SHARED_AT_ONCE:
-        return next(waits, None) is not None  # nearly always, and each opening of thousands asks
+        return next(waits, None) is not None  # nearly always, and each opening of thousands calls this
     waiting = list(waits)
     if not waiting:
         return False
@@ -221,5 +221,5 @@ def _share_openings(draft: Draft, name: str) -> bool:
 
 
 def _is_opening(draft: Draft, place: Place) -> bool:
-    """Whether a server that lives has been told to open the region."""
+    """Return whether a living server has been asked to open the region."""
     return place.phase is Phase.OPENING and place.owner is not None and draft.current.is_alive(place.owner.server)

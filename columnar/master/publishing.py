@@ -2,21 +2,22 @@
 
     stands     the regions that a table has now, by the catalogue; none: it was dropped
     owned      the row of a region's owner is on disk
-    shut       which regions nobody serves before a person assigns them, and why
+    set_blocked_regions    which regions no server serves before an operator assigns them, and why
     take       the change since the last one, to be sent to every server; None: there is none
     everything all routes as of the last change, for a server that begins or lags
 
 A table changes as a whole: as long as one of its regions has had no owner yet, its earlier regions stay in the
-routes, and then they leave in the change in which the others come.  So a copy covers all rows of each table at all
+routes, and then they leave in the change in which the new ones come.  So a copy covers all rows of each table at all
 times (``cluster.routes`` R1).
 
 Invariants (``check``, and the model in tests/model/test_publishing_model.py):
     U1. A table is in the routes with all regions of one list of the catalogue, or not at all.
-    U2. ``everything`` is what a copy has that took every change in.
+    U2. ``everything`` equals a copy that has applied every change.
 
-A row costs one look-up, and a change what is in it; a table whose regions change costs its number of regions.
+A row costs one look-up, and a change is proportional to its content; a table whose regions change costs its number of
+regions.
 
-Knows nothing of links, of servers' copies, and of what an owner is told.
+Knows nothing of links, of servers' copies, and of the notifications of owners.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Publishing:
         self._update_due(info.table, standing)
 
     def set_blocked_regions(self, regions: Mapping[int, str]) -> None:
-        """All regions that are shut now, each with its reason; O(of these and of those before)."""
+        """Set all regions that are blocked now, each with its reason; O(of these and of those before)."""
         before, self._blocked_reasons = self._blocked_reasons, dict(regions)
         for region in before.keys() | regions.keys():
             route = self._rows.get(region)
@@ -99,7 +100,7 @@ class Publishing:
     # --- changes -------------------------------------------------------------------------------------
 
     def is_out(self, table: str) -> bool:
-        """Whether the routes have the table's regions as the catalogue does; true for a table that nobody has."""
+        """Return whether the routes have the table's regions as the catalogue does; true for an unknown table."""
         standing = self._tables.get(table)
         return standing is None or not standing.is_new
 

@@ -1,18 +1,18 @@
 """Splits and merges, on request and by size: one at a time, each committed by one write of the catalogue.
 
-    decide -> announce -> BeginChange -> [lock] FinishChange, which asks for COMMIT [unlock] -> remove, give space back
+    decide -> announce -> BeginChange -> [lock] FinishChange, which requests COMMIT [unlock] -> remove, reclaim space
 
 Invariants:
     I1. The write of the catalogue is the commit: a crash before it leaves the old regions, after it the new
-        ones.  Folders of the others stand in the catalogue as dropped, the new ones' before they are made,
+        ones.  The folders of the unused ones are in the catalogue as dropped, the new ones' before they are made,
         and are removed at the next start.  A folder that the catalogue does not name is never touched.
-    I2. A failure before the commit changes nothing for anybody, and is reported.
+    I2. A failure before the commit changes nothing for clients, and is reported.
     I3. While it is unknown whether the commit is on disk, neither old nor new regions are served until the
-        catalogue is written anew, without it (``catalogue_repaired``), or a restart has read it: else what is
-        written meanwhile could be lost.
+        catalogue is rewritten without it (``catalogue_repaired``), or a restart has read it: else writes
+        made meanwhile could be lost.
     I4. Only the change that is being finished is committed, under the lock of the catalogue.
 
-The master decides; the owner of the regions carries out (``model.region_messages``), and asks for the commit.
+The master decides; the owner of the regions carries out (``model.region_messages``), and requests the commit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from columnar.storage.region_folders import RegionFolders
 _log = logging.getLogger(__name__)
 
 LOOP: Final = "splits by size"
-SPLIT_CHECK_S: Final = 30.0  # between two looks for regions that have grown too large
+SPLIT_CHECK_S: Final = 30.0  # between two checks for regions that have grown too large
 
 
 class Owners(Protocol):
@@ -193,7 +193,7 @@ class RegionChanges:
         return entry is not None and change.fresh[0] in entry.regions
 
     async def catalogue_repaired(self) -> None:
-        """Its last change, of unknown outcome, is undone: the old regions serve again."""
+        """Settle changes after the catalogue's last change, of unknown outcome, was undone: old regions serve again."""
         unsure, self._unsure = self._unsure, []
         for change in unsure:
             await self._owner.request_peer(messages.SettleChange(change))
@@ -265,7 +265,7 @@ class RegionChanges:
         try:
             while await self.split_the_largest():  # noqa: ASYNC110 - each is a split
                 await asyncio.sleep(0)
-        except (OSError, ColumnarError) as error:  # of an owner, or the disk: the next look may be better
+        except (OSError, ColumnarError) as error:  # of an owner, or the disk: the next check may succeed
             _log.warning("regions that have grown too large are looked for again later: %s", error)
         except Exception as fault:  # noqa: BLE001 - no region would be split by its size any more
             FAULTS.met(LOOP, fault)
@@ -288,7 +288,7 @@ class RegionChanges:
         return True
 
     async def close(self) -> None:
-        """No more are begun; what is under way is finished or called off."""
+        """Begin no more changes; wait until those under way are finished or called off."""
         self._stopping = True
         async with self._one_at_a_time:  # never cancelled between commit and end
             ended = [*self._cleaning, *([self._split_check_task] if self._split_check_task is not None else [])]

@@ -1,7 +1,7 @@
-"""(pure) Which regions take the place of which: splits and merges as changes of a table's list of regions.
+"""(pure) Which regions replace which: splits and merges as changes of a table's list of regions.
 
-A table's regions are ascending and cover all rows without hole or overlap (``hole_or_overlap`` tells);
-whatever is planned here keeps that.  Nothing here knows how a region's rows get from one to the other.
+A table's regions are ascending and cover all rows without hole or overlap (``hole_or_overlap`` checks that);
+every plan here keeps that.  Nothing here knows how a region's rows get from one to the other.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from columnar.model.region_messages import RegionLoad
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``fresh`` hold together exactly the rows of ``gone``."""
+    """A replacement: ``fresh`` hold together exactly the rows of ``gone``."""
 
     gone: tuple[RegionInfo, ...]
     fresh: tuple[RegionInfo, ...]
 
 
 def split_plan(parent: RegionInfo, row: bytes, ids: Sequence[int]) -> Plan:
-    """Rows before ``row`` and rows from it on.  IllegalArgument where one of the two could hold none."""
+    """Plan a split into rows before ``row`` and rows from it on.  IllegalArgument: one of the two could hold none."""
     check_split(parent, row)
     low, high = ids
     return Plan(
@@ -100,10 +100,10 @@ def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
 
 
 def due(loads: Iterable[RegionLoad], tried: dict[int, int], free_bytes: int) -> RegionInfo | None:
-    """The region that should split next, the one that is most over its limit; None: none should.
+    """Return the region that should split next, the one that is most over its limit; None: none should.
 
     ``tried``: by region id, the size at which a region could not be split; it is left alone until it has grown by
-    half.  A split needs no room at first, but the cleaning up after it writes up to the whole region anew.
+    half.  A split needs no room at first, but the cleaning up after it rewrites up to the whole region.
     """
     over = [
         load

@@ -1,9 +1,10 @@
-"""(pure) Requests of people: which are refused at once, and when one is answered.
+"""(pure) Requests of operators: which are refused at once, and when one is answered.
 
-A request about a region is answered when the region is as it was asked for, or cannot be any more; a newer request
-about the region takes its place (``is_superseded``).  A request about the whole is a wish.  A request whose wish is to
-hold over restarts, ``assign`` and ``unassign`` among them, is answered when the wish is on disk, or could not be
-written. While the catalogue cannot be written every request is refused, and a wish under way has an unknown outcome.
+A request about a region is answered when the region is in the requested state, or cannot be any more; a newer request
+about the region takes its place (``is_superseded``).  A request about the whole is an operator setting.  A request
+whose setting is to hold over restarts, ``assign`` and ``unassign`` among them, is answered when the setting is on disk,
+or could not be written.  While the catalogue cannot be written every request is refused, and a setting under way has an
+unknown outcome.
 
 Knows nothing of how a request is carried out: the planner makes instructions of it.
 """
@@ -157,7 +158,7 @@ def update_operator_settings(request: Request, wishes: OperatorSettings) -> Oper
 
 
 def _is_in(wishes: OperatorSettings, request: Request) -> bool:
-    """Whether the wishes are as the request wants them; true for a request that is no wish."""
+    """Return whether the settings are as the request wants them; true for a request that sets none."""
     return update_operator_settings(request, wishes) == wishes
 
 
@@ -258,13 +259,13 @@ class Requests:
         place = self._current.places[regions_of(request)[0]]
         if isinstance(request, AssignRegion) and place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
             place.tried, place.is_damaged, place.deaths, place.retry_ms = (), False, 0, None
-            place.is_doubted = True  # whoever asks hears whether its store could be opened
+            place.is_doubted = True  # the request is answered when it is known whether its store could be opened
             self._current.set_phase(place, Phase.HOMELESS, now_ms)
         if isinstance(request, UnassignRegion) and place.phase in (Phase.HOMELESS, Phase.FAILED_OPEN):
             self._current.set_phase(place, Phase.OFFLINE, now_ms)
 
     def is_by_hand(self, give: Give) -> bool:
-        """Whether a person asked for the move; a request that named no server names this one from now on."""
+        """Return whether an operator requested the move; a request that named no server names this one from now on."""
         found = False
         for number, request in self._desired.requests.items():
             if isinstance(request, MoveRegion) and request.region == give.region:
@@ -278,7 +279,7 @@ class Requests:
     # --- writes ------------------------------------------------------------------------------------
 
     def sent(self, number: int) -> None:
-        """A write takes the wishes along."""
+        """Note that a write includes the settings."""
         if self.operator_settings_to_write is not None:
             self._sent[number] = (self.operator_settings_to_write, self._to_answer)
             self.operator_settings_to_write, self._to_answer = None, []
@@ -299,7 +300,7 @@ class Requests:
                 self._answer(asked, REFUSED)
 
     def unsound(self, remark: str) -> None:
-        """Answer the wishes under way now: their write ends when the catalogue is sound, whenever that is."""
+        """Answer the settings under way now: their write ends when the catalogue is sound, whenever that is."""
         unknown = f"it is not known whether the wish will be kept ('columnar servers' shows it later): {remark}"
         for number, (wishes, asked) in self._sent.items():
             self._outputs += [Answer(request, unknown) for request in asked]
@@ -317,12 +318,12 @@ class Requests:
                 self._answer(number, error)
 
     def _is_setting_durable(self, request: Request) -> bool:
-        """Whether its wish is on disk, whatever becomes of the writes under way."""
+        """Return whether its setting is on disk, whatever the outcome of the writes under way."""
         under_way = (wishes for wishes, _ in self._sent.values() if wishes is not None)
         return all(_is_in(wishes, request) for wishes in (self._on_disk, *under_way))
 
     def change_begun(self, change: Split | Merge) -> None:
-        """The planner has begun a change: the first request for it has its outcome, whatever others want."""
+        """Note that the planner has begun a change: the first request for it gets its outcome."""
         regions = frozenset(regions_changed(change))
         if not change.is_requested:
             return  # by size or load
@@ -332,7 +333,7 @@ class Requests:
                 return
 
     def change_ended(self, regions: Sequence[int], error: str | None) -> None:
-        """Answer the request that was begun.  After a failure another one may be begun; else ``look`` finds GONE."""
+        """Answer the change's request.  After a failure another may begin; otherwise ``answer_ended_requests`` does."""
         number = self._begun.pop(frozenset(regions), None)
         if number is not None and number in self._desired.requests:
             self._answer(number, error)

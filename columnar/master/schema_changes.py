@@ -5,8 +5,8 @@ from the moment its rows are in the catalogue; its regions are announced there b
 folders, and have folders before they are the table's, so that one without was lost; folders of a
 dropped table are named in the catalogue until they are gone.
 
-Invariant: where nobody knows whether rows or families of a table go, it is not served until that is known
-(``catalogue_repaired``, or a restart): what is written meanwhile could go with them.
+Invariant: if it is unknown whether rows or families of a table are removed, the table is not served until that is known
+(``catalogue_repaired``, or a restart): rows written meanwhile could be removed with them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SchemaChanges:
 
     @property
     def lock(self) -> asyncio.Lock:
-        """Held by every change of the catalogue, wherever it is made."""
+        """Return the lock that is held by every change of the catalogue, in any module."""
         return self._one_at_a_time
 
     async def start(self) -> None:
@@ -146,7 +146,7 @@ class SchemaChanges:
             await self._owner.request_peer(messages.CloseTable(text))
 
     async def drop(self, name: bytes, *, disable: bool = False) -> None:
-        """Its triggers go with it.  With ``disable`` an enabled table goes too, and a refused one stays enabled."""
+        """Drop a table with its triggers.  With ``disable`` also an enabled one, which stays enabled if refused."""
         async with self.triggers.lock, self._one_at_a_time:
             text = self._known(name)
             entry = self._catalogue.tables[text]
@@ -161,7 +161,7 @@ class SchemaChanges:
     async def forget(self, text: str, views: ViewSet | None = None) -> None:
         """Drop the table with its triggers.  Under the locks of triggers and catalogue.
 
-        ``views``: the views from now on, where one goes with the table, whose owners then keep it no longer.
+        ``views``: the views from now on, if one is dropped with the table; its owners stop maintaining it.
         """
         gone, triggers = self.triggers.watchers(text), self._catalogue.triggers
         async with self.losing(text):
@@ -203,7 +203,7 @@ class SchemaChanges:
         await self._remove(regions)
 
     async def _remove(self, regions: list[RegionInfo]) -> None:
-        """Regions that nobody has open: their folders, in a thread as files may be large, then their rows."""
+        """Remove regions that no server has open: their folders, in a thread as files may be large, then their rows."""
         for info in regions:
             await asyncio.to_thread(self._folders.destroy, info.encoded)
         await self._catalogue.forget_dropped(regions)
@@ -228,7 +228,7 @@ class SchemaChanges:
             raise
 
     async def catalogue_repaired(self) -> None:
-        """Its last change, of unknown outcome, is undone: tables are served as they were."""
+        """Serve tables as they were, after the catalogue's last change, of unknown outcome, is undone."""
         async with self._one_at_a_time:  # none of them is dropped meanwhile
             unsure, self._unsure = self._unsure, []
             for name in unsure:

@@ -34,7 +34,7 @@ MANIFEST: Final = "manifest.json"
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     size_bytes: int
-    sha256: str  # empty where nobody reckoned it: a copy that only lives as long as its reader
+    sha256: str  # empty if it was not computed: a copy that only lives as long as its reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,17 @@
 """Snapshots of a table: take, list, clone, restore, delete; and copies for commands of this machine.
 
-A snapshot is one store for each region, as it was at the moment its turn came: each row is consistent, the
+A snapshot is one store for each region, as it was at the moment of its copy: each row is consistent, the
 whole not more than that.  It is taken while the table serves.  Table files are shared with the table by
-hard links, so it costs what the table changes afterwards.  Change log and cursors do not come along: a
+hard links, so it costs what the table changes afterwards.  Change log and cursors are not copied: a
 clone and a restored table begin a log of their own.
 
 Each change is wholly done or wholly undone after a crash:
     take      is made under ``NAME.taking`` and renamed last, acknowledged when the name is on disk
-    clone     its regions stand in the catalogue as dropped until one write of it makes them the table's
+    clone     its regions are in the catalogue as dropped until one write of it makes them the table's
     restore   the same write drops the regions that the table had
     delete    renames to ``NAME.deleting`` first, and removes files when that is on disk
 
-Owned by the loop; whatever touches files runs in threads.
+Owned by the loop; all work on files runs in threads.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Staged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopyTools:
-    """Work on copies on this machine, whoever made them."""
+    """Work on copies on this machine, of any origin."""
 
     copy_catalogue: Callable[[str], Awaitable[None]]  # to this path
     forget_log: Callable[[str, Table], None]  # take log and cursors out of the copy at this path; blocks
@@ -158,7 +158,7 @@ class Snapshots:
         os.mkdir(work)
 
     async def _copied(self, name: str, table: bytes, folder: str) -> SnapshotManifest:
-        """Copies of a table's regions in ``folder``, none of them looked at yet."""
+        """Copy a table's regions into ``folder``; none of the copies is verified yet."""
         async with self._changes.lock:
             entry = self._known(table)
             if entry.schema.is_system and name:
@@ -219,7 +219,7 @@ class Snapshots:
         _log.info("snapshot %s deleted", name)
 
     def _remove(self, name: str) -> None:
-        """Its name is gone for good before the first file goes: a power cut leaves it whole or not at all."""
+        """Delete the snapshot.  Its name is gone for good before the first file: a power cut leaves all or nothing."""
         if not self._is(name):
             raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
         doomed = self._path(name) + _DELETING
@@ -229,7 +229,7 @@ class Snapshots:
     # --- clone and restore -------------------------------------------------------------------------
 
     async def clone(self, name: str, table: bytes) -> None:
-        """A new table with the snapshot's schema and rows; nobody watches it.  TableExists, SnapshotNotFound."""
+        """Make a table with the snapshot's schema and rows; no trigger follows it.  TableExists, SnapshotNotFound."""
         text = checked_table_name(table)
         async with self._verified(name) as manifest, self._changes.lock:
             self._changes.check_free(text)
@@ -288,7 +288,7 @@ class Snapshots:
         _log.info("table %s imported", text)
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
-        """Under the lock.  The rows were stamped by the clock of their time, and ours goes on from there."""
+        """Make the copies a table's regions, under the lock; the clock goes on from the clock that stamped the rows."""
         before = self._catalogue.tables.get(table.name)
         more = len(manifest.ranges) - (len(before.regions) if before is not None else 0)
         namespace_room.check_regions(self._catalogue, table.name, more)
@@ -305,7 +305,7 @@ class Snapshots:
 
     @asynccontextmanager
     async def _verified(self, name: str) -> AsyncIterator[SnapshotManifest]:
-        """The manifest, every file compared with it; nobody deletes the snapshot meanwhile."""
+        """Yield the manifest after comparing every file with it; the snapshot cannot be deleted meanwhile."""
         checked_name(name)
         with self._using(name):
             yield await self._in_thread(lambda: self._verify(name))
@@ -346,7 +346,7 @@ class Snapshots:
         await self._in_thread(lambda: write_durably(path, snapshot_manifest.to_json(manifest)))
 
     async def _copy_everything_into(self, token: str) -> None:
-        """No trigger comes or goes meanwhile, and none runs: the catalogue, which names them, is copied last."""
+        """Copy all with triggers unchanged and paused: the catalogue, which names them, is copied last."""
         async with self._changes.triggers.lock:
             await self._owner.request_peer(messages.PauseDeliveries())
             try:
@@ -355,7 +355,7 @@ class Snapshots:
                 await self._owner.request_peer(messages.ReleaseDeliveries())
 
     async def _copy_regions_into(self, token: str) -> None:
-        """The system's tables come first: a dead letter that is gone from its copy has had its effect in the others."""
+        """Copy the system's tables first: a dead letter missing in its copy has had its effect in the other copies."""
         folder = self.staging.path(token, REGIONS)
         async with self._changes.lock:
             await self._in_thread(lambda: os.mkdir(folder))

@@ -1,10 +1,10 @@
-"""``DATA/staging``: what a command on this machine reads (copies of regions) or brings (regions it built).
+"""``DATA/staging``: folders that a command on this machine reads (copies of regions) or fills (regions it built).
 
-    staging/TOKEN/LOCK      held (flock) by the server while it fills the folder, then by the command
-    staging/TOKEN/...       whatever the two agreed on
+    staging/TOKEN/LOCK      locked (flock) by the server while it fills the folder, then by the command
+    staging/TOKEN/...       as the two agreed
 
-A command that dies lets go of its lock; its folder is removed at the next ``make``, or at the next
-start of the server.  For GRACE_S after it was handed out it is spared: the command may not have locked it yet.
+A command that dies releases its lock; its folder is removed at the next ``make``, or at the next
+start of the server.  For GRACE_S after ``hand_out`` it is spared: the command may not have locked it yet.
 
 Blocks on the disk: for threads.
 """
@@ -41,12 +41,12 @@ class Staging:
         for folder in (self._folder, self.path(token)):
             with suppress(FileExistsError):  # the first; nothing above it is made: it is the data folder
                 os.mkdir(folder)
-        held = self._lock_files[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - held until it is handed out
+        held = self._lock_files[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - open until ``hand_out``
         fcntl.flock(held, fcntl.LOCK_EX)
         return token
 
     def hand_out(self, token: str) -> str:
-        """The folder's path; who asked for it locks it now."""
+        """Return the folder's path; the requesting command locks it now."""
         os.utime(self.path(token))
         self._lock_files.pop(token).close()
         return os.path.abspath(self.path(token))

@@ -1,9 +1,9 @@
 """(pure) Tallies of a master: how often regions got another owner, and how long they were without one.
 
-A pause begins when the owner is told to close the region, is found dead or says that it cannot open it, and ends when
+A pause begins when the owner is asked to close the region, is found dead or says that it cannot open it, and ends when
 the next owner serves.  A region that stays closed has no pause.
 
-Knows nothing of clocks and of who reads the tallies.
+Knows nothing of clocks and of the readers of the tallies.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Tallies:
     def __init__(self) -> None:
         self.moves: dict[Reason, int] = {}  # that are done
         self.pauses: dict[Reason, Histogram] = {}
-        self._paused_ms: dict[int, int] = {}  # regions that nobody serves, since when
+        self._paused_ms: dict[int, int] = {}  # regions that no server serves, since when
 
     def paused(self, region: int, now_ms: int) -> None:
-        """The first time counts, also if the region is on its way from one failure to the next."""
+        """Begin a pause.  The first time counts, also if the region goes from one failure to the next."""
         self._paused_ms.setdefault(region, now_ms)
 
     def stays_closed(self, region: int) -> None:

@@ -1,18 +1,18 @@
-"""(pure) Transitions: the way of a region from one owner to the next, step by step.
+"""(pure) Transitions: the steps of a region from one owner to the next.
 
     give      its next row is to be written                     WRITING
-    advance   the row is on disk: the source is told to close   CLOSING
-              the source has closed it, or is fenced            OPENING, the owner is told to open it
-    opened    the owner serves it, with all that was behind     OPEN, and its settled row is to be written
+    advance   the row is on disk: the source is asked to close  CLOSING
+              the source has closed it, or is fenced            OPENING, the owner is asked to open it
+    opened    the owner serves it, with all logs replayed       OPEN, and its settled row is to be written
     unopened  its owner has said that it serves, and cannot     LEAVING: the owner gives it up first
-    orphan    its owner cannot open it, or is gone              HOMELESS; OFFLINE if a person wants it closed;
+    orphan    its owner cannot open it, or is gone              HOMELESS; OFFLINE if an operator wants it closed;
                                                                 FAILED_OPEN after too many tries, or if it is damaged
     try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or as another one opened
     died_opening  its owner died of it, perhaps                 a try; regions that two owners died of are opened one
                                                                 at a time, so that it is certain which it is
 
-A row whose ``behind`` changes on the way goes to disk before the owner is told.  Each step looks at who is alive now,
-so a step that comes again, or comes late, is harmless.
+A row whose ``unreplayed_logs`` change during the transition goes to disk before the owner is notified.  Each step
+checks which servers are alive now, so a step that is repeated, or late, is harmless.
 
 Knows nothing of plans, requests and writes; ``cluster_state`` carries its outputs out and reports to it.
 """
@@ -55,13 +55,13 @@ class Transitions:
         self.is_urgent = True
 
     def close(self, place: Place, why: str, now_ms: int) -> None:
-        """The region is closed by its owner, and nobody opens it meanwhile."""
+        """Have the owner close the region; no server opens it meanwhile."""
         place.why = why
         self._current.set_phase(place, Phase.LEAVING, now_ms)
         self.notify_owner(place, now_ms)
 
     def revert_owner_row(self, place: Place, now_ms: int) -> None:
-        """Its row could not be written: go on from the row on disk."""
+        """Continue from the row on disk, because its next row could not be written."""
         region = place.info.region_id
         self._current.end_move(region)
         place.reason = None
@@ -91,7 +91,7 @@ class Transitions:
             current.set_phase(place, Phase.OPENING, now_ms)
             self.notify_owner(place, now_ms)
         elif current.is_alive(row.source.server) and not current.is_alive(row.server):
-            self.orphan(place, now_ms)  # the source goes on serving it
+            self.orphan(place, now_ms)  # the source continues to serve it
         else:
             current.set_phase(place, Phase.CLOSING, now_ms)
             self.tallies.paused(region, now_ms)
@@ -105,7 +105,7 @@ class Transitions:
         return self._ledger.is_fenced(row.server) or self._ledger.has_ended(place.info.region_id, row.ownership_period)
 
     def notify_owner(self, place: Place, now_ms: int) -> None:
-        """Tell the server whose turn it is; a server that is not there is told at its hello."""
+        """Notify the server that has the next step; a server without a link is notified at its hello."""
         region, row = place.info.region_id, place.owner
         assert row is not None, "it has an owner"
         place.notified_ms = now_ms
@@ -121,7 +121,7 @@ class Transitions:
             self.outputs.append(NotifyServer(row.server, ask))
 
     def notify_owner_again(self, place: Place, server: Incarnation, now_ms: int) -> None:
-        """After the server's hello: what was told before may not have reached it."""
+        """Notify the server again after its hello: earlier notifications may not have reached it."""
         row = place.owner
         if row is not None and server == (row.source.server if row.source is not None else row.server):
             self.notify_owner(place, now_ms)
@@ -231,7 +231,7 @@ class Transitions:
             return
         self._ledger.ended(region, tenure, End.UNREPLAYED if is_behind else End.CLOSED)
         if place.phase is Phase.WRITING or place.phase is Phase.CHANGING:
-            return  # the write's end, or the change's, goes on from here
+            return  # the end of the write, or of the change, continues from here
         if tenure == place.owner.source:
             self.advance(place, now_ms)
         else:

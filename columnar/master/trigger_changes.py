@@ -1,16 +1,16 @@
-"""Add, remove, pause and resume triggers: each written to the catalogue first, then told to every owner of regions.
+"""Add, remove, pause and resume triggers: each written to the catalogue first, then sent to every owner of regions.
 
     add     a worker of one owner imports the function
             -> ADDING on disk -> every owner logs, and marks where it begins -> RUNNING on disk -> owners deliver
-    sync    as add, of several at once; what it changes and removes is in the first write
+    sync    as add, of several at once; changed and removed triggers are in the first write
     others  one write of the catalogue -> owners
 
 Invariants:
     I1. RUNNING is written when every owner has marked: no change of a trigger that was added is in no log.
-    I2. A trigger that was being added when its master ended, or when a step failed, is called off: nobody was told
-        that it is there.  That is done before the next change, at the next start, and when a disk that failed takes
+    I2. A trigger that was being added when its master ended, or when a step failed, is called off: no owner got it as
+        a trigger.  That is done before the next change, at the next start, and when a disk that failed takes
         writes again.
-    I3. While ``lock`` is held no trigger comes or goes.  It is taken before the lock of the catalogue.
+    I3. While ``lock`` is held no trigger is added or removed.  It is taken before the lock of the catalogue.
 
 Knows nothing of logs, of workers, and of how many owners there are.  Owned by the loop.
 """
@@ -54,11 +54,11 @@ class TriggerChanges:
         return self._catalogue.triggers
 
     def watchers(self, table: str) -> list[Trigger]:
-        """The triggers of a table, by name; they stay while ``lock`` is held."""
+        """Return the triggers of a table, by name; they stay while ``lock`` is held."""
         return self.triggers.of_table(table)
 
     async def start(self) -> None:
-        """Tell the owners of all triggers, before they open a region."""
+        """Send all triggers to the owners, before they open a region."""
         async with self.lock:
             await self._settle()
             await self.publish()
@@ -102,8 +102,8 @@ class TriggerChanges:
     async def sync(self, wanted: Sequence[Registration], removed: Sequence[str]) -> None:
         """Make the triggers of a module as it declares them (``model.trigger_sync``).  A kill leaves each old or new.
 
-        A single write of the catalogue has all that changes and goes, and what is added as ADDING.  Workers take up the
-        module's source as it is now.
+        A single write of the catalogue has all changed and removed triggers, and the added ones as ADDING.  Workers
+        take up the module's present source.
         """
         for one in wanted:
             checked(one, self._modules)
@@ -262,7 +262,7 @@ class TriggerChanges:
             await self._take_up_source([one.registration for one in self.triggers.in_use()])
 
     async def _take_up_source(self, users: Sequence[Registration]) -> None:
-        """``users``: the triggers that go by it; TriggerError: the function of one is not there, and nothing is taken.
+        """Have workers take up the source of ``users``.  TriggerError: a function is missing; nothing is taken.
 
         Source may be wrong in a way that ends its process, so a process of its own tries it.
         """
@@ -302,9 +302,9 @@ class TriggerChanges:
             await self.publish()
 
     async def replay(self, name: str, from_ms: int) -> None:
-        """Show it again what was written since a time, or (BEGINNING) every row.  TriggerError: the log is shorter.
+        """Replay the changes since a time, or (BEGINNING) every row, to a trigger.  TriggerError: the log is shorter.
 
-        Returns when the wish is on disk, and every open region begins with it.
+        Returns when the replay request is on disk, and every open region begins with it.
         """
         if from_ms < 0:
             raise IllegalArgument(

@@ -2,7 +2,7 @@
 
     row ``tr/NAME``       info:registration = JSON of the registration, info:state = adding | running | paused,
                           info:number = decimal; none of a trigger of an earlier version,
-                          info:replay = JSON {"from_ms": ..., "number": ...}; none where none was wished
+                          info:replay = JSON {"from_ms": ..., "number": ...}; absent without a replay request
     row ``tr/#numbers``   info:numbers = JSON of the record of numbers; ``#`` begins no trigger's name
 
 A row that cannot be read stays as it is until its trigger is removed.
@@ -96,5 +96,5 @@ def _cells(trigger: Trigger) -> dict[bytes, bytes]:
 
 
 def changes(held: Triggers, wanted: Triggers) -> list[RowMutation]:
-    """The mutations that turn the rows of one into those of the other."""
+    """Return the mutations that turn the rows of ``held`` into those of ``wanted``."""
     return catalogue_rows.changes(rows_of(held), rows_of(wanted))

@@ -1,17 +1,17 @@
-"""Add and drop views: each written to the catalogue first, then told to every owner of regions.
+"""Add and drop views: each written to the catalogue first, then sent to every owner of regions.
 
     add     the table and the view as ADDING, one write -> every owner serves the one, logs for the other and marks
-            where it begins -> BUILDING on disk -> owners follow, and show the view the rows that are there
-            -> an owner says that a region has shown all (``Shown``) -> the owners are asked for all that have
-            -> every region of every source has -> LIVE on disk
-    drop    the view and its table go, one write -> owners keep it no longer -> its regions are removed
+            where it begins -> BUILDING on disk -> owners follow, and backfill the view with the existing rows
+            -> an owner reports that a region is backfilled (``Backfilled``) -> the owners are asked for all that are
+            -> every region of every source is -> LIVE on disk
+    drop    the view and its table are removed, one write -> owners stop maintaining it -> its regions are removed
 
 Invariants:
     I1. BUILDING is written when every owner has marked: no change of a source is in no log.
-    I2. A view that was being added when its master ended, or when a step failed, is called off, and its table goes:
-        before the next change, at the next start, and when a disk that failed takes writes again.
-    I3. While ``lock``, which is that of triggers, is held no view comes or goes.
-    I4. LIVE is written when every region of every source, as the catalogue has them then, has shown all its rows.
+    I2. A view that was being added when its master ended, or when a step failed, is called off, and its table is
+        removed: before the next change, at the next start, and when a disk that failed takes writes again.
+    I3. While ``lock``, which is that of triggers, is held no view is added or removed.
+    I4. LIVE is written when every region of every source, as the catalogue has them then, is backfilled.
 
 Knows nothing of logs, of definitions, and of how many owners there are.  Owned by the loop.
 """
@@ -66,7 +66,7 @@ class ViewChanges:
         self._declaring = declaring
         self._before_first = before_first
         self._build_check_task: asyncio.Task[None] | None = None
-        self._is_due = False  # something may have been built since the last look
+        self._is_due = False  # something may have been built since the last check
         changes.triggers.other_flows = self._flows
         self.generations = ViewGenerations(self)
         self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
@@ -80,7 +80,7 @@ class ViewChanges:
         return self._catalogue.views
 
     async def start(self) -> None:
-        """Tell the owners of all views, before they open a region."""
+        """Send all views to the owners, before they open a region."""
         async with self.lock:
             await self._settle()
             await self.publish()
@@ -88,7 +88,7 @@ class ViewChanges:
         self.generations.start()
 
     def watchers(self, table: str) -> list[Trigger]:
-        """The triggers of a table; they stay while ``lock`` is held."""
+        """Return the triggers of a table; they stay while ``lock`` is held."""
         return self._changes.triggers.watchers(table)
 
     def _flows(self) -> list[Flow]:
@@ -166,12 +166,12 @@ class ViewChanges:
             async with self._changes.lock:
                 for table in tables:
                     self._changes.check_no_reader(table)
-                for table in sorted(tables, key=lambda one: one != live):  # with the live one goes the alias
+                for table in sorted(tables, key=lambda one: one != live):  # the alias is removed with the live one
                     await self._drop(table)
         _log.info("view %s dropped", name)
 
     async def drop_table(self, table: str) -> None:
-        """A generation that nobody sees any more."""
+        """Drop a generation that no reader sees any more."""
         async with self.lock, self._changes.lock:
             if self.views.find(table) is not None and role_of(table, self.views.swaps) != "live":
                 self.at("dropping")
@@ -248,7 +248,7 @@ class ViewChanges:
             self._is_due = False
             try:
                 await self.check_view_builds()
-            except ColumnarError as error:  # the next region to be shown, or the disk when it is back, brings a look
+            except ColumnarError as error:  # the next backfilled region, or the disk when it works, triggers a check
                 _log.warning("how far views are built is asked again later: %s", error.text)
             except Exception as fault:  # noqa: BLE001 - a view that is built would never be live
                 FAULTS.met("looks at the builds of views", fault)
@@ -256,7 +256,7 @@ class ViewChanges:
                 self._is_due = True
 
     async def check_view_builds(self) -> None:
-        """Views of which every row has been shown are live from now on (I4)."""
+        """Make views live whose every region is backfilled (I4)."""
         names = tuple(one.name for one in self.views.building())
         shown = await self._owner.request_peer(messages.BackfilledRegions(names))
         async with self.lock:
@@ -271,7 +271,7 @@ class ViewChanges:
         return all(info.region_id in shown for entry in entries for info in entry.regions)
 
     async def close(self) -> None:
-        """No look is begun any more."""
+        """Begin no more checks."""
         await self.generations.close()
         if self._build_check_task is not None:
             self._build_check_task.cancel()

@@ -1,12 +1,12 @@
-"""Rebuild a view beside itself, swap the next generation in, and go back: by one write of the catalogue each.
+"""Rebuild a view next to itself, swap the next generation in, and roll back: by one write of the catalogue each.
 
     rebuild   the next generation is added like any view, under the name of its table (``view_changes``)
-    swap      one write -> every owner hears of it; readers of the name see the next generation from then on
-    rollback  one write: the generation before is live again, which was kept up
-    sweep     what nobody sees any more is dropped: when its hour is over, and soon after a swap what was kept before
+    swap      one write -> every owner is notified; readers of the name see the next generation from then on
+    rollback  one write: the generation before is live again, which was kept up to date
+    sweep     unused generations are dropped: when their hour is over, and soon after a swap the one kept before it
 
-Owners hear of a swap one after the other, and meanwhile some answer from the one generation and some from the other;
-both are kept up.
+Owners are notified of a swap one after the other, and meanwhile some answer from the one generation and some from the
+other; both are kept up to date.
 
 Owned by the loop.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-SWEEP_S: Final = 60.0  # between two looks at what is to be dropped
+SWEEP_S: Final = 60.0  # between two checks for generations to drop
 
 
 def wall_ms() -> int:
@@ -128,7 +128,7 @@ class ViewGenerations:
             f"{name} --repair"
         )
 
-    # --- what nobody sees any more -------------------------------------------------------------------
+    # --- generations without readers -----------------------------------------------------------------
 
     async def sweep(self) -> None:
         """Drop generations whose time is over; bring tables of earlier versions to the compression of new ones."""

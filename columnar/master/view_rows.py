@@ -74,7 +74,7 @@ def _view(name: str, cells: Cells, tables: Collection[str]) -> KeptView:
 
 
 def _swap(name: str, cells: Cells, tables: Collection[str]) -> list[Swap]:
-    """None where it cannot be used: then the name means its own table, if there is one."""
+    """Decode a swap; nothing if it cannot be used: then the name means its own table, if there is one."""
     try:
         swap = view_generations.from_json(name, cells.get(b"info:alias", b""))
     except DamagedData as error:
@@ -95,7 +95,7 @@ def _reads_from_json(data: bytes) -> tuple[Reads, ...]:
 
 
 def rows_of(views: ViewSet, held: Mapping[bytes, Cells]) -> dict[bytes, dict[bytes, bytes]]:
-    """``held``: rows as they are on disk, of which those of views that rest stay as they are."""
+    """Return the rows of ``views``; ``held``: rows on disk, of which those of unusable views stay as they are."""
     rows = {view_row(one.name): _cells(one, held) for one in views.all}
     rows |= {ALIAS + one.name.encode(): {b"info:alias": view_generations.to_json(one)} for one in views.swaps}
     return rows | numbers_rows(NUMBERS_ROW, views.numbers, views.numbers_data)

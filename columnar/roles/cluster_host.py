@@ -1,17 +1,17 @@
-"""The shell of ``master.cluster_state``: carries its outputs out, in order, and reports what comes of them.
+"""The shell of ``master.cluster_state``: carries its outputs out, in order, and reports their results as events.
 
     Write       the catalogue's rows, one write after the other; then the routes to every server; then ``written``
-    Tell        an ask of one server; its answer is ``opened``, ``closed`` or ``failed``
+    NotifyServer    a request to one server; its answer is ``opened``, ``closed`` or ``failed``
     Fence       SIGKILL and reaped; then the log is measured, and ``fenced`` says which regions it names
     Split, Merge    ``cluster_requests``; the commit is ``changed``
     RemoveLog   the folder of an incarnation, whose clock the master has observed
-    Answer      ends the wait of whoever asked
+    Answer      completes the request of a client
 
 Invariants:
     H1. Outputs of one event are begun in their order, before the next event is reported.
-    H2. ``written`` comes when the rows are on disk, and ``not_written`` when the disk equals the catalogue in memory
-        again: never while nobody knows.
-    H3. A server hears of routes after the rows are on disk, and before it is told to open or close by them.
+    H2. ``written`` is reported when the rows are on disk, and ``not_written`` when the disk equals the catalogue in
+        memory again: never while the outcome of the write is unknown.
+    H3. A server gets routes after the rows are on disk, and before it is asked to open or close regions by them.
     H4. An incarnation is reported as fenced when it was reaped and its log was measured after that.
 
 Knows nothing of processes: ``Servers`` starts and ends them.  Owned by the loop.
@@ -55,7 +55,10 @@ R = TypeVar("R")
 
 class Servers(Protocol):
     async def request_server(self, server: Incarnation, message: Message[R]) -> R:
-        """Messages that are asked at once leave in that order.  Errors as of ``PeerLink.ask``."""
+        """Send ``message`` and return the answer; concurrent requests leave in the order of the calls.
+
+        Errors as of ``PeerLink.send_request``.
+        """
 
     async def fence(self, server: Incarnation) -> None:
         """Return when it answers nothing any more and was reported as ended."""
@@ -96,7 +99,7 @@ class ClusterHost:
         self._servers = servers
         self._pasts = pasts
         self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
-        self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: they hear of each change
+        self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: these servers get each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
         self.initial_message_for: Callable[[Incarnation], Message[None] | None] = lambda _server: (
             None
@@ -108,8 +111,8 @@ class ClusterHost:
         self._ticking = PlannedStep(LOOP, self._tick)
         self._loading = PlannedStep(LOOP, self._poll_loads)
         self.requests = ClusterRequests(self)
-        self._rated: set[Incarnation] = set()  # asked for their rates, and not answered yet
-        self._happened: asyncio.Future[None] | None = None  # resolved by the next event: for those who wait for a state
+        self._rated: set[Incarnation] = set()  # servers whose rates were requested and have not arrived yet
+        self._happened: asyncio.Future[None] | None = None  # resolved by the next event: ``until`` waits for it
         self._ended: set[Incarnation] = set()
         self._blocked_regions: dict[int, str] = {}  # regions that stay closed, as was published
         self.fenced = 0  # servers that died or were killed, since the start
@@ -152,7 +155,7 @@ class ClusterHost:
             asyncio.get_running_loop().call_later(AGAIN_S, self._carry_out, output)
 
     def _publish_blocked_regions(self) -> None:
-        """Calls for a region that stays closed hear why, wherever they come."""
+        """Publish why regions stay closed, so that calls for them are refused with the reason at every server."""
         shut = list_blocked_regions(self.state)
         if shut != self._blocked_regions:
             self._blocked_regions = shut
@@ -160,7 +163,7 @@ class ClusterHost:
             self.publish_routes()
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for a state; ``is_so`` is looked at after each event."""
+        """Wait until ``is_so()`` holds; it is evaluated after each event."""
         while not is_so():
             if self._happened is None:
                 self._happened = asyncio.get_running_loop().create_future()
@@ -173,14 +176,14 @@ class ClusterHost:
         task.add_done_callback(self._done)
 
     def send(self, server: Incarnation, message: Message[None]) -> None:
-        """Ask without waiting for the answer."""
+        """Send a request without waiting for the answer."""
         self.spawn(self._sent(server, message))
 
     async def _sent(self, server: Incarnation, message: Message[None]) -> None:
         try:
             await self._servers.request_server(server, message)
         except (NotSent, LinkBroke):
-            return  # its end is reported by itself
+            return  # the end of the server is reported by itself
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
@@ -202,7 +205,7 @@ class ClusterHost:
         self._ticking.cancel()
 
     async def close(self) -> None:
-        """When no server is left: a write under way is finished."""
+        """Stop after the write under way has finished.  Call when no server is left."""
         await self._writes.close()
         for task in list(self._tasks):
             task.cancel()
@@ -228,9 +231,9 @@ class ClusterHost:
             self._silence(server, why)
 
     async def linked(self, server: Incarnation) -> None:
-        """Tell it all tables, triggers, views and routes; from then on it is up."""
+        """Send the server all tables, triggers, views and routes; from then on the server is up."""
         self.greeted[server] = None  # first: no change is missed
-        first = self.initial_message_for(server)  # in the same step: what begins later is asked of all that are greeted
+        first = self.initial_message_for(server)  # same step: requests that begin later go to all greeted servers
         try:
             if first is not None:
                 await self._servers.request_server(server, first)
@@ -242,8 +245,8 @@ class ClusterHost:
             await self._servers.request_server(server, PublishViews(self._catalogue.views))
             await self._replace_routes(server)
         except (NotSent, LinkBroke):
-            return  # its end is reported by itself
-        except Exception as error:  # noqa: BLE001 - whatever it is, this server cannot serve
+            return  # the end of the server is reported by itself
+        except Exception as error:  # noqa: BLE001 - whatever the error is, this server cannot serve
             _log.exception("server %s cannot take the tables", server)
             self._silence(server, f"it could not take the tables: {error}")
             return
@@ -273,7 +276,7 @@ class ClusterHost:
                 await asyncio.sleep(pause_after(tries))
 
     async def _expire_server(self, server: Incarnation, why: str, asked: bool) -> None:
-        """Nothing is told to it from now on; when its log is measured its regions get other owners."""
+        """Send the server nothing from now on; after its log is measured its regions get other owners."""
         self.event(self.state.silent(server, f"it ended {why}", self.now_ms()))
         await self.measured(server, asked=asked)
 
@@ -310,7 +313,7 @@ class ClusterHost:
             if held.number < change.number:
                 await self._replace_routes(server)
         except (NotSent, LinkBroke):
-            return  # its end is reported by itself
+            return  # the end of the server is reported by itself
 
     async def _replace_routes(self, server: Incarnation) -> None:
         await self._servers.request_server(server, self.publishing.everything())
@@ -355,7 +358,7 @@ class ClusterHost:
         waiting = [info.region_id for info in fresh]
 
         def is_so() -> bool:
-            """Look at one region that waits, not at all of them: there are as many events as regions."""
+            """Check one waiting region, not all of them: there are as many events as regions."""
             places = self.state.current.places
             while waiting and (waiting[-1] not in places or places[waiting[-1]].phase not in WAITING):
                 waiting.pop()
@@ -378,7 +381,7 @@ class ClusterHost:
         self.event(self.state.released(table, self.now_ms()))
 
     def owner_of(self, region: RegionInfo) -> Incarnation | None:
-        """The server that serves the region now; None: it is on its way, or closed."""
+        """Return the server that serves the region now; None if the region is in transition or closed."""
         place = self.state.current.places.get(region.region_id)
         if place is None or place.owner is None or place.phase not in (Phase.OPEN, Phase.CHANGING):
             return None
@@ -389,7 +392,7 @@ class ClusterHost:
         place = self.state.current.places.get(region.region_id)
         return place is not None and place.phase is Phase.CHANGING
 
-    # --- telling -------------------------------------------------------------------------------------
+    # --- notifying servers ---------------------------------------------------------------------------
 
     def _notify_server(self, tell: do.NotifyServer) -> None:
         self.spawn(self._request_transition(tell.server, tell.request))
@@ -414,8 +417,8 @@ class ClusterHost:
                 else:
                     await self._servers.request_server(server, told.RenumberRegion(place.info, ask.owner, sealed))
         except (NotSent, LinkBroke):
-            return  # its end is reported by itself
-        except Exception as error:  # noqa: BLE001 - whatever it is, the server has refused the region at that epoch
+            return  # the end of the server is reported by itself
+        except Exception as error:  # noqa: BLE001 - whatever the error is, the server has refused the region's epoch
             self._refused(server, ask, epoch, error)
             return
         if isinstance(ask, do.Close):
@@ -436,7 +439,7 @@ class ClusterHost:
         _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, ask.region, epoch, text)
         if not isinstance(error, ColumnarError):
             FAULTS.met(LOOP, error)
-        if not isinstance(ask, do.Close):  # a close is told again
+        if not isinstance(ask, do.Close):  # a close is sent again
             is_damaged = isinstance(error, DamagedData)
             self.event(self.state.failed(server, ask.region, epoch, text, is_damaged, self.now_ms()))
 
@@ -454,10 +457,10 @@ class ClusterHost:
         return tuple((one, sealed[one]) for one in servers_to_replay(owner, server) if one in sealed)
 
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
-        """Servers whose logs have no seal.
+        """Return the servers whose logs have no seal.
 
-        They live on after a close whose fsync failed: what they wrote for the region is in their logs.  Or they are
-        over, and their logs were damaged when they were read last.
+        Such a server lives on after a close whose fsync failed: its writes to the region are in its log.  Or the server
+        is dead, and its log was damaged when it was last read.
         """
         sealed = self._catalogue.firm_seals()
         return [one for one in servers_to_replay(owner, server) if one not in sealed]
@@ -488,7 +491,7 @@ class ClusterHost:
         try:
             rates = await self._servers.request_server(server, told.Rates())
         except (NotSent, LinkBroke):
-            return  # its end is reported by itself
+            return  # the end of the server is reported by itself
         finally:
             self._rated.discard(server)
         self.event(self.state.loads(server, rates, self.now_ms()))

@@ -1,16 +1,17 @@
-"""The owners of all regions as one: a master asks it as it would ask the owner of a single process.
+"""The owners of all regions behind one interface: a master uses it as it would use the owner of a single process.
 
     to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
                          Undelivered, Loads, LogReach, PublishViews, BackfilledRegions
     to the region's      MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
     to any               PrepareRegions, CheckFunction, CheckSource
 
-Answered when every server has answered; a server that dies meanwhile counts as done when it is fenced, for the one in
-its place begins with what the master knows by then.  A server that begins while deliveries are held is told to hold its
-own before it is told of any region.  ``ReleaseDeliveries`` goes to the servers that hold deliveries, and to no other.
+A request to every server is answered when every server has answered.  A server that dies meanwhile counts as done when
+it is fenced, because its replacement starts with the master's current state.  A server that starts while deliveries are
+paused is asked to pause its own before it is notified of any region.  ``ReleaseDeliveries`` goes only to the servers
+whose deliveries are paused.
 
-A step of a split or merge goes to the server that began it.  If that died, the change is over: nothing is left of
-it but folders that the catalogue has announced.
+A step of a split or merge goes to the server that began it.  If that server died, the change is over: only folders that
+the catalogue has announced are left of it.
 
 Owned by the loop.
 """
@@ -33,7 +34,7 @@ from columnar.roles.cluster_host import ClusterHost, Servers
 
 R = TypeVar("R")
 
-OWNER_S: Final = 10.0  # for a region that is on its way to another server
+OWNER_S: Final = 10.0  # for a region that is moving to another server
 
 
 class ClusterOwners:
@@ -43,9 +44,9 @@ class ClusterOwners:
         self._host = host
         self._catalogue = catalogue
         self._servers = servers
-        self._published: dict[str, messages.Publish] = {}  # as they were asked last; regions by the catalogue
-        self._holding: list[Incarnation] | None = None  # servers whose deliveries are held; None: nobody asked for that
-        self._carriers: dict[RegionChange, Incarnation] = {}  # who carries a change out
+        self._published: dict[str, messages.Publish] = {}  # the last message of each table; regions by the catalogue
+        self._holding: list[Incarnation] | None = None  # servers with paused deliveries; None: no pause is requested
+        self._carriers: dict[RegionChange, Incarnation] = {}  # the server that carries out each change
         self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
             messages.Withdraw: self._withdraw,
@@ -87,7 +88,7 @@ class ClusterOwners:
     async def _publish(self, asked: messages.Publish) -> None:
         table = asked.table.name
         self._published[table] = asked
-        await self._of_all(asked)  # before anybody is told to open a region of it
+        await self._of_all(asked)  # before any server is asked to open a region of the table
         fresh = self._host.table_stands(table, asked.regions)
         await self._host.served(table, fresh)
 
@@ -159,14 +160,14 @@ class ClusterOwners:
         await self._of_all(asked, holding)
 
     def _first_of(self, server: Incarnation) -> messages.PauseDeliveries | None:
-        """A server that begins during a hold joins it: changes that it delivered would be missing in earlier copies."""
+        """Have a server that starts during a pause join it: older copies would lack changes that it delivered."""
         if self._holding is None:
             return None
         self._holding.append(server)
         return messages.PauseDeliveries()
 
     async def _of_any(self, message: Message[None]) -> None:
-        """Ask one server; work that only saves time later, and is left out where that server dies."""
+        """Send ``message`` to one server: work that only saves time later, and is skipped if that server dies."""
         server = next(iter(self._host.greeted), None)
         if server is not None:
             await self._of_all(message, [server])
@@ -174,7 +175,11 @@ class ClusterOwners:
     # --- one region ----------------------------------------------------------------------------------
 
     async def _owner(self, region: RegionInfo) -> Incarnation:
-        """RetryLater: it is on its way for too long; NotServingRegion: its owner died, and a change keeps it there."""
+        """Return the server that serves the region, waiting up to OWNER_S for it.
+
+        RetryLater: the region is in transition for longer.  NotServingRegion: its owner died, and a split or merge
+        keeps the region there.
+        """
 
         def is_settled() -> bool:
             return self._host.owner_of(region) is not None or self._host.is_changing(region)

@@ -1,9 +1,10 @@
-"""Requests of people to a master, and the splits and merges that its planner has decided on.
+"""Requests of clients to a master, and the splits and merges that its planner has decided on.
 
-    request     ``ClusterState.asked``; returns when the state answers
+    request     ``ClusterState.add_request``; returns when the state answers
     split, merge    requests of clients: the planner begins them when the regions are free
-    begin       the planner has begun one: ``master.region_changes`` carries it out when it is its turn, and its commit
-                comes back here; one whose owner dies before its turn ends, or its regions had no owner meanwhile
+    begin       the planner has begun a change: ``master.region_changes`` carries it out in its queue turn, and its
+                commit is reported here.  A change fails if its owner dies before the change ends, or if its regions
+                had no owner meanwhile
 
 Owned by the loop.
 """
@@ -40,7 +41,7 @@ class ClusterRequests:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # regions that it is about
         self._failures: dict[int, Exception] = {}  # of splits and merges, by each region
-        # Changes that were begun, as many as the planner's throttle lets, and wait for their turn, by their regions.
+        # Changes that were begun, as many as the planner's throttle lets, and wait for their queue turn, by regions.
         self._queued_changes: dict[tuple[int, ...], tuple[do.Split | do.Merge, list[RegionInfo]]] = {}
         self._is_change_running = False
         self._made: dict[int, tuple[RegionInfo, ...]] = {}  # by each region that somebody has had split or merged
@@ -62,7 +63,7 @@ class ClusterRequests:
             self._host.event(self._state.add_request(number, request, self._host.now_ms()))
             await done
         except BaseException:
-            for region in self._waiting[number][0]:  # what another request had made is nobody's
+            for region in self._waiting[number][0]:  # the results of another request are left alone
                 if not any(region in regions for one, (regions, _) in self._waiting.items() if one != number):
                     self._made.pop(region, None)
             raise
@@ -80,13 +81,13 @@ class ClusterRequests:
         if failure is None:
             failure = NotServingRegion(GONE) if answer.error == GONE else CallerError(answer.error)
         future.set_exception(failure)
-        future.exception()  # seen: the client that asked may have gone
+        future.exception()  # retrieved: the client that sent the request may have disconnected
 
     def stop(self) -> None:
         for _, future in self._waiting.values():
             if not future.done():
                 future.set_exception(NotServingRegion("the store is stopping; try again"))
-                future.exception()  # seen: the client that asked may have gone
+                future.exception()  # retrieved: the client that sent the request may have disconnected
 
     async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
         """As ``RegionChanges.split``, when the planner has begun it."""
@@ -122,7 +123,7 @@ class ClusterRequests:
         self._host.spawn(self._carry_out(regions, work))
 
     def owner_ended(self, server: Incarnation) -> None:
-        """Call off the changes of its regions whose turn has not come: the regions get another owner now."""
+        """Fail the queued changes of the server's regions: the regions get another owner now."""
         places = self._state.current.places
         for regions in list(self._queued_changes):
             found = [places[region].owner for region in regions if region in places]
@@ -133,7 +134,7 @@ class ClusterRequests:
     async def _carry_out(self, regions: tuple[int, ...], work: Coroutine[Any, Any, Any]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - the client that asked hears of it, and the old regions serve on
+        except Exception as error:  # noqa: BLE001 - the requesting client gets the error, and the old regions serve on
             self._failed(regions, error)
         finally:
             self._is_change_running = False

@@ -50,7 +50,7 @@ class ClusterStatusGatherer:
     """``webui.cluster_pages.Servers``, over the loop of the master."""
 
     def __init__(self, ask: LoopRunner, host: ClusterHost, servers: Servers) -> None:
-        """``ask``: of the web thread, in which public methods are called."""
+        """``ask`` runs a call on the loop; it is used by the web thread, in which public methods are called."""
         self._run_on_loop = ask
         self._host = host
         self._servers = servers

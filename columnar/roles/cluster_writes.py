@@ -1,7 +1,7 @@
-"""Writes of owners into the catalogue, one after the other, and what is reported of each.
+"""Writes of owners into the catalogue, one after the other, and the report of each outcome.
 
-A write that the disk refuses is reported when the disk equals the catalogue in memory again: never while nobody knows.
-So is one that met an exception which nobody expected, for its rows may be on disk or not.  Owned by the loop.
+A write that the disk refuses is reported when the disk equals the catalogue in memory again: never while the outcome is
+unknown.  So is a write that met an unexpected exception, for its rows may be on disk or not.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OwnerWrites:
                 _log.error("owners of %d regions are not written: %s", len(write.owners), error.text)
                 await self._repaired()
                 self._report(self._not_written, write)
-            except Exception as fault:  # noqa: BLE001 - the next writes are on their way
+            except Exception as fault:  # noqa: BLE001 - the queued writes continue
                 FAULTS.met(LOOP, fault)
                 await self._repaired()
                 self._report(self._not_written, write)
@@ -78,6 +78,6 @@ class OwnerWrites:
             self._repair.cancel()
 
     async def close(self) -> None:
-        """A write under way is finished."""
+        """Wait until the write under way has finished."""
         if self._writer is not None:
             await asyncio.wait([self._writer])

@@ -2,8 +2,8 @@
 
     line := JSON {"at_ms", "kind", "regions", "server", "why", "text"} "\\n"       oldest first
 
-Lines are appended once a second and not synced: a crash takes the last second's away, and may leave half a line, which
-is passed over.  Over JOURNAL_BYTES the file is replaced by its last DECISIONS_KEPT lines.
+Lines are appended once a second and not synced: a crash loses those of the last second, and may leave half a line,
+which is skipped.  Over JOURNAL_BYTES the file is replaced by its last DECISIONS_KEPT lines.
 
 Functions block.
 """
@@ -34,7 +34,7 @@ def line_of(look: DecisionStatus) -> bytes:
 
 
 def parse_decision(line: bytes) -> DecisionStatus | None:
-    """None: the line is not whole, or a newer program's."""
+    """Decode a line; None if it is incomplete, or was written by a newer version."""
     try:
         held = json.loads(line)
         regions = tuple(map(str, held["regions"]))
@@ -47,8 +47,8 @@ def parse_decision(line: bytes) -> DecisionStatus | None:
 class DecisionJournal:
     def __init__(self, data: str) -> None:
         self._path = os.path.join(data, NAME)
-        self._failure = ""  # that was logged
-        self._ends_whole = False  # the file, as far as this process knows: a full disk or a kill may have cut a line
+        self._failure = ""  # the last one that was logged
+        self._ends_whole = False  # the file ends with a whole line: a full disk or a kill may have cut one
 
     def read(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, oldest first; none of a file that cannot be read."""

@@ -1,10 +1,10 @@
 """The role of a master: the catalogue, and everything that changes it.
 
     open        the catalogue is read, and the owner's epoch raised in it
-    lead        from now on an owner of regions is told what to serve
-    prepare     what older programs left is brought up to date
+    lead        from now on an owner of regions is notified which regions to serve
+    prepare     folders and rows of older versions are upgraded
     start       every table of the catalogue is served, the system's own among them, and triggers are followed
-    begin       what a crash left of dropped regions goes; regions split by size
+    begin       leftovers of a crash from dropped regions are removed; regions split by size
 
 Owned by one event loop.
 """
@@ -85,7 +85,7 @@ class Leading:
 
     def _opened(self, path: str) -> Region:
         stores, info = self._stores, RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        ownership = stores.ownership(META, 0)  # its owner's epoch rises above what is found: no catalogue names it yet
+        ownership = stores.ownership(META, 0)  # the owner's epoch rises above the one found: no catalogue has it yet
         return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock, ownership)
 
     def lead(self, owner: Peer, trigger_modules: tuple[str, ...]) -> None:
@@ -106,13 +106,13 @@ class Leading:
         ]
 
     async def request_peer(self, message: Message[Any]) -> Any:
-        """Answer what owners of regions ask of their master: as a ``Peer``."""
+        """Handle the requests of region owners to their master, as a ``Peer``."""
         if isinstance(message, Backfilled):
             return await self.views.request_peer(message)
         return await self.region_changes.request_peer(message)
 
     async def prepare(self) -> None:
-        """Folders and catalogue become those of this version: before ``start``, while nobody serves a region."""
+        """Upgrade folders and catalogue to this version: before ``start``, while no region is served."""
         self._see_to_folders()
         if TRIGGERS_TABLE in self.catalogue.tables:
             from columnar.master import older_triggers  # once in a folder's life
@@ -141,7 +141,7 @@ class Leading:
         await asyncio.to_thread(self._stores.folder.raise_format, VIEWS_SINCE)
 
     def _rows_of(self, table: Table, info: RegionInfo) -> list[tuple[bytes, dict[bytes, bytes]]]:
-        """All of a region that nobody serves; blocks."""
+        """Return all rows of a region that no process serves; blocks."""
         if self.folders.is_untouched(info.encoded):
             return []
         stores, path = self._stores, self.folders.path(info.encoded)
@@ -153,7 +153,7 @@ class Leading:
             region.close()
 
     def _warn_of_unnamed(self) -> None:
-        """They may be all that is left of a table: nothing but a person's word removes them."""
+        """Warn of folders that no table names: they may be the rest of a table, and only an operator removes them."""
         tables = self.catalogue.tables.values()
         named = [info.encoded for entry in tables for info in entry.regions]
         named += [info.encoded for info in self.catalogue.dropped]
@@ -181,11 +181,11 @@ class Leading:
         await self._meta.sound()
 
     def stop_copies(self) -> None:
-        """Copies under way are given up at their next file."""
+        """Stop the copies under way at their next file."""
         self.snapshots.stop()
 
     async def stop_changes(self) -> None:
-        """No split or merge begins any more; what is under way is finished or called off."""
+        """Begin no more splits or merges, and wait until those under way are finished or called off."""
         await self.views.close()
         await self.region_changes.close()
 
@@ -201,4 +201,4 @@ def _declaring() -> Declaring:
 
 
 async def _quiet(_region: Region) -> None:
-    """No write of it is under way."""
+    """Wait for no write: no write of the region is under way."""

@@ -1,6 +1,6 @@
-"""The answers of a master over the control links of its servers: to asks, and to calls that servers hand on.
+"""RPC handlers of a master on the control links of its servers: for requests, and for calls that servers forward.
 
-    ask     Commit, Shown, Listening, CannotOpen
+    request Commit, Backfilled, Listening, CannotOpen
     call    a method of the master, as the client sent it (``master_service``)
 
 Owned by the loop.
@@ -73,7 +73,7 @@ class MasterRpcHandlers:
         assert link.peer is not None, "it has said hello"
         try:
             answer = await self._answers[type(message)](link.peer.server, message)
-        except Exception as error:  # noqa: BLE001 - the server hears of it
+        except Exception as error:  # noqa: BLE001 - the server gets the error
             if not isinstance(error, ColumnarError):
                 _log.exception("an ask of server %s failed", link.peer.server)
             link.refuse(number, error)

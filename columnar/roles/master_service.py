@@ -1,7 +1,7 @@
-"""The services of a master: changes of tables, namespaces, regions and snapshots, as servers hand them on.
+"""The services of a master: changes of tables, namespaces, regions and snapshots, as servers forward them.
 
-A client's call comes as it was sent, over the server's control link, and its answer goes back so.  The master serves
-no rows: it knows tables by its catalogue, and regions by their folders.
+A client's call arrives unchanged over the server's control link, and its answer returns the same route.  The master
+serves no rows: it knows tables by its catalogue, and regions by their folders.
 
 Owned by the loop.
 """
@@ -37,7 +37,7 @@ from columnar.thrift.view_methods import ViewChangeMethods
 from columnar.version import VERSION
 from columnar.wire.server import WireServer
 
-# Methods of both services that the master answers by what it knows; ``method_ways`` says which are handed on.
+# Methods of both services that the master answers from its own state; ``method_routing`` says which are forwarded.
 CATALOGUE_READ_METHODS: Final = frozenset(
     [
         "columnarListNamespaces",
@@ -53,7 +53,7 @@ CATALOGUE_READ_METHODS: Final = frozenset(
 
 
 class KnownTables:
-    """A region server as ``Descriptions`` needs it, by the catalogue: no region is open here."""
+    """The tables of the catalogue, as ``Descriptions`` needs them of a region server: no region is open here."""
 
     def __init__(self, folders: RegionFolders) -> None:
         self.tables = Tables()
@@ -102,7 +102,7 @@ class MasterService:
         return self._config.host, self._config.port
 
     def thrift1(self, *, may_end_servers: bool) -> ThriftService:
-        """``may_end_servers``: whoever calls has come by the private socket, or has shown a certificate."""
+        """``may_end_servers``: the caller connected by the private socket, or has shown a certificate."""
         operations, leading = self._operations, self._leading
         facts = Facts(VERSION, self._folder.path, self._started_s, lambda: 0, dict)
         return ThriftService(

@@ -1,12 +1,13 @@
 """The catalogue's one region, which repairs itself when its disk has failed.
 
-    sound --a write or an fsync fails--> unsound --every RETRY_S: opened anew, written, synced--> sound
+    sound --a write or an fsync fails--> unsound --every RETRY_S: reopened, written, synced--> sound
 
-Other regions are closed after a failed fsync and opened from what is on disk.  The catalogue in memory has not taken
-the change in, and everybody goes by it, while the disk may or may not have the change.  So the disk is brought back
-to what memory says (``Catalogue.repairs``): the change was answered with "outcome unknown", and now it is undone.
+Other regions are closed after a failed fsync and opened from what is on disk.  Here the catalogue in memory has not
+applied the change, and the whole process follows the catalogue in memory, while the disk may or may not have the
+change.  So the disk is restored to the state in memory (``Catalogue.repairs``): the change was answered with "outcome
+unknown", and now it is undone.
 
-Invariant: while it is unsound no other change is begun: on top of a half it could end in half a table.
+Invariant: while the region is unsound no other change is begun: on top of half a change it could leave half a table.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class MetaRegion:
         self.repairs_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
         self.on_unsound: Callable[[str], None] = lambda _failure: None  # why, once until the next ``on_sound``
         self.on_sound: Callable[[], None] = lambda: None
-        self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # its change of unknown outcome is undone
+        self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # the change of unknown outcome is undone
 
     def open(self) -> None:
         """Before anything else; some 6 ms.  HostError, DamagedData."""
@@ -83,7 +84,7 @@ class MetaRegion:
             raise
         except ColumnarError:
             raise
-        except Exception as fault:  # whatever it has left on disk is undone
+        except Exception as fault:  # its partial writes on disk are undone
             FAULTS.met(LOOP, fault)
             self._failed(ProgramFault(fault))
             raise
@@ -112,7 +113,7 @@ class MetaRegion:
             with surviving(LOOP):
                 await self._close_broken()
             await asyncio.sleep(RETRY_S)
-            with surviving(LOOP), suppress(ColumnarError):  # it stays unsound; those who ask hear of the first failure
+            with surviving(LOOP), suppress(ColumnarError):  # the region stays unsound; callers get the first failure
                 self._region = region = self._open_region()
                 await self._written_anew(region)
                 self._failure = ""
@@ -123,7 +124,7 @@ class MetaRegion:
         for repaired in self.on_repaired:
             try:
                 await repaired()
-            except ColumnarError as error:  # the others have their own to undo
+            except ColumnarError as error:  # the other callbacks have their own changes to undo
                 _log.error("the catalogue is whole, but what waited for that goes on later: %s", error.text)
             except Exception as fault:  # noqa: BLE001 - as above
                 FAULTS.met(LOOP, fault)

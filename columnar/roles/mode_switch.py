@@ -1,14 +1,15 @@
-"""The remains of earlier starts with servers in a folder: one process takes the folder over from them, or they from it.
+"""Takes over a folder that earlier starts served with servers into one process, or the reverse.
 
-    servers -> one process    ``to_one_process``: each region gets what logs have that it may lack, then the catalogue
-                              forgets owners and logs in one write, and its epoch rises above all owners'
-    one process -> servers    ``to_servers``: the server log is brought in, as for any region that nobody asks for;
+    servers -> one process    ``to_one_process``: each region gets the records that it may lack from logs, then the
+                              catalogue forgets owners and logs in one write, and its epoch rises above all owners'
+    one process -> servers    ``to_servers``: the server log is replayed, as for any region that no client has opened;
                               regions without an owner's row get one of that process, above the catalogue's epoch
 
-Both are over before anything is served, and both may be cut off anywhere and done again: a log is brought in under
-marks, and at an epoch that ``complete`` remembers.  A log is never brought into a region just because it names it: a
-region that left a server in order, and was written to by another, would get its old values back.  Only tenures that
-the region's row says are behind count, and the last owner's own, if it is named in that owner's log.
+Both finish before anything is served, and both may be interrupted anywhere and repeated: a log is replayed under
+marks, and at an epoch that ``complete`` remembers.  A log is never replayed into a region just because the log names
+the region: a region that left a server in order, and was written to by another, would get its old values back.  Only
+ownership periods that the region's row lists as unreplayed count, and the last owner's own, if the region is named in
+that owner's log.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ from columnar.storage.server_folders import Seal
 _log = logging.getLogger(__name__)
 
 
-RETRY_S: Final = 1.0  # where the disk does not let a log be read
+RETRY_S: Final = 1.0  # after the disk refused to read a log
 
 
 class FolderDeadServerLogs:
-    """``cluster_host.Pasts``.  Owned by the loop."""
+    """``cluster_host.DeadServerLogs``.  Owned by the loop."""
 
     def __init__(self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str]) -> None:
-        """``unread``: kept here for people: logs that the disk does not let be read now, and why."""
+        """``unread``: filled here for operators: logs that the disk refuses to read now, and why."""
         self._unread = unread
         self._catalogue = catalogue
         self._stores = stores
@@ -77,7 +78,7 @@ class FolderDeadServerLogs:
     def _read_dead_server_log(
         self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int
     ) -> DeadServerLog:
-        """Its extent is on disk, as it will be written down."""
+        """Return the dead server's log; its extent is on disk, as the catalogue will record it."""
         past = read_dead_server_log(self._data, server, seal, owned)
         if past.log is not None and (seal is None or seal.is_of_files):
             server_folders.sync_extent(past.log)
@@ -181,9 +182,12 @@ def _bring_home(
 
 
 def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
-    """Rows of owners for the regions that have none, by id.  Blocks: 15 ms for a region that a crash left behind.
+    """Return rows of owners for the regions that have none, by id.
 
-    The owner is that process; its log is empty when this returns.  HostError: a region cannot get what it lacks.
+    Blocks: 15 ms for a region that a crash left unreplayed.
+
+    The owner is that process; its log is empty when this returns.  HostError: a region cannot get the records that
+    it lacks.
     """
     recover(stores.engine, stores.dead_logs, stores.region_folders.root)
     left = list(stores.dead_logs.left)

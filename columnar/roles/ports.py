@@ -66,7 +66,7 @@ STOP_GRACE_S: Final = 5.0  # for calls in flight
 
 
 class Folder(Protocol):
-    """``storage.data_folder.DataFolder``, or what a server of a cluster was told of it."""
+    """``storage.data_folder.DataFolder``, or the description of it that the supervisor sent to a server."""
 
     @property
     def path(self) -> str: ...
@@ -82,7 +82,7 @@ class ServerPorts:
         self.folder = folder
         self.started_s = time.time()
         self.counters = RequestCounters()
-        self.wire2: WireServer | None = None  # of the Thrift 2 service, where it is served
+        self.wire2: WireServer | None = None  # of the Thrift 2 service, if it is served
         self._private: PrivateSocket | None = None  # of trigger workers, where there may be any
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
@@ -99,7 +99,7 @@ class ServerPorts:
         return await self.listen()
 
     def make(self, serving: Serving, master: MasterParts) -> None:
-        """The services, which nobody can reach yet."""
+        """Make the services; no client can reach them yet."""
         operations = serving.operations
         writes = WriteMethods(operations)
         self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
@@ -141,7 +141,7 @@ class ServerPorts:
 
     def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
         """The master of a cluster answers, or this process, which is alone and refuses what it must by itself."""
-        from columnar.thrift.cluster_methods import ClusterMethods  # 0.2 MB until somebody asks, with the other two
+        from columnar.thrift.cluster_methods import ClusterMethods  # 0.2 MB until the first call, with the other two
 
         cluster = master.cluster or self.alone(operations.descriptions)
         return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
@@ -274,7 +274,7 @@ class ServerPorts:
             ) from error
 
     def answered(self) -> int:
-        """Requests that were answered so far on all doors, but for those of trigger workers."""
+        """Return the number of requests answered so far on all ports, without those of trigger workers."""
         return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
 
     def has_waiting(self) -> bool:
@@ -287,7 +287,7 @@ class ServerPorts:
 
     @property
     def thrift2_port(self) -> int | None:
-        """None where the Thrift 2 service is not served."""
+        """Return the port of the Thrift 2 service; None if it is not served."""
         return self.wire2.port if self.wire2 is not None else None
 
     @property
@@ -296,7 +296,7 @@ class ServerPorts:
 
     @property
     def buffered_bytes(self) -> dict[str, int]:
-        """Bytes of the requests and replies that are under way."""
+        """Return the bytes of the requests and replies that are under way."""
         wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
         return {
             "input": sum(wire.input_bytes for wire in wires),

@@ -1,6 +1,6 @@
-"""The owner of regions as masters ask it: each message of ``model.region_messages`` has one method here.
+"""The owner of regions as masters use it: each message of ``model.region_messages`` has one handler here.
 
-Stands on the region server, and on the triggers and views of the same process.  Owned by the loop.
+Builds on the region server, and on the triggers and views of the same process.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class RegionOwner:
-    """Answers messages of the master, and asks it to commit splits and merges, and to look at views."""
+    """Handles messages of the master, and requests of it the commit of splits and merges, and the checks of views."""
 
     def __init__(self, server: RegionServer, keeper: TriggerManager, region_bytes: int) -> None:
         self._server = server
@@ -69,7 +69,7 @@ class RegionOwner:
         return answer
 
     def follow(self, master: Peer) -> None:
-        """From now on it is this one that is asked."""
+        """Send requests to this master from now on."""
         self._master = master
 
     async def _commit(self, change: messages.RegionChange) -> None:
@@ -84,7 +84,7 @@ class RegionOwner:
         self._trigger_manager.hub.table_installed(asked.table.name)
 
     async def _withdraw(self, asked: messages.Withdraw) -> None:
-        """When this returns no store of the table is open here: the master removes the folders next."""
+        """Close the table; no store of it is open here afterwards, because the master removes the folders next."""
         self._server.tables.remove(asked.table)
         await self._server.close_table(asked.table)
 
@@ -95,7 +95,7 @@ class RegionOwner:
     # --- triggers ----------------------------------------------------------------------------------
 
     async def _pause_deliveries(self, _asked: messages.PauseDeliveries) -> None:
-        """A call that runs may read what is newer than a copy, so those under way are waited for."""
+        """Pause deliveries and wait for calls under way: such a call may read data newer than a copy."""
         feeder = self._trigger_manager.feeder
         feeder.upkeep.pause_saving()
         self.views.quiesce_views()
@@ -118,7 +118,7 @@ class RegionOwner:
         if self._master is not None:
             self._trigger_manager.hub.background.spawn(_say(self._master, messages.Backfilled(view)))
 
-    # --- regions in the place of others --------------------------------------------------------------
+    # --- regions that replace others -----------------------------------------------------------------
 
     async def _call_off_change(self, asked: messages.CallOffChange) -> None:
         self.changing.call_off(asked.change)

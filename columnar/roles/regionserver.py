@@ -1,13 +1,15 @@
-"""A region server among others on a machine: the regions that its master gives it, its own ports, its trigger worker.
+"""A region server among others on a machine: the regions that its master assigns, its own ports, its trigger worker.
 
-    start    stores, ports, the link to the master; then connections come over the doorbell, and regions are told
-    leave    clients go on at other servers, where the master asks for it before a stop
+    start    stores, ports, the link to the master; then connections arrive over the connection channel, and regions
+             are assigned
+    leave    clients are handed over to other servers, if the master requests it before a stop
     stop     trigger worker, ports (calls in flight are answered), links, regions (synced and closed), threads
 
-A client may ask any server: a call about a row goes on to the owner of its region, a change of tables to the master.
+A client may call any server: a call about a row is forwarded to the owner of its region, a change of tables to the
+master.
 
-The master is the supervisor of the servers, at the other end of the control link.  When that link ends the server is
-nobody's any more: ``on_orphaned`` must end the process at once, before it answers anything.
+The master is the supervisor of the servers, at the other end of the control link.  When that link ends the server has
+no master: ``on_orphaned`` must end the process at once, before it answers anything.
 
 Owned by one event loop.
 """
@@ -81,7 +83,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class SharedFolder:
-    """The data folder as a server was told of it; its supervisor has locked it."""
+    """The data folder as the supervisor described it to a server; the supervisor has locked it."""
 
     path: str
     cluster_id: str
@@ -171,7 +173,7 @@ class ClusterServer:
             raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
 
     def _connect_peer_operations(self) -> None:
-        """Calls on several rows ask the owners of those that are elsewhere, and this server answers such asks."""
+        """Connect remote operations: send requests for remote rows to their owners, and handle such requests here."""
         self.owners = RoutedOwners(self.local_server, self.routes, self.peers)
         asked, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
         for kind, answer in asked.answers.items():
@@ -281,7 +283,7 @@ class ClusterServer:
 
     @property
     def _leader(self) -> int:
-        """The epoch of the master that asks."""
+        """Return the epoch of the master that sends requests."""
         return self.link.peer.leader_epoch if self.link.peer is not None else 0
 
     def _obstacle(self, hello: Hello) -> str | None:
@@ -346,7 +348,7 @@ class ClusterServer:
     # --- the end -------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """In order; the master, which asked for it, hears of the end by the end of the process."""
+        """Stop in order; the master, which requested the stop, notices the end by the end of the process."""
         self.is_stopping = True
         await self.serving.stop_triggers()
         if self._connection_channel is not None:
@@ -360,4 +362,4 @@ class ClusterServer:
         self.region_assigner.stop()
         await self.serving.close()
         self.stores.close()
-        await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process
+        await asyncio.get_running_loop().shutdown_default_executor()  # work of a thread belongs to this process

@@ -2,11 +2,11 @@
 
     python -m columnar.roles.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD LINES_FD
 
-    ahead          it waits for the next death of a server, whose place it takes; ``ps`` and ``top`` show it as SPARE
+    ahead          a spare: it waits for the next death of a server and replaces it; ``ps`` and ``top`` show SPARE
     CONTROL_FD     a stream socket to the master: frames of ``cluster.peer_frames``.  Its end ends this process at once
-    DOORBELL_FD    connections of clients: ``coordination.doorbell``
+    DOORBELL_FD    connections of clients: ``coordination.connection_channel``
     BEATS_FD       the write end of a pipe: a beat (``coordination.beat``) every BEAT_S
-    LOCK_FD        of the data folder's LOCK, and only held: as long as any server lives, no other store starts on it
+    LOCK_FD        of the data folder's LOCK, and only kept open: while any server lives, no other store starts on it
     LINES_FD       a file for the last lines of the log and the dump of a crash: ``last_lines``
     stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
 
@@ -15,7 +15,7 @@
                       kills a server that does not end in time
     the master has gone: exit at once, ORPHANED.  On Linux the kernel sees to it, too: SIGKILL at its death
     SIGINT: nothing; a terminal sends it to all processes, and the supervisor stops its servers in order
-    SIGHUP, where the ports speak TLS: the certificate is read again
+    SIGHUP, if the ports speak TLS: the certificate is read again
     cannot start: one line of the log, exit 2
 
 Log lines are the standalone's, with the server's name.
@@ -48,7 +48,7 @@ from columnar.storage.descriptors import raise_limit
 _log = logging.getLogger("columnar.server")
 
 BEAT_S: Final = 0.5
-SEEN_S: Final = 0.1  # between two looks at the loop
+SEEN_S: Final = 0.1  # between two checks that the loop runs
 CANNOT_START: Final = 2
 ORPHANED: Final = 3
 GONE_S: Final = 0.05  # for the last line of one that must not answer any more
@@ -74,10 +74,10 @@ def _gone(why: str) -> NoReturn:
 
 
 class Beats:
-    """How often the loop was seen alive, told by a thread: it tells on while the loop is held up."""
+    """How often the loop was seen alive, reported by a thread: the reports continue while the loop is blocked."""
 
     def __init__(self, pipe: int, look: Callable[[int], Beat]) -> None:
-        """``look``: the beat of an iteration, on the loop."""
+        """``look`` makes the beat of a loop iteration; it is called on the loop."""
         self._pipe = pipe
         self._make_beat = look
         self._seen = Beat(0)  # written by the loop, read by the thread
@@ -87,7 +87,7 @@ class Beats:
         threading.Thread(target=self._write_beats, name="beats", daemon=True).start()
 
     def _see(self) -> None:
-        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the look must not end the beats
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of ``look`` must not end the beats
         self._seen = self._make_beat(self._seen.iterations + 1)
 
     def _write_beats(self) -> None:

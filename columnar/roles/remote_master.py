@@ -1,9 +1,9 @@
 """The master's parts as the handlers of a server that is not the master know them: calls for them go to the master.
 
     methods of the master      each raises ``ForwardToMaster`` at once (``list_master_methods``)
-    looks at the catalogue     as a standalone's; where they come to the catalogue they raise it, too
+    reads of the catalogue     as a standalone's; once they reach the catalogue they raise it, too
 
-The client's message then goes on as it came, and nothing was done here.
+The client's message is then forwarded unchanged, and nothing was done on this server.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class MasterParts(Protocol):
 
 class _Part:
     def __init__(self, **here: Any) -> None:
-        """``here``: what of the part this server has itself."""
+        """``here``: the attributes of the part that this server has itself."""
         self.__dict__.update(here)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,10 +1,10 @@
-"""The server's end of its doorbell: clients come from the supervisor, and go back to it when the server leaves.
+"""The server's end of its connection channel: clients come from the supervisor, and return when the server leaves.
 
-    serving    a connection that comes is taken and served; a surplus goes back where the supervisor asks for it
-    leaving    connections go back, each between two requests; so does one that still comes
+    serving    a connection that arrives is taken and served; a surplus returns when the supervisor requests it
+    leaving    connections return, each between two requests; so does a connection that still arrives
 
-The way back is the supervisor's, not a sister's: it has a doorbell to each server, knows which are up and which has the
-fewest connections, and chooses as for a client that connects.
+A connection returns to the supervisor and not to a sister server: the supervisor has a channel to each server, knows
+which are up and which has the fewest connections, and chooses as for a client that connects.
 
 Owned by the loop.
 """
@@ -33,7 +33,10 @@ class ServerConnectionChannel:
     def __init__(
         self, doorbell: socket.socket, doors: ServerPorts, scanners: ScannerTable, on_ended: Callable[[str], None]
     ) -> None:
-        """``doorbell``: this object's from now on.  ``on_ended``: called when the supervisor has closed its end."""
+        """``doorbell``: owned by this object from now on.
+
+        ``on_ended`` is called when the supervisor has closed its end.
+        """
         self._channel = doorbell
         self._ports = doors
         self._scanners = scanners
@@ -88,7 +91,7 @@ class ServerConnectionChannel:
     async def hand_over(self, within_s: float) -> HandoverResult:
         """Return when no client is left and no scanner is open, in time at the latest."""
         self._is_leaving = True
-        while self._take_next():  # the supervisor has rung for these before it asked
+        while self._take_next():  # the supervisor sent these before its request
             pass
         given_before, closed_before = self.given, self._ports.closed_between
         with suppress(TimeoutError):
@@ -104,9 +107,9 @@ class ServerConnectionChannel:
         return HandoverResult(given, closed, self.open, len(self._scanners))
 
     async def part_with(self, most: int, within_s: float) -> int:
-        """Give some connections back while the server serves on; so many have gone.
+        """Return up to ``most`` connections to the supervisor while the server serves on.  Answer: the number returned.
 
-        A connection with open scanners stays: they would end sooner, as those of a client that has gone.
+        A connection with open scanners stays: its scanners would be closed early, as if the client had disconnected.
         """
         if self._is_leaving:
             return 0
@@ -132,7 +135,7 @@ class ServerConnectionChannel:
         self._all_gone.set()
 
     def close(self) -> None:
-        """Nothing comes or goes any more; again: does nothing."""
+        """Take and return no more connections; idempotent."""
         if self._channel.fileno() < 0:
             return
         loop = asyncio.get_running_loop()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 DEATHS_WITHIN_S: Final = 300.0
-DEATHS_AT_ONCE: Final = 3  # so many are replaced without a pause
+DEATHS_AT_ONCE: Final = 3  # this many are replaced without a pause
 PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 
 
@@ -32,14 +32,14 @@ class Death:
 
 
 def ending(status: int) -> str:
-    """Say how a process ended, behind "it ended"."""
+    """Return how a process ended, as the text after "it ended"."""
     if status < 0:
         return f"by {signal.Signals(-status).name}" if -status in list(signal.Signals) else f"by signal {-status}"
     return f"with status {status}"
 
 
 class ServerDeaths:
-    """The recent deaths of each server, by name; those that a stop asked for are none."""
+    """The recent deaths of each server, by name; the end of a requested stop is no death."""
 
     def __init__(self) -> None:
         self._deaths: dict[str, list[Death]] = {}

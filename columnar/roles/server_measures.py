@@ -1,5 +1,5 @@
-"""The measures of a region server, which its master asks for at each scrape: as of a process that is alone, and what
-became of the calls that other servers answer.
+"""The measures of a region server, which its master requests at each scrape: those of a standalone process, and the
+outcomes of the calls that it forwarded to other servers.
 
 Owned by the loop.
 """
@@ -53,7 +53,7 @@ class ServerMeasures:
             connections=lambda: doors.connections,
             commits=commits,
             slow_requests=lambda: doors.slow_log.count,
-            triggers=list,  # asked for below: letters are counted on disk
+            triggers=list,  # requested below: letters are counted on disk
             views=serving.owner.views.view_statuses,
             buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
         )

@@ -1,17 +1,17 @@
-"""The servers of a supervisor: their processes, the links to them, and another one in the place of one that died.
+"""The servers of a supervisor: their processes, the links to them, and the replacement of a server that died.
 
-    started    a process, which imports what it needs; its settings come when its number is on disk
+    started    a process, which imports what it needs; its settings are sent when its number is on disk
     joined     it has its number and its settings: the master counts with it; a process that cannot join is killed
-    linked     it has said hello: it may be asked
-    leaving    it hands its clients over to other servers, before it stops: where it alone is to stop
+    linked     it has said hello: requests can be sent
+    leaving    it hands its clients over to other servers before it stops: only if it alone is to stop
     ended      it was reaped: it answers nothing any more
 
-The supervisor starts one process ahead (``keep_spare``): it has imported all that a server needs, and takes the place
-of the next server that dies.  A server that a person starts again is always a new process: the program may have been
-replaced since.
+The supervisor starts one spare process ahead (``keep_spare``): it has imported all that a server needs, and takes the
+place of the next server that dies.  A server that an operator starts again is always a new process: the program may
+have been replaced since.
 
-A server that ended is replaced (``server_deaths``).  Each start is an incarnation of its own, whose number was never
-given before.
+A server that ended is replaced (``server_deaths``).  Each start is an incarnation of its own, with a number that was
+never used before.
 
 Knows nothing of regions; ``Events`` is the master that does.  Owned by the loop.
 """
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 R = TypeVar("R")
 ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
 OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
-SPARE_AFTER_S: Final = 5.0  # of a start or a death: until then regions that open need the processor
+SPARE_AFTER_S: Final = 5.0  # after a start or a death: until then the regions that open need the processor
 
 
 class Events(Protocol):
@@ -57,10 +57,10 @@ class Events(Protocol):
     async def linked(self, server: Incarnation) -> None: ...
 
     def unlinked(self, server: Incarnation, why: str) -> None:
-        """Its link has ended, and its process may live on."""
+        """Report that the link has ended; the process may live on."""
 
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
-        """``asked``: it was to stop."""
+        """Report that the process has ended; ``asked``: its stop was requested."""
 
     def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
         """The server has no clients any more but those that are lost, and stops."""
@@ -102,7 +102,7 @@ class ServerProcesses:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
         self._children: set[Child] = set()  # started, and not reaped
-        self._spare: tuple[Child, list[Server]] | None = None  # started, and nobody yet
+        self._spare: tuple[Child, list[Server]] | None = None  # started, and no server yet
         self._spare_timer: asyncio.TimerHandle | None = None
 
     def follow(self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]]) -> None:
@@ -146,7 +146,7 @@ class ServerProcesses:
         spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
 
     def _spare_ended(self, spare: tuple[Child, list[Server]]) -> None:
-        if self._spare is spare:  # it was killed while it was nobody
+        if self._spare is spare:  # it was killed while it was a spare
             self._spare = None
             spare[0].control.close()
             self.keep_spare()
@@ -161,7 +161,7 @@ class ServerProcesses:
         return spare if spare is not None and not spare[0].is_over else self.start()
 
     async def join(self, name: str, begun: tuple[Child, list[Server]]) -> None:
-        """Number the process, tell it its settings, and link with it.  A process that is dead is reported as ended."""
+        """Number the process, send it its settings, and link with it.  A process that is dead is reported as ended."""
         self._joined(Incarnation(name, await self._next_number()), begun)
 
     def _joined(self, incarnation: Incarnation, begun: tuple[Child, list[Server]]) -> None:
@@ -208,7 +208,10 @@ class ServerProcesses:
             self._spawn(self._outlives(server, link.why))
 
     async def _outlives(self, server: Server, why: str) -> None:
-        """A link mostly ends because its process does, which is heard of a moment later."""
+        """Report the link's end if the process outlives it.
+
+        Mostly the process has ended, and its exit is reported a moment later.
+        """
         await asyncio.wait([server.child.ended], timeout=OUTLIVES_S)
         if not server.child.is_over and not server.is_stopping:
             self._events.unlinked(server.incarnation, why)
@@ -241,7 +244,7 @@ class ServerProcesses:
         while not self.is_stopping and name not in self._stopped:
             try:
                 async with self._lock_name(name):
-                    if name not in self._stopped:  # by somebody who had the turn before
+                    if name not in self._stopped:  # by a call that had the lock of the name before
                         await self._start(name, self._taken_spare if not server.is_stopping else self.start)
                 return
             except (OSError, ColumnarError) as error:
@@ -255,21 +258,27 @@ class ServerProcesses:
         return [server for server in self.living.values() if server.incarnation.name == name]
 
     async def _start(self, name: str, begin: Callable[[], tuple[Child, list[Server]]]) -> None:
-        """Start one, in the turn of its name; nothing where one of the name lives.  Errors as of ``join``, OSError."""
+        """Start a server, under the lock of its name; do nothing if one of the name lives.
+
+        Errors as of ``join``, OSError.
+        """
         if self._living_of(name) or self.is_stopping:
             return
         number = await self._next_number()
         if not self.is_stopping:
             self._joined(Incarnation(name, number), begin())
 
-    # --- asking --------------------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------------------------
 
     def is_linked(self, server: Incarnation) -> bool:
         found = self.living.get(server)
         return found is not None and found.link is not None
 
     async def request_server(self, server: Incarnation, message: Message[R]) -> R:
-        """Messages that are asked at once leave in that order.  Errors as of ``PeerLink.ask``."""
+        """Send ``message`` and return the answer; concurrent requests leave in the order of the calls.
+
+        Errors as of ``PeerLink.send_request``.
+        """
         found = self.living.get(server)
         if found is None or found.link is None:
             raise NotSent
@@ -295,9 +304,9 @@ class ServerProcesses:
     # --- one of them -----------------------------------------------------------------------------------
 
     async def stop_one(self, server: Incarnation, within_s: float = LEAVING_S) -> None:
-        """Return when none of its name lives, and it stays so.  Its clients go on at other servers.
+        """Stop the server; return when no process of its name lives, and none is started.  Its clients are handed over.
 
-        It may have died before, and another one have started in its place.
+        The server may have died before, and another process have started in its place.
 
         ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within its
         ``stop_s``, is killed.
@@ -345,7 +354,7 @@ class ServerProcesses:
     # --- the end -------------------------------------------------------------------------------------
 
     def begin_stop(self) -> None:
-        """Count every end of a server as asked for, and start none in its place."""
+        """Count every end of a server as requested, and start no replacement."""
         self.is_stopping = True
         for server in self.living.values():
             server.is_stopping = True

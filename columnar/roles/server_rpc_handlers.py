@@ -1,10 +1,10 @@
-"""The answers of a region server to the asks of its master, by the class of the message.
+"""RPC handlers of a region server for the requests of its master, by the class of the message.
 
-    regions     OpenRegion, CloseRegion, RenumberRegion, Rates           ``regions.owning``
+    regions     OpenRegion, CloseRegion, RenumberRegion, Rates           ``regions.life.region_assigner``
     tables, changes, copies, triggers                                    ``region_owner``
     routes      ChangeRoutes, ReplaceRoutes, Addresses                   ``cluster.routes``
 
-Asks are begun in the order in which the master sent them.  Owned by the loop.
+Requests are begun in the order in which the master sent them.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ServerRpcHandlers:
         rates: RateMeter,
         leader: Callable[[], int],
     ) -> None:
-        """``leader``: the epoch of the master that asks."""
+        """``leader`` returns the epoch of the master that sends requests."""
         self._owner = owner
         self._region_assigner = owning
         self._routes = routes
@@ -47,7 +47,7 @@ class ServerRpcHandlers:
         self._leader = leader
         self._rates = rates
         self._addresses: dict[Incarnation, tuple[str, int]] = {}
-        # Called after each change of the routes of these tables, and of what is owned of them.
+        # Called after each change of the routes of these tables, and of the regions of them that are owned here.
         self.on_routes: Callable[[Iterable[str]], None] = _nothing
         self.answers: Answers = {
             **owner.answers,
@@ -138,12 +138,12 @@ class ServerRpcHandlers:
         return held
 
     def _lags(self, table: str) -> bool:
-        """Whether a split or merge here kept the table from following."""
+        """Return whether a split or merge on this server kept the table from following the routes."""
         served = self._tables.named(table)
         return served is not None and len(served.regions) != len(self._routes.of_table(table))
 
     def _follow(self, names: Iterable[str]) -> None:
-        """The regions of tables are those of the routes, but for splits and merges that end here in a moment."""
+        """Set the regions of tables to those of the routes, except for splits and merges that end here in a moment."""
         for name in names:
             served = self._tables.named(name)
             routes = self._routes.of_table(name)

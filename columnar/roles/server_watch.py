@@ -1,4 +1,4 @@
-"""The shell of ``master.liveness``: looks at the servers, says what it sees, and reports servers to be killed.
+"""The shell of ``master.liveness``: checks the servers, reports their state, and reports servers to be killed.
 
 Owned by the loop.
 """
@@ -20,7 +20,7 @@ LOOP: Final = "the watch of servers"
 
 
 class ServerWatch:
-    """Looks from the first server on, until ``stop``."""
+    """Checks from the first server on, until ``stop``."""
 
     def __init__(self, now_ms: Callable[[], int], works: Works, dead: Callable[[Incarnation, str], None]) -> None:
         """``dead``: called with a server that is to be killed, and why."""
@@ -56,7 +56,7 @@ class ServerWatch:
         assert self._liveness is not None, "somebody joined"
         now_ms = self._now_ms()
         verdict = self._liveness.check_liveness(now_ms)
-        self._check_step.after((verdict.wake_at_ms - now_ms) / 1000)  # first: servers are found whatever the rest meets
+        self._check_step.after((verdict.wake_at_ms - now_ms) / 1000)  # first: checks continue even if the rest fails
         self._busy = dict(verdict.busy)
         for remark in verdict.remarks:
             _log.warning("%s", remark)

@@ -1,4 +1,4 @@
-"""The role of a region server: regions, their scanners, their triggers, and the owner that a master asks.
+"""The role of a region server: regions, their scanners, their triggers, and the owner that handles master requests.
 
 Owned by one event loop.
 """
@@ -66,12 +66,12 @@ class Serving:
         self._recovery: asyncio.Task[None] | None = None
 
     def follow(self, master: Peer, changes: RegionChanges) -> None:
-        """Ask this master, in the same process, from now on; ``changes``: its splits and merges."""
+        """Send requests to this master, in the same process, from now on; ``changes``: its splits and merges."""
         self.owner.follow(master)
         self.owner.changing.at = lambda step: changes.at(step)
 
     async def load(self) -> None:
-        """Before the first request; triggers are told of by the master."""
+        """Load the cursors.  Call before the first request; the master sends the triggers themselves."""
         await self.trigger_manager.load()
 
     def deliver(
@@ -81,9 +81,9 @@ class Serving:
         answered: Callable[[], int],
         has_waiting: Callable[[], bool],
     ) -> None:
-        """The store listens there, so that triggers can write: begin to deliver.
+        """Begin to deliver.  Call when the store listens on ``port``, so that triggers can write.
 
-        ``answered`` and ``has_waiting``: as of ``Governor``, for background work to make way.
+        ``answered`` and ``has_waiting``: as of ``Governor``, so that background work yields to requests.
         """
         self.trigger_manager.governor.answered = answered
         self.trigger_manager.governor.has_waiting = has_waiting
@@ -100,11 +100,11 @@ class Serving:
             await self._recover()
 
     async def _recover(self) -> None:
-        """After a crash: regions that nobody asks for get what the server's log has of them, too."""
+        """Replay the server log after a crash, also into regions that no client opens."""
         stores, logs = self._stores, self._stores.dead_logs
         behind, epoch = len(logs.left), self.server.hosting.state.epoch
         if epoch is None:
-            return  # a master says what is behind
+            return  # a master says what is unreplayed
         for _ in recovering(stores.engine, logs, stores.region_folders.root, epoch):
             await asyncio.sleep(RECOVERY_PAUSE_S)
         if behind:
@@ -115,7 +115,7 @@ class Serving:
         self._expiring.after(SCANNER_SWEEP_S)
 
     def checks(self) -> ViewCheckPeerHandlers:
-        """The answers of this server to the asks of views' checks."""
+        """Return the handlers of this server for the requests of view checks."""
         if self._checks is None:
             from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers  # most stores have no views
 

@@ -75,7 +75,7 @@ class Standalone:
         await self.leading.stop_changes()
         await self._close_regions()
         self.stores.close()
-        await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at belongs to this process
+        await asyncio.get_running_loop().shutdown_default_executor()  # work of a thread belongs to this process
         self.folder.close()
 
     @property

@@ -2,15 +2,15 @@
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
-    SIGHUP, where the ports speak TLS: the certificate is read again
+    SIGHUP, if the ports speak TLS: the certificate is read again
     cannot start: one line on stderr, exit 2
 
 ``columnar standalone`` reads its options and then becomes this module, with the settings as one argument
 (``python -m columnar.roles.standalone_process '{"data": ...}'``): the same process, without what only a command
 line needs, 3 MB.  It costs a second start of the interpreter, 0.05 s.
 
-The ready line, alone on stdout, for scripts that wait for it (``data`` comes last: it may hold blanks;
-``thrift2=127.0.0.1:9091`` stands behind ``web`` where that service is served):
+The ready line, alone on stdout, for scripts that wait for it (``data`` comes last: it may contain blanks;
+``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served):
     columnar ready store=127.0.0.1:9090 web=http://127.0.0.1:9095/ pid=4711 data=/var/lib/columnar
 """
 

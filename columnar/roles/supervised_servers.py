@@ -1,7 +1,7 @@
-"""The servers of a supervisor as ``master.cluster_control`` knows them, and the private socket for who may end them.
+"""The servers of a supervisor as ``master.cluster_control`` knows them, and the private socket that may end them.
 
-    RUN/control     the master's service, for whoever may enter the folder: the user of the store, whose DATA/run.json
-                    names it
+    RUN/control     the master's service, for any process that may enter the folder: those of the user of the store,
+                    whose DATA/run.json names it
 
 Owned by the loop.
 """
@@ -44,7 +44,7 @@ class SupervisedServers:
         addresses: Mapping[Incarnation, Address],
         connections: Callable[[Incarnation], int],
     ) -> None:
-        """``addresses``: of living servers, as they come and go; ``connections``: so many of one are open."""
+        """``addresses``: of living servers, kept current; ``connections`` counts the open connections of a server."""
         self._host = host
         self._processes = processes
         self._addresses = addresses

@@ -1,7 +1,7 @@
 """``--servers N``: a master, N region servers as its children, and the accepting side of the ports, on one machine.
 
 Start: lock, processes of the servers (they import meanwhile), catalogue, what earlier starts left behind, numbers and
-settings of the servers, owners of all regions, ports.  Stop: ports, servers (side by side, each as a standalone
+settings of the servers, owners of all regions, ports.  Stop: ports, servers (concurrently, each as a standalone
 stops), the catalogue, lock.  The servers inherit the lock, so that a new start is refused as long as any of them lives,
 and they die with this process.
 """
@@ -98,7 +98,7 @@ class Supervisor:
 
     @classmethod
     def locked(cls, config: StandaloneConfig, count: int, log_level: str) -> Supervisor:
-        """Lock the data folder and look at the certificate.  HostError: the folder is not locked."""
+        """Lock the data folder and read the certificate.  HostError: the folder is not locked."""
         folder = DataFolder.locked(config.data)
         try:
             return cls(config, count, log_level, folder, read_tls(config))
@@ -170,7 +170,7 @@ class Supervisor:
             regions, catalogue.firm_seals(), catalogue.operator_settings, random.Random(), planner=self._planner
         )
         for region in invented:
-            state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to go back to
+            state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to return to
         pasts = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)
         self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
         self.owners = ClusterOwners(host, catalogue, self.processes)
@@ -257,17 +257,20 @@ class Supervisor:
         if not self._is_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
-            self.fault.exception()  # looked at once the start waits for it
+            self.fault.exception()  # retrieved when the start waits for it
 
     async def _listening(self, server: Incarnation, said: Listening) -> None:
         """The server's own ports are open: everybody may name them to clients."""
         self._addresses[server] = Address(server, said.host, said.port)
         self._send_addresses()
-        if self._was_renewed:  # it may have read the certificate before
+        if self._was_renewed:  # the server may have read the certificate before
             self.processes.living[server].child.signal(signal.SIGHUP)
 
     def renew_certificate(self) -> None:
-        """Read it again, here and in the servers; a server that starts gets the signal later, as it would end by it."""
+        """Read the certificate again, here and in the servers.
+
+        A starting server gets the signal later, because the signal would kill it now.
+        """
         assert self._tls is not None, "the ports speak TLS"
         self._tls.certificate.renew()
         self._was_renewed = True
@@ -393,7 +396,7 @@ class Supervisor:
 
 
 class _Watched:
-    """The master's and the doors' eyes on servers."""
+    """Watches servers for the master and the ports."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor

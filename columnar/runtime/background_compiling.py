@@ -1,4 +1,4 @@
-"""Compile the hot modules beside a store that serves already: of a checkout, and only when asked for.
+"""Compile the hot modules next to a store that serves already: only in a checkout, and only on request.
 
     COLUMNAR_COMPILED=background  (``make run`` sets it)
     waiting for nothing -> compiling, a process of the lowest priority -> ready: restart to use them
@@ -23,21 +23,21 @@ from columnar.runtime import compiled
 _log = logging.getLogger("columnar.runtime.compiling")
 
 WANTED: Final = "background"
-_LINE: Final = 65_536  # of the process's words; they are one line
+_LINE: Final = 65_536  # of the process's output, which is one line
 
 
 class BackgroundCompiling:
     """Owned by the loop; one for a process."""
 
     def __init__(self) -> None:
-        self._state = ""  # in words, behind how this process runs the hot modules
+        self._state = ""  # as text, appended to how this process runs the hot modules
         self._began_s: float | None = None  # while it compiles
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Nothing where nobody asked, where there is no checkout, and where the twins are fresh."""
+        """Compile if it is requested, this is a checkout, and the compiled modules are not fresh."""
         if os.environ.get(compiled.SWITCH) == WANTED and compiled.is_checkout() and not compiled.are_fresh():
-            _log.setLevel(logging.INFO)  # who asked for it hears of it, whatever else is worth a line
+            _log.setLevel(logging.INFO)  # a requested compilation is logged, whatever the level of other lines
             self._task = asyncio.create_task(self._compile())
 
     async def stop(self) -> None:

@@ -28,7 +28,7 @@ def _prctl() -> Callable[..., Any] | None:
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """Have the kernel signal this process when the thread that started it ends.  Not on other systems than Linux."""
+    """Have the kernel signal this process when the thread that started it ends.  Only on Linux."""
     prctl = _prctl()
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Compiled twins of the hot modules: which there are, whether they are fresh, and how they are found.
+"""Compiled modules: which modules are hot, whether their compiled forms are fresh, and how those are found.
 
 ``columnar.runtime.compiling`` has mypyc make machine code of the very sources below; nothing is written twice.
 A get costs some 27 % less of the loop with them.  Everything works without them: a machine
@@ -7,11 +7,11 @@ without a C compiler runs the sources.
     columnar/_compiled/TAG/SOURCES      digest of the sources they were made of, and of those they import
     columnar/_compiled/TAG/*.so         TAG is of the Python and the platform, as ``cpython-311-x86_64-linux-gnu``
 
-Invariant: twins are used all together or not at all, and only when each was made of the source that
-stands here now.  A changed line is never answered by old machine code.
+Invariant: compiled modules are used all together or not at all, and only if each was made of the present source.
+A changed line is never answered by old machine code.
 
 COLUMNAR_COMPILED=no runs the sources all the same; =background has a store that is started from a checkout
-compile beside its work what is not fresh (``columnar.runtime.background_compiling``).
+compile outdated modules while it serves (``columnar.runtime.background_compiling``).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ HOT: Final = (
     "columnar.wire.waiting",
     "columnar.wire.walker",
 )
-# What hot modules import: the compiler writes the value of a constant into whoever uses it.
+# Imports of the hot modules: the compiler writes the value of a constant into the modules that use it.
 _IMPORTED: Final = (
     "errors.py",
     "limits.py",
@@ -169,7 +169,7 @@ _SUFFIX: Final = EXTENSION_SUFFIXES[0]
 
 
 def tag() -> str:
-    """What tells machine code for this interpreter from that for others."""
+    """Return the tag by which machine code for this interpreter differs from that for others."""
     return _SUFFIX.split(".")[1]
 
 
@@ -182,7 +182,7 @@ def source_of(module: str, package: Path = _PACKAGE) -> Path:
 
 
 def digest(package: Path = _PACKAGE) -> str:
-    """Of the sources that twins are made of; some 2 ms."""
+    """Return the digest of the sources that compiled modules are made of; some 2 ms."""
     found = hashlib.sha256(" ".join(HOT).encode())
     for part in _IMPORTED:
         place = package / part
@@ -194,10 +194,10 @@ def digest(package: Path = _PACKAGE) -> str:
 
 
 class _Finder:
-    """Finds the twins by name, ahead of their sources (``sys.meta_path``)."""
+    """Finds the compiled modules by name, before their sources (``sys.meta_path``)."""
 
     def __init__(self, twins: dict[str, Path]) -> None:
-        """``twins``: by module."""
+        """``twins``: paths of compiled modules, by module name."""
         self._compiled_modules = twins
 
     def find_spec(
@@ -214,7 +214,7 @@ def _find_compiled_modules(folder: Path) -> dict[str, Path]:
 
 
 def made_of(package: Path = _PACKAGE) -> str | None:
-    """The digest of the sources that the twins were made of; None: there are none."""
+    """Return the digest of the sources that the compiled modules were made of; None: there are none."""
     try:
         return (compiled_folder(package) / DIGEST_FILE).read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -230,7 +230,7 @@ def is_checkout(package: Path = _PACKAGE) -> bool:
     return (package.parent / "setup.py").is_file() and (package.parent / "pyproject.toml").is_file()
 
 
-state = "interpreted"  # how this process runs the hot modules, in words for the person who asks
+state = "interpreted"  # how this process runs the hot modules, as text for operators
 
 
 def install() -> None:

@@ -1,18 +1,18 @@
 """Compile the hot modules: ``python -m columnar.runtime.compiling [--background] [PACKAGE_FOLDER]``.
 
 Needs mypyc (it comes with mypy), setuptools and a C compiler; takes some two minutes of one core, one minute
-of two, and nothing where the twins are fresh.  Each module is a C file of its own, and as many of them are
-compiled at once as there are cores; beside a store it is one.  Run by ``make compile``, ``make test``, the build of
-a wheel (``setup.py``), and beside a store that ``make run`` started (``--background``,
+of two, and nothing if the compiled modules are fresh.  Each module is a C file of its own, and as many of them are
+compiled at once as there are cores; next to a store it is one.  Run by ``make compile``, ``make test``, the build of
+a wheel (``setup.py``), and next to a store that ``make run`` started (``--background``,
 ``columnar.runtime.background_compiling``).
 
     columnar/_compiled/TAG.lock       held (flock) by the one process that compiles, and by its compiler
-    columnar/_compiled/TAG.scratch    its files on the way; whoever holds the lock next removes what is left
-    columnar/_compiled/TAG.old        twins that were replaced, for an instant
+    columnar/_compiled/TAG.scratch    its temporary files; the next holder of the lock removes leftovers
+    columnar/_compiled/TAG.old        replaced compiled modules, for an instant
 
 Invariants:
     I1. Two processes never compile one package at once: the second waits, or leaves (``--background``).
-    I2. Twins appear wholly or not at all: the folder is renamed to its place when everything is in it.
+    I2. Compiled modules appear wholly or not at all: the folder is renamed to its place when it is complete.
     I3. The compiler ends with the process that started it, however that ends: each reads a pipe from the one
         above, and its end means stop.
 """
@@ -39,7 +39,7 @@ TIME_LIMIT_S: Final = 3_600.0  # beside a busy store, at the lowest priority
 OPTIMIZE: Final = "3"
 _NICE: Final = 19
 _AT_ONCE: Final = 8  # C compilers at most, of some 150 MB each
-_WORDS: Final = 300  # of the compiler's, in an error
+_WORDS: Final = 300  # of the compiler's output, in an error
 _BUILD: Final = """
 import os, signal, sys, threading
 def end_with_parent():
@@ -88,7 +88,7 @@ class CompilationInProgress(Exception):
 
 
 def compile_modules(package: Path, *, wait: bool = True) -> Path:
-    """Compile the hot modules of the ``columnar`` package at ``package`` into it; the folder of the twins.
+    """Compile the hot modules of the ``columnar`` package at ``package`` into it; return the folder of the result.
 
     Blocks, for a minute or two.  CannotCompile: nothing was changed.  CompilationInProgress: only without ``wait``,
     which also means that one core is enough.
@@ -168,7 +168,7 @@ def _build(package: Path, scratch: Path, lock: IO[bytes], at_once: int) -> None:
     except subprocess.TimeoutExpired:
         raise CannotCompile(f"the compiler was not done after {TIME_LIMIT_S:.0f} s") from None
     finally:
-        process.stdin.close()  # its end, where it has not ended
+        process.stdin.close()  # ends the process if it has not ended
         process.wait()
     if status:
         raise CannotCompile(_last_words(said.read_text(encoding="utf-8", errors="replace")))
@@ -192,7 +192,7 @@ def _last_words(said: str) -> str:
 
 
 def _end_with_parent() -> None:
-    """In a thread: whoever started us holds the other end of our standard input."""
+    """Wait in a thread for the end of the process that started us, which holds the other end of our standard input."""
     while os.read(0, 4096):  # not sys.stdin, whose lock would be held when the interpreter ends
         pass
     os._exit(1)  # our compiler sees the end of its own
@@ -209,7 +209,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Status 0: the twins are fresh; 1: they could not be made, and why stands on the last line of stderr."""
+    """Return status 0: the compiled modules are fresh; 1: they could not be made; the last line of stderr says why."""
     arguments = sys.argv[1:]
     background = "--background" in arguments
     folders = [argument for argument in arguments if not argument.startswith("--")]

@@ -1,10 +1,11 @@
-"""Unexpected exceptions of work that goes on: logged with their traceback, counted by loop, shown until it goes well.
+"""Unexpected exceptions of loops that continue: logged with traceback, counted by loop, reported until they cease.
 
-A loop of the server (an applier of effects, a sweep, a writer of the catalogue) outlives an exception that nobody
-expected: the piece of work that met it fails, and the loop goes on.  ``met`` reports the exception, so that nothing
-of the kind happens in silence: it is in the log, in ``/metrics``, and for SHOWN_S in ``/health``.
+A loop of the server (an applier of effects, a sweep, a writer of the catalogue) survives an unexpected
+exception: the piece of work that met it fails, and the loop continues.  ``met`` reports the exception, so that nothing
+of the kind happens in silence: it is in the log, in ``/metrics``, and for HEALTH_WINDOW_S in ``/health``.
 
-A loop that failed at its last STUCK_TRIES turns, for STUCK_S, does not do its work any more: the process is unhealthy.
+A loop that failed at its last STUCK_TRIES iterations, for STUCK_S, does not do its work any more: the process is
+unhealthy.
 
 Counted since the process began; a process has one ``FAULTS``, as it has one log.  Any thread may report.
 """
@@ -24,7 +25,7 @@ HEALTH_WINDOW_S: Final = 600.0
 STUCK_TRIES: Final = 3
 STUCK_S: Final = 10.0
 TEXT_CHARS: Final = 200
-# Of a step outside tasks: there nobody is cancelled, and a future that was tells so by raising.
+# Of a step outside tasks: no task is cancelled there, and a future that was cancelled says so by raising.
 UNEXPECTED: Final = (Exception, CancelledError)
 
 
@@ -36,7 +37,7 @@ class Fault:
     def __init__(self, loop: str) -> None:
         self.loop = loop
         self.count = 0
-        self.in_a_row = 0  # turns that failed since the last that did not
+        self.in_a_row = 0  # iterations that failed since the last success
         self.since_s = 0.0  # the first of those
         self.last_s = 0.0
         self.text = ""  # of the last one
@@ -50,7 +51,7 @@ class Faults:
         self._failing: set[str] = set()
 
     def met(self, loop: str, error: BaseException) -> None:
-        """Report an exception of a loop that goes on.  ``loop``: constant, a noun for people and for a metric."""
+        """Report an exception of a loop that continues.  ``loop``: constant, a noun for operators and for a metric."""
         now_s = time.monotonic()
         fault = self._by_loop.get(loop)
         if fault is None:
@@ -69,13 +70,13 @@ class Faults:
         _log.error("%s met an unexpected exception and goes on%s", loop, more, exc_info=error)
 
     def went_well(self, loop: str) -> None:
-        """A turn of the loop ended without one.  Costs a look into an empty set where nothing fails."""
+        """Note an iteration of the loop without a fault.  Costs a look-up in an empty set if nothing fails."""
         if self._failing and loop in self._failing:
             self._failing.discard(loop)
             self._by_loop[loop].in_a_row = 0
 
     def forget(self) -> None:
-        """Begin anew, for tests."""
+        """Forget all faults, for tests."""
         self._by_loop.clear()
         self._failing.clear()
 
@@ -94,7 +95,7 @@ class Faults:
         ]
 
     def recent(self) -> list[str]:
-        """Exceptions of the last SHOWN_S, in words."""
+        """Return the exceptions of the last HEALTH_WINDOW_S, as text."""
         now_s = time.monotonic()
         found = [self._by_loop[name] for name in sorted(self._by_loop)]
         return [

@@ -1,4 +1,4 @@
-"""OSErrors of files told from those of sockets: the one blames a folder or the output, the other the store."""
+"""OSErrors of files, told from those of sockets: the former blame a folder or the output, the latter the store."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def files_in(folder: str) -> Iterator[None]:
 
 
 def end_with_line(program: str, error: OSError) -> NoReturn:
-    """End a command by an error of a file or of its output: one line and status 2, no traceback; others are raised."""
+    """End a command by an error of a file or of its output: one line and status 2, no traceback; raise other errors."""
     if not is_of_file(error):
         raise error
-    with suppress(OSError):  # it may be the standard error that cannot be written: nobody reads it then
+    with suppress(OSError):  # the standard error itself may be unwritable: the line is lost then
         sys.stderr.write(f"{program}: {said_of(error)}\n")
         sys.stderr.flush()
     _give_up_output()

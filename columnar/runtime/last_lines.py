@@ -1,12 +1,12 @@
-"""The last lines of a process's log in a file without a name, which whoever started the process reads at its death.
+"""The last lines of a process's log in a file without a name, which the process's starter reads at its death.
 
     file   := slot[LAST_LINES] dump
     slot   := number:u64 length:u16 text:byte[LAST_LINE_BYTES]      little-endian; number: from 1; 0: empty
     dump   := text of ``faulthandler``: where each thread was at a signal as SIGSEGV or SIGABRT; mostly none
 
 Line n is in slot (n - 1) mod LAST_LINES, so the file never grows and a process may be killed at any byte: a line that
-was not written whole is left out.  Both processes hold the file open by a descriptor that one inherits of the other;
-the system frees it with the last of them.
+was not written whole is left out.  Both processes keep the file open by a descriptor that one inherits from the other;
+the system frees the file with the last of them.
 
 Knows nothing of logging and processes.
 """
@@ -21,14 +21,14 @@ from typing import Final
 
 from columnar.limits import LAST_LINE_BYTES, LAST_LINES
 
-DUMP_BYTES: Final = 4_096  # so much is read of a dump: the thread at fault comes first
+DUMP_BYTES: Final = 4_096  # this much is read of a dump: the thread at fault comes first
 _HEAD: Final = Struct("<QH")  # number, length
 _SLOT_BYTES: Final = _HEAD.size + LAST_LINE_BYTES
 _DUMP_AT: Final = LAST_LINES * _SLOT_BYTES
 
 
 def lines_file() -> int:
-    """Make a file; its descriptor, which is inherited by nobody who does not name it.  OSError."""
+    """Make a file and return its descriptor, which is inherited only by processes that name it.  OSError."""
     if hasattr(os, "memfd_create"):  # also where no file system has room
         return os.memfd_create("columnar-last-lines", os.MFD_CLOEXEC)
     import tempfile  # a server itself makes no file, and starts without it

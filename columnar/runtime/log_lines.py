@@ -1,8 +1,8 @@
-"""Lines of a process that serves, on standard error and standard output, for as long as somebody reads them.
+"""Lines of a serving process, on standard error and standard output, as long as they are read.
 
     line -> queue of LOG_QUEUE_BYTES -> thread -> the descriptor
 
-    a server's line -> also its ``last_lines`` at once, for whoever asks of what it died
+    a server's line -> also its ``last_lines`` at once, to explain a death of the server
 
 A reader that stalls (a pipe of journald or docker, ``Popen(stderr=PIPE)``) stalls the thread alone.  Lines for which
 the queue has no room are dropped and counted: the next line begins with their number, ``dropped`` has the sum.
@@ -191,7 +191,7 @@ class OneLine(logging.Formatter):
 
 
 class QueuedLines(logging.Handler):
-    """The log's way into a queue."""
+    """The log handler that writes into a queue."""
 
     def __init__(self, queue: LineQueue) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ class QueuedLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = self.format(record)
-        except Exception as error:  # noqa: BLE001 - whoever logs goes on; his mistake is a line of its own
+        except Exception as error:  # noqa: BLE001 - the caller continues; its mistake is a line of its own
             line = f"{record.pathname}:{record.lineno}: a log line cannot be written: {type(error).__name__}: {error}"
         self._queue.write_line(line)
 

@@ -1,7 +1,7 @@
 """A bound on log lines that clients cause: CLIENT_LINES_PER_SECOND of each level; the next line counts the others.
 
 A client can cause a line by each malformed message, some 20,000 a second: without a bound a stranger fills the disk
-of the log.  Lines that the store causes by itself, each about another thing, have no bound.
+of the log.  Lines that the store causes by itself, each about a different thing, have no bound.
 """
 
 from __future__ import annotations

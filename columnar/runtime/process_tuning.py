@@ -32,7 +32,7 @@ COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, 
 CHECK_INTERVAL_S: Final = 2.0
 GROWN_BYTES: Final = 32 * MIB
 PAYS_BYTES: Final = 8 * MIB  # a return that frees less is not repeated
-BUSY_S: Final = 0.25 * CHECK_INTERVAL_S  # of CPU between two looks
+BUSY_S: Final = 0.25 * CHECK_INTERVAL_S  # of CPU between two checks
 
 
 def loop_factory() -> type[asyncio.AbstractEventLoop] | None:
@@ -86,7 +86,7 @@ class MemoryReturn:
         self._trim_memory = give_back
         self._resident = resident
         self._cpu_s = cpu_s
-        self._used_s = used_s  # until the last look
+        self._used_s = used_s  # until the last check
         self._least = least_bytes  # after the last return
         self._pays = False
 
@@ -115,7 +115,7 @@ class MemoryReturn:
 
 
 async def trim_memory_periodically() -> None:
-    """Look every LOOK_S until cancelled; returns at once if the system cannot do it."""
+    """Check every CHECK_INTERVAL_S until cancelled; return at once if the system cannot do it."""
     if not is_possible():
         return
     memory = MemoryReturn.begun()

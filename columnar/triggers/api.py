@@ -13,27 +13,28 @@ changes of different rows in parallel.
 
     def notify(change: Change, client: Connection):   writes by itself, or reads first; it may yield, too
 
-``on`` says which changes; ``columnar trigger sync MODULE`` makes it so.  The store writes what a function yields in
-batches of its own, stamped with ``change.stamp``; the change is done when all of it is on disk.  That is some ten
-times cheaper than a write through ``client``.  A function that yields much is cut into slices, between which others
-run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a crash, and ``Barrier()`` lets it go on only
-when what it yielded before is on disk.  ``raise Later(seconds)`` puts the change off and counts no attempt.
+``on`` says which changes; ``columnar trigger sync MODULE`` registers it.  The store writes the effects that a function
+yields in batches of its own, stamped with ``change.stamp``; the change is done when all of them are on disk.  That is
+some ten times cheaper than a write through ``client``.  A function that yields much is cut into slices, between which
+other functions run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a crash, and ``Barrier()`` lets
+it continue only when the effects yielded before are on disk.  ``raise Later(seconds)`` puts the change off and counts
+no attempt.
 
 To lead to the same tables however often and however late it runs, a trigger
     * writes only cells whose qualifier (or row) names their source,
-    * removes what the row no longer gives (``gone``), as well as writing what it gives now,
-    * stamps its puts and deletes with ``change.stamp`` where it writes through ``client``,
+    * removes the cells that the row no longer implies (``gone``), as well as writing those that it implies now,
+    * stamps its puts and deletes with ``change.stamp`` when it writes through ``client``,
     * writes into tables with the attribute DELETE_MARKERS, without which a Delete is refused,
-    * counts by ``Contribute`` (what the row gives now) or ``Tally`` (what this change adds), not by increments.
-``columnar.triggers.testing`` finds whoever does not.  ``docs/triggers.md`` is the page about all this.
+    * counts by ``Contribute`` (what the row contributes now) or ``Tally`` (what this change adds), not by increments.
+``columnar.triggers.testing`` finds functions that do not.  ``docs/triggers.md`` is the page about all this.
 
 The store gives ``change.stamp``, which rises with each change of a row.  Timestamps that a client gave its cells
 need not rise: each of ``change.changes`` has its own, and ``change.client_timestamp`` is the highest.  ``after`` and
 ``before`` are what a reader saw, so a change that left the row as it was (a put older than the present cell) has equal
 images.
 
-A function that is registered with a batch takes a sequence of changes, those of a row in their order, and says of each
-effect whose it is:
+A function that is registered with a batch takes a sequence of changes, those of a row in their order, and yields each
+effect together with its change:
 
     def index(changes: Sequence[Change]):
         for change in changes:
@@ -95,7 +96,7 @@ class Change:
     after: Mapping[bytes, bytes] = field(default_factory=dict)  # the columns of ``columns``, ``where`` and ``look`` as
     # the change left them; in a backfill as they are
     looked: Mapping[str, Looked] = field(default_factory=dict)
-    is_repeat: bool = False  # it comes again because a person asked for it: a replay, or a retry as it was
+    is_repeat: bool = False  # it is delivered again because an operator requested it: a replay, or a retry as it was
 
     @property
     def stamp(self) -> int:
@@ -103,7 +104,7 @@ class Change:
         return self.timestamp
 
     def look(self, name: str) -> Looked:
-        """The row that ``on(look=...)`` calls so.  LookupError: it calls none so."""
+        """Return the row of the lookup ``name`` in ``on(look=...)``.  LookupError: there is none of that name."""
         try:
             return self.looked[name]
         except KeyError:
@@ -154,7 +155,7 @@ class FailedChanges(Exception):
 
 
 class UnrequestedCells(Mapping[bytes, bytes]):
-    """Cells that the trigger is registered without; every look at them says so."""
+    """Cells that the trigger is registered without; every access to them raises an error that says so."""
 
     def __init__(self, problem: str) -> None:
         self._problem = problem

@@ -1,8 +1,8 @@
-"""(pure) When a batch is ripe: it is full, or its first change has waited long enough.
+"""(pure) When a batch is due: it is full, or its first change has waited long enough (linger).
 
-Changes are counted as they are read from the log, with the time of that, and leave in the order of their coming.  A
-change that comes again (after a failure, or a pause) is not counted: it makes the batch ripe at once, and may do so for
-changes behind it.  So a change never waits longer than it should, and a batch may be smaller than it could.
+Changes are counted as they are read from the log, with the time of the read, and leave in the order of their arrival.
+A change that is delivered again (after a failure, or a pause) is not counted: it makes the batch due at once, and may
+do so for later changes.  So a change never waits longer than it should, and a batch may be smaller than it could.
 
 Knows nothing of changes and clocks.
 """
@@ -20,14 +20,14 @@ class BatchTimer:
         self._is_urgent = False
 
     def came(self, count: int, now_s: float) -> None:
-        """So many changes were read."""
+        """Count changes that were read."""
         self._came.append([now_s, float(count)])
 
     def came_again(self) -> None:
         self._is_urgent = True
 
     def took(self, count: int) -> None:
-        """So many changes are delivered, or given to somebody else."""
+        """Remove changes that are delivered, or left to another consumer."""
         self._is_urgent = False
         while count and self._came:
             gone = min(count, int(self._came[0][1]))
@@ -42,5 +42,5 @@ class BatchTimer:
         return self._is_urgent or waiting >= self._most or due_s is None or due_s <= now_s
 
     def due_s(self) -> float | None:
-        """When the batch is ripe at the latest; None: nothing was read that waits."""
+        """Return when the batch is due at the latest; None: no change that was read waits."""
         return self._came[0][0] + self._within_s if self._came else None

@@ -1,12 +1,12 @@
-"""(pure) Functions that held up the thread that leads, and therefore run in threads of their own for now.
+"""(pure) Functions that blocked the leading thread, and therefore run in threads of their own for now.
 
-    quick --held up--> aside for TRIAL_S --time--> on trial, one call in the leader --quick--> quick
-                         ^                             |
-                         +-- held up: twice as long ---+
+    quick --blocks--> aside for TRIAL_S --time--> on trial, one call in the leader --quick--> quick
+                        ^                            |
+                        +-- blocks: twice as long ---+
 
-A long call is no proof that its function blocks: beside calls that compute, each call waits for the interpreter.
-Functions that compute make each other wait when they are put aside, and all of their calls look long.  So a function
-is tried in the leader from time to time, and one quick call there ends this.
+A long call is no proof that its function blocks: next to calls that compute, each call waits for the interpreter.
+Functions that compute delay each other when they are put aside, and all of their calls look long.  So a function
+is tried in the leader from time to time, and one quick call there ends its time aside.
 
 Knows nothing of threads and clocks.
 """
@@ -28,7 +28,7 @@ class BlockingFunctions:
         return function in self._aside
 
     def note_blocking(self, function: str, now_s: float) -> None:
-        """A call of it held the leader up."""
+        """Put the function aside, because a call of it blocked the leader."""
         held = self._aside.get(function)
         pause_s = TRIAL_S if held is None else min(LONGEST_S, 2 * held[1])
         self._aside[function] = [now_s + pause_s, pause_s]

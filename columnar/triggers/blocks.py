@@ -1,10 +1,10 @@
-"""Blocked triggers: what stands in their way is no fault of their changes, and passes (``obstacles``).
+"""Blocked triggers: the obstacle is no fault of their changes, and is temporary (``obstacles``).
 
-    running --met--> blocked, its changes come again when the pause is over --worked--> running
+    running --met--> blocked, its changes are delivered again when the pause is over --worked--> running
 
 Pauses grow from 0.1 s to LONGEST_S, and all changes that meet an obstacle within one come again at its end.  After
-IN_SERIES such calls without any other between them the trigger takes no turn either until then: thousands of changes
-would be called in vain.  If a trigger writes to several tables and one is disabled, the changes for the others go on.
+IN_SERIES such calls without any other between them the trigger is suspended, too, until then: thousands of changes
+would be called in vain.  If a trigger writes to several tables and one is disabled, changes for the others continue.
 
 Owned by the loop.
 """
@@ -34,12 +34,12 @@ class _Block:
         self.in_series = 0  # calls since one worked
         self.pauses = 0
         self.ends_s = 0.0  # of the pause
-        self.timer: asyncio.TimerHandle | None = None  # it takes no turn until then
+        self.timer: asyncio.TimerHandle | None = None  # the trigger is suspended until then
 
 
 class Blocks:
     def __init__(self, suspend_trigger: Callable[[str], None], let_go: Callable[[str], None]) -> None:
-        """``suspend_trigger``: the trigger takes no turn until ``let_go``."""
+        """``suspend_trigger``: the trigger is not scheduled until ``let_go``."""
         self._suspend_trigger = suspend_trigger
         self._let_go = let_go
         self._blocks: dict[str, _Block] = {}  # of triggers that were blocked before, too

@@ -1,6 +1,6 @@
 """The changes of one call, read from the log: as a frame carries them, as many as it may have.
 
-Knows nothing of lanes and of what becomes of the call.
+Knows nothing of worker slots and of the outcome of the call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TOO_LARGE: Final = (
 
 class Changes(NamedTuple):
     found: list[Any]
-    gone: list[Delivery]  # their records are gone: only after a repair by hand
+    gone: list[Delivery]  # deliveries without a record: only after a repair by hand
     damaged: dict[int, str]  # by its place among the deliveries: why a change cannot be sent; then there is no call
 
 

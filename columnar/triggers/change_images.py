@@ -1,9 +1,9 @@
-"""A row before and after a change, as its trigger asked for it.
+"""A row before and after a change, with the cells that its trigger requested.
 
-Exact where the change's record has the images (``regions.images``).  A record has none that was written before the
-trigger asked for them, or that stands for no change (a row that a trigger begins with, a dead letter that is retried as
-its row is now): then the row after the change is the row as it is now, and before it what the record has, mostly
-nothing.
+Exact if the change's record has the images (``regions.write.images``).  A record has none if it was written before the
+trigger requested them, or if it stands for no change (a row that a trigger begins with, a dead letter that is retried
+as its row is now): then the row after the change is the row as it is now, and the row before it is what the record has,
+mostly nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Triggers over the regions of several servers, at a gateway: looks and waits of all, retries at the row's owner.
+"""Triggers over the regions of several servers, at a gateway: status and waits of all, retries at the row's owner.
 
-A wait ends well when each region of the trigger's table was vouched for by a server that owned it from the moment at
-which it was asked: a region that moved, split or merged meanwhile is asked for again.
+A wait succeeds when each region of the trigger's table was confirmed by a server that owned it from the moment of the
+request on: a region that moved, split or merged meanwhile is requested again.
 
 Owned by the loop.
 """
@@ -23,20 +23,20 @@ from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.log.change_record import ChangeRecord, pack
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
-PAUSE_S: Final = 0.1  # before owners that could not answer are asked again, where the routes do not change
+PAUSE_S: Final = 0.1  # before the next request to owners that could not answer, if the routes do not change
 
 
 class ClusterTriggers:
     def __init__(
         self, asked: TriggerPeerHandlers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
     ) -> None:  # fmt: skip
-        """``servers``: all that live, as far as is known here."""
+        """``servers``: all that live, as far as this server knows."""
         self._local_handlers = asked
         self._owners = owners
         self._servers = servers
 
     async def trigger_statuses(self) -> tuple[list[TriggerStatus], list[str]]:
-        """Return one look for each trigger, and the servers that were silent for STATUS_TIMEOUT_S."""
+        """Return one status for each trigger, and the servers that were silent for STATUS_TIMEOUT_S."""
         others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
             gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S),
@@ -45,7 +45,7 @@ class ClusterTriggers:
         return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
 
     async def flow_statuses(self) -> tuple[list[FlowStatus], list[str]]:
-        """Return one look for each flow, and the servers that were silent for STATUS_TIMEOUT_S."""
+        """Return one status for each flow, and the servers that were silent for STATUS_TIMEOUT_S."""
         others = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), here = await asyncio.gather(
             gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S),
@@ -86,7 +86,7 @@ class ClusterTriggers:
     def _owed(
         self, tables: tuple[str, ...], vouched: set[RegionInfo], tries: int
     ) -> dict[Incarnation, list[RegionInfo]]:
-        """The regions that nobody has vouched for, by the server to ask."""
+        """Return the unconfirmed regions, by the server to request."""
         found: dict[Incarnation, list[RegionInfo]] = {}
         for table in tables:
             for route in self._owners.routes_of(table):

@@ -1,9 +1,9 @@
-"""A trigger on one region: what its function is called with, and the rows that it begins with.
+"""A trigger on one region: the changes that its function is called with, and the rows that it begins with.
 
-Backfill: a trigger that starts from the beginning is shown every row.  They are logged as changes for it alone, in
-steps of BACKFILL_ROWS, and ``meta`` remembers how far that has come:
+Backfill: a trigger that starts from the beginning gets every row.  The rows are logged as changes for it alone, in
+steps of BACKFILL_ROWS, and ``meta`` remembers the progress:
 
-    backfill/NAME -> "@" and the cell key to go on from, or "done"
+    backfill/NAME -> "@" and the cell key to continue from, or "done"
 
 Owned by the loop.
 """
@@ -37,10 +37,10 @@ from columnar.triggers.lookup_prefetch import LookupPrefetch
 
 _log = logging.getLogger(__name__)
 
-READY_ROWS: Final = 512  # no more is read while so many rows can be delivered
+READY_ROWS: Final = 512  # no more is read while this many rows can be delivered
 BACKFILL_ROWS: Final = 500
 BACKFILL: Final = b"backfill/"
-BEGIN: Final = b"@"  # of a mark: the key to go on from follows
+BEGIN: Final = b"@"  # of a mark: the key to continue from follows
 _DONE: Final = b"done"
 
 Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
@@ -70,7 +70,7 @@ class Consumer(Follower):
         repeats_to: Sequence | None = None,
         repeats_from_ms: int = 0,
     ) -> None:
-        """``looking``: given where the registration has looks; ``repeats_to``, ``repeats_from_ms``: of a replay.
+        """``looking``: given if the registration has lookups; ``repeats_to``, ``repeats_from_ms``: of a replay.
 
         IllegalArgument: the registration cannot be read.
         """
@@ -125,7 +125,7 @@ class Consumer(Follower):
         return super().obstacle()
 
     def wants(self, record: ChangeRecord) -> bool:
-        """A change that its registration does not ask for passes without a call."""
+        """Return whether the registration asks for the change; other changes pass without a call."""
         if not self.region.info.contains_row(record.row):
             return False
         if record.only_for is not None:
@@ -138,7 +138,7 @@ class Consumer(Follower):
         images = images_of(record, scope.tested)
         return images is None or scope.matches_row(images.after)  # None: the call decides, by the row as it is
 
-    # --- turns ---------------------------------------------------------------------------------------
+    # --- scheduling ----------------------------------------------------------------------------------
 
     def fill(self) -> bool:
         before = self.state.open_count
@@ -150,7 +150,7 @@ class Consumer(Follower):
         return more
 
     def is_due(self, now_s: float) -> bool:
-        """There is something to deliver now."""
+        """Return whether there is something to deliver now."""
         state, ripening = self.state, self._batch_timer
         parked_to_s = state.next_due_s()
         if parked_to_s is not None and parked_to_s <= now_s:
@@ -173,12 +173,12 @@ class Consumer(Follower):
         return found
 
     def requeue_deliveries(self, deliveries: list[Delivery], *, at_once: bool = False) -> None:
-        """They come again, with no attempt counted; ``at_once``: before others."""
+        """Requeue the deliveries, with no attempt counted; ``at_once``: before other changes."""
         self.state.requeue_changes([one.sequence for one in deliveries], at_once=at_once)
         self.come_again()
 
     def come_again(self) -> None:
-        """Changes that come again do not wait for others to fill a batch."""
+        """Make the batch due: requeued changes do not wait for others to fill a batch."""
         if self._batch_timer is not None:
             self._batch_timer.came_again()
 
@@ -190,9 +190,9 @@ class Consumer(Follower):
         return list(found.values())
 
     def change_of(self, delivery: Delivery) -> list[Any] | None:
-        """The change as a frame carries it, with the row as it is now; None when there is nothing to call for.
+        """Return the change as a frame carries it, with the row as it is now; None if there is nothing to call for.
 
-        That is where its record is gone, and where a row that is seen as it is now does not meet the conditions.
+        That is so if its record is gone, or if a row that is seen as it is now does not meet the conditions.
         """
         record = self.record_at(delivery.sequence)
         if record is None:
@@ -225,7 +225,7 @@ class Consumer(Follower):
         ]
 
     def _is_older(self, sequence: Sequence, record: ChangeRecord) -> bool:
-        """It was delivered before, and was written before the time from which on a replay was asked for.
+        """Return whether it was delivered before, and written before the time from which a replay was requested.
 
         A log's marks of time are coarse, and one of a merged region stands before records of either.
         """
@@ -262,7 +262,7 @@ class Consumer(Follower):
             self._backfill = None
 
     async def _log_all(self) -> None:
-        """Again after a growing pause where the region cannot be read or written: nobody else would begin anew."""
+        """Log all rows; retry after a growing pause if the region cannot be read or written: no other task would."""
         tries = 0
         while self.region.is_open:
             try:
@@ -278,7 +278,7 @@ class Consumer(Follower):
                 why = f"{self.name}: backfill of {self.region.info.encoded} goes on in {pause_s(tries):.1f} s"
                 _log.warning("%s: %s", why, error.text)
                 await asyncio.sleep(pause_s(tries))
-            except Exception as fault:  # noqa: BLE001 - its rows would never be shown
+            except Exception as fault:  # noqa: BLE001 - its rows would never be delivered
                 tries += 1
                 FAULTS.met("the backfills of triggers", fault)
                 self.state.last_error = ProgramFault(fault).wire_message
@@ -290,7 +290,7 @@ class Consumer(Follower):
         region = self.region
         if region.write_delay_s > 0:
             await asyncio.sleep(region.write_delay_s)
-        while region.refuses_writes and region.is_open:  # noqa: ASYNC110 - as a writer that is told to try later
+        while region.refuses_writes and region.is_open:  # noqa: ASYNC110 - as a writer that is asked to try later
             await asyncio.sleep(LONGEST_DELAY_S)
 
     def backfill_step(self) -> Future[None] | None:
@@ -314,7 +314,7 @@ class Consumer(Follower):
 
 
 def _qualifier(entry: Entry) -> bytes | None:
-    """None: of the whole family."""
+    """Return the entry's qualifier; None for the whole family."""
     return None if entry.kind == Kind.DELETE_FAMILY else entry.qualifier
 
 

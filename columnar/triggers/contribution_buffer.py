@@ -1,21 +1,24 @@
-"""(pure) Gifts of changes to totals (``Contribute``, ``Tally``), held back until the function ends or yields a mark.
+"""(pure) Contributions of changes to totals (``Contribute``, ``Tally``), buffered until the function ends or marks.
 
-    held(effects, part)          the effects, HELD in the place of a gift; gifts come before Checkpoints, Barriers and
-                                 at the end
-    buffer_contribution_pairs(pairs, changes)   the same for a batch: gifts come at the end, in the order of the changes
+    buffer_contributions(effects, part)         the effects, BUFFERED in the place of a contribution; contributions
+                                                come before Checkpoints, Barriers and at the end
+    buffer_contribution_pairs(pairs, changes)   the same for a batch: contributions come at the end, in the order of
+                                                the changes
 
-A part of a run ends at each mark, a Checkpoint or a Barrier, behind gifts.  Parts are numbered from 0; a Checkpoint
-bears the number of the part that begins behind it, and a later run of the change begins with that.
+A part of a run ends at each mark, a Checkpoint or a Barrier, that follows contributions.  Parts are numbered from 0; a
+Checkpoint bears the number of the part that begins after it, and a later run of the change begins with that.
 
 Invariants:
-    I1. Gifts of one part, from one source to one row, are sent as one effect: tallies add up; of Contributes the one
-        that gives replaces the one that withdraws, whichever came first.  Two that give differently are refused.
+    I1. Contributions of one part, from one source to one row, are sent as one effect: tallies add up; of Contributes
+        the one that contributes replaces the one that withdraws, whichever came first.  Two that contribute
+        differently are refused.
     I2. The function's yields alone decide what is sent, never time or where slices are cut.  A later run of the change
-        with the same yields therefore sends the same gifts, and the sequence of the change with the number of the part
-        tells that they are repeats.
-    I3. A function that ends in an error or in ``Later`` sends no gift that came after its last Checkpoint or Barrier.
-    I4. At most GIVEN_ROWS gifts and GIVEN_BYTES of them are held.
-    I5. A Checkpoint of an empty state, behind which a later run begins at the beginning, ends no part and bears 0.
+        with the same yields therefore sends the same contributions, and the sequence of the change with the number of
+        the part identifies them as repeats.
+    I3. A function that ends in an error or in ``Later`` sends no contribution that came after its last Checkpoint or
+        Barrier.
+    I4. At most GIVEN_ROWS contributions and GIVEN_BYTES of them are buffered.
+    I5. A Checkpoint of an empty state, after which a later run begins at the beginning, ends no part and bears 0.
 
 Knows nothing of slices.
 """
@@ -30,7 +33,7 @@ from columnar.model.contribution import TOTALS, wrapped
 from columnar.model.effect import GIVEN_ROWS, Barrier, Checkpoint, Contribute, Effect, Parted, Tally
 
 GIVEN_BYTES: Final = 64 * 1024 * 1024
-BUFFERED: Final = object()  # comes where a gift was yielded, so that a slice can end there
+BUFFERED: Final = object()  # yielded in the place of a contribution, so that a slice can end there
 _CONTRIBUTION_TYPES: Final = (Contribute, Tally)
 _ENDS: Final = (Checkpoint, Barrier)  # of a part
 _BEGINNING: Final = Checkpoint(b"")
@@ -64,7 +67,7 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
 
 
 def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
-    """As ``held``.  A pair that is none, or names no change of the batch, is passed on: the slice says so."""
+    """Do the same for pairs.  A malformed pair, or one of a foreign change, is passed on: the slice raises."""
     gifts = _ContributionBuffer()
     places = {id(change): at for at, change in enumerate(changes)}
     try:
@@ -83,7 +86,7 @@ def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) ->
 
 
 class _ContributionBuffer:
-    """Gifts that are not sent yet, one for each change, row and source (I1)."""
+    """Contributions that are not sent yet, one for each change, row and source (I1)."""
 
     __slots__ = ("_contributions", "_size_bytes")
 
@@ -108,7 +111,7 @@ class _ContributionBuffer:
             )
 
     def take(self) -> list[tuple[int, Parted]]:
-        """Places and gifts, by place and in the order of their first yields; none are held afterwards."""
+        """Return and remove all: (place, contribution) pairs, by place and in the order of their first yields."""
         taken = sorted([(key[0], gift) for key, gift in self._contributions.items()], key=_place)
         self._contributions, self._size_bytes = {}, 0
         return taken

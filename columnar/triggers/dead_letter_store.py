@@ -1,4 +1,4 @@
-"""The dead letters of a store: buried, listed, and retried.  Owned by the loop."""
+"""The dead letters of a store: added, listed, and retried.  Owned by the loop."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ class DeadLetterStore:
         self._server = server
 
     async def load(self) -> None:
-        """Count the letters that there are, where the table's region is served here."""
+        """Count the existing letters, if the table's region is served here."""
         with suppress(RegionNotLocal):
             async for row, _ in self._tables.rows(DEAD_LETTERS_TABLE, columns=[dead_letters.LETTER_COLUMN]):
                 self._count(dead_letters.trigger_of(row), 1)
 
     async def local_letter_counts(self) -> Counter[str]:
-        """Letters by trigger in those regions of the table that this server owns.
+        """Return the number of letters by trigger in those regions of the table that this server owns.
 
-        They are counted anew, in steps, where the region was written to since the last time.
+        They are counted again, in steps, if the region was written to since the last time.
         """
         found: Counter[str] = Counter()
         served = self._access.table(DEAD_LETTERS_TABLE.encode())
@@ -77,7 +77,7 @@ class DeadLetterStore:
                 try:
                     found.update(await self._letters_in(await self._server.opened(served, info)))
                 except RegionNotLocal:
-                    continue  # it left just now, and its owner counts
+                    continue  # the region moved just now, and its owner counts
                 except ColumnarError as error:
                     _log.info("letters of region %s are not counted: %s", info.encoded, error.text)
         return found
@@ -133,7 +133,7 @@ class DeadLetterStore:
                 yield letter
 
     async def letters_with_changes(self, name: str, row: bytes, limit: int) -> list[DeadLetter]:
-        """Letters of one trigger with their changes, of one row or of all rows; SHOWN_LETTERS at most."""
+        """Return letters of one trigger with their changes, of one row or of all; LETTERS_WITH_CHANGES at most."""
         found = (one async for one in self._whole(name, row))
         taken: list[DeadLetter] = []
         async for letter in found:
@@ -157,9 +157,9 @@ class DeadLetterStore:
     # --- what becomes of them ------------------------------------------------------------------------
 
     async def retry(self, of: Registration, row: bytes, *, as_it_was: bool = False) -> int:
-        """Deliver a trigger's dead rows again, as they are now or as the change left them; how many.
+        """Deliver a trigger's dead rows again, as they are now or as the change left them; return their number.
 
-        A letter goes once its change is in the log again.  TriggerError: letters that cannot be delivered stay.
+        A letter is removed once its change is in the log again.  TriggerError: letters that cannot be delivered stay.
         """
         name, table = of.name, of.table
         taken, stay = 0, Counter[str]()
@@ -221,7 +221,7 @@ class DeadLetterStore:
 
 
 def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
-    """None: somebody wrote into the table what is no letter, which hides none of the others."""
+    """Decode a letter; None: a client wrote into the table what is no letter, which hides no other letter."""
     try:
         letter = dead_letters.from_cells(cells)
         if dead_letters.letter_row(letter.trigger, letter.sequence) != row:
@@ -245,6 +245,6 @@ def _lack(letter: DeadLetter, of: Registration) -> str:
 
 
 def _again(letter: DeadLetter) -> ChangeRecord:
-    """Its change for its trigger alone; a person began it, so no change led to it."""
+    """Return its change for its trigger alone; an operator began it, so no change led to it."""
     assert letter.change is not None, "a letter without one lacks it"
     return letter.change.but(only_for=letter.trigger, hops=0, more_follows=False)

@@ -45,7 +45,7 @@ class DeadLetter:
     error: str
     output: str
     timestamp_ms: int  # when it was given up
-    change: ChangeRecord | None = None  # None: too large, of an earlier version, or not asked for
+    change: ChangeRecord | None = None  # None: too large, of an earlier version, or not requested
     lacks_images: bool = False  # ``change`` had them, and was too large with them
 
 

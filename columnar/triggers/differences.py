@@ -1,11 +1,11 @@
-"""(pure) The difference of two images of a row: what came with a change, and what is gone.
+"""(pure) The difference of two images of a row: the keys that a change added, and those that it removed.
 
     of        b"f:author"                       the cell's value
               b"f:tags", split=b","             the pieces of its value
               b"f:"                             the qualifiers of the family
               "each f:tags split ','", "day(f:time)", ...     any key of ``model.extract``, as text
 
-A row that says no such key, or one that cannot be read, has none.
+A row without such a key, or one that cannot be read, has none.
 """
 
 from __future__ import annotations

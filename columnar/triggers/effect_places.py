@@ -1,12 +1,12 @@
-"""Places that the effects of triggers went to: whether those that nobody declared lead back to their trigger.
+"""Places that the effects of triggers went to: whether undeclared places lead back to their trigger.
 
-An effect into a place that closes a cycle is refused where nobody allowed it: the trigger would run for its own
-changes, through others, for ever.  Places are known by what this server's triggers yielded; a cycle whose parts run on
-several servers may not be seen here, and ends by ``model.trigger_flow.HOPS``.
+An effect into a place that closes a cycle is refused unless the cycle was allowed: the trigger would run for its own
+changes, through others, for ever.  Places are known by the effects of this server's triggers; a cycle whose parts run
+on several servers may not be seen here, and ends by ``model.trigger_flow.HOPS``.
 
 Invariants:
-    I1. A place is looked at when its trigger first writes there, and again after each change of registrations.
-    I2. At most SEEN_PLACES are remembered of a trigger; HOPS bounds what goes elsewhere.
+    I1. A place is checked when its trigger first writes there, and again after each change of registrations.
+    I2. At most SEEN_PLACES are remembered of a trigger; HOPS bounds the effects in other places.
 
 Owned by the loop.
 """
@@ -33,7 +33,7 @@ class EffectPlaces:
         self._triggers = triggers
         self._flows = flows
         self._seen: dict[str, dict[_Target, None]] = {}  # by trigger
-        self._sound: dict[str, set[_Target]] = {}  # looked at since registrations changed
+        self._sound: dict[str, set[_Target]] = {}  # checked since registrations changed
 
     def seen(self, trigger: str) -> list[Place]:
         return [place_of(target) for target in self._seen.get(trigger, ())]

@@ -1,14 +1,14 @@
-"""Feeds durable changes to the trigger workers and keeps account of what became of each.
+"""Feeds durable changes to the trigger workers and tracks the outcome of each.
 
 The shell around ``delivery_state`` and ``fair_share``: events come from consumers (``flows.hub``), from the workers
-(``worker_slot``, ``outcomes``) and from timers, and the states say what to do.  Owned by the loop.
+(``worker_slot``, ``outcomes``) and from timers, and the states decide what to do.  Owned by the loop.
 
 Fairness: ``flows.fair_share`` says which trigger is next, and which of its consumers (regions).  Triggers with a label
 have a pool of their own (``pool``).  A call over its timeout ends the worker: that change has failed, the others there
 are delivered again without blame.  Calls of a worker that dies by itself continue in quarantine (``worker_slot``).
 
-An exception that nobody expected ends the call that met it, or has its consumer tried again after AGAIN_S.
-While requests come, changes are sent in the governor's steps, and what comes back from workers lengthens its pauses:
+An unexpected exception ends the call that met it, or has its consumer tried again after AGAIN_S.
+While requests come, changes are sent in the governor's steps, and the results of workers lengthen its pauses:
 the backlog of a trigger leaves the loop to requests.  Without requests changes are sent at once.
 """
 
@@ -61,7 +61,7 @@ class Feeder:
         self._steps: GovernedStep | None = None  # sends changes, with the governor
         self._again = PlannedStep(LOOP, self.deliver)  # after an exception
         self._paused: set[str] = set()
-        self._moved: dict[Consumer, None] = {}  # what to go on with in the loop's next turn
+        self._moved: dict[Consumer, None] = {}  # consumers to advance in the next loop iteration
         self._moved_step = PlannedStep(LOOP, self.advance_moved)
         self._wakes: dict[int, tuple[float, asyncio.Handle]] = {}  # by id() of the consumer: when, and the timer
         self._unreadable = Rereads(self._advance_if_present)
@@ -148,7 +148,7 @@ class Feeder:
     # --- reading -----------------------------------------------------------------------------------
 
     def advance_consumer(self, consumer: Consumer) -> None:
-        """Read what there is room for, and queue for a turn when something is ready."""
+        """Read what there is room for, and queue the consumer when a change is ready."""
         if self._take_up(consumer):
             self._followers.notify(consumer.key)
             self.deliver()
@@ -182,15 +182,15 @@ class Feeder:
             self._retry_after_fault(consumer, fault)
 
     def _retry_after_fault(self, consumer: Consumer, fault: BaseException) -> None:
-        """Something about the consumer met an exception: it goes on after a pause, and nobody else waits for it."""
+        """Advance the consumer again after a pause, because it met an exception; other consumers do not wait."""
         FAULTS.met(LOOP, fault)
         consumer.state.last_error = ProgramFault(fault).wire_message
         asyncio.get_running_loop().call_later(AGAIN_S, self._advance_if_present, consumer)
 
     def _queue(self, consumer: Consumer, now_s: float) -> None:
-        """Put it into the line of its trigger if it has something to deliver, and see to it when it will have.
+        """Put it into the line of its trigger if it has something to deliver, or plan that for when it will have.
 
-        ``now_s``: the caller's, which takes turns by it: by a later one a row is due that it cannot take.
+        ``now_s``: the caller's, by which it takes slices: by a later one a row is due that the caller cannot take.
         """
         if consumer.is_due(now_s):
             self.pool_of(consumer.registration.process).queue(consumer, now_s)
@@ -223,7 +223,7 @@ class Feeder:
     # --- delivering --------------------------------------------------------------------------------
 
     def deliver(self) -> None:
-        """Send changes to the workers, in turn, while there is room for them; behind requests."""
+        """Send changes to the workers, in queue order, while there is room for them; requests have priority."""
         if self._closing:
             return
         try:
@@ -236,14 +236,14 @@ class Feeder:
             self._again.after(AGAIN_S)
 
     def _deliver_until(self, ends_s: float) -> bool:
-        """Each pool has one turn at least; whether there are more."""
+        """Deliver from each pool at least once; return whether there is more."""
         if self._closing or self.upkeep.is_saving_paused:
             return False
         more = False
         for pool in list(self._pools.values()):
             try:
                 more |= self._deliver_of(pool, ends_s)
-            except UNEXPECTED as fault:  # the other pools have their turns
+            except UNEXPECTED as fault:  # the other pools deliver
                 FAULTS.met(LOOP, fault)
                 self._again.after(AGAIN_S)
         return more
@@ -303,12 +303,12 @@ class Feeder:
             pool.main.end_worker("the store could not go on with a call")
 
     def _call_failed(self, consumer: Consumer, deliveries: list[Delivery], fault: BaseException) -> None:
-        """The changes could not be sent: that is their failure, if they were taken; the consumer goes on."""
+        """Fail the changes that could not be sent, if they were taken; the consumer continues."""
         self._retry_after_fault(consumer, fault)
         self.outcomes.not_sent(consumer, deliveries, fault)
 
     def _line_up_again(self, pool: Pool, consumer: Consumer, now_s: float) -> None:
-        """It stays in line while it has something to deliver; else its log is read on."""
+        """Keep the consumer in line while it has something to deliver; else read more of its log."""
         if consumer.is_due(now_s) and not self._is_intake_paused(consumer):
             return
         pool.rest(consumer)
@@ -330,7 +330,7 @@ class Feeder:
             pool.quarantine.flush()
 
     def _call(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> bool:
-        """Whether it is in the lane now."""
+        """Send the deliveries as a call; return whether the call is in the worker slot now."""
         changes = self._changes(consumer, deliveries)
         if not changes:
             return False

@@ -1,8 +1,8 @@
 """Copies of the worker process that functions make by ``os.fork``.
 
-A copy goes on in the function, and would then answer for the worker, in the middle of its frames.  It has no end of the
-store's socket, and ends with the slice in which it was made (``end_copy``).  The worker collects those that have ended,
-unless the function has waited for them itself.  Processes that never come back to the worker's code are none of this.
+A copy continues in the function, and would then answer for the worker, in the middle of its frames.  It has no end of
+the store's socket, and ends with the slice in which it was made (``end_copy``).  The worker reaps the ended copies,
+unless the function has waited for them itself.  Processes that never return to the worker's code are not affected.
 
 A copy of a test's process ends with the call as well (``ending_copies``).
 """
@@ -32,7 +32,7 @@ class ForkedCopies:
         self._mutex = threading.Lock()
 
     def watch(self) -> None:
-        """Hear of each fork of this process, from now on."""
+        """Register for each fork of this process, from now on."""
         os.register_at_fork(before=self._before, after_in_parent=self._made, after_in_child=self._forked)
 
     def _before(self) -> None:

@@ -1,9 +1,9 @@
-"""(pure) What the store and its trigger worker say to each other over their socket.
+"""(pure) The frames between the store and its trigger worker on their socket.
 
     frame := length:u32 msgpack-array           big-endian; the first element names the kind
 
     to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch], ...]]
-                      ["go", id]                                  the effects are taken: yield on
+                      ["go", id]                                  the effects are written: yield on
                       ["check", id, function]
                       ["reload", id]                              take up changed source; answered as "check" is
     to the store      ["ready", 0]                                first of all: calls may be sent
@@ -11,14 +11,14 @@
                                                                   or are the first of their module
                       ["did", [[id, what, effects, error, output, checkpoint, used, computed], ...]]
                       ["checked", id, error | nil]
-                      ["alive", 0]                                calls run, and nothing else was to be said
+                      ["alive", 0]                                calls run, and there was no other frame to send
 
-    what := "done" | "more" (it goes on after "go") | "failed" (error: the traceback's text) | "later" (error: seconds)
+    what := "done" | "more" (continues after "go") | "failed" (error: the traceback's text) | "later" (error: seconds)
             | "named" (error: [[place of a change in the batch, text], ...])
-            | "blocked" (error: text) by what is no fault of its changes
-    effects := [effect, ...] as in ``model.effect``, of this slice; where it failed, those before its checkpoint
+            | "blocked" (error: text) by an obstacle that is no fault of its changes
+    effects := [effect, ...] as in ``model.effect``, of this slice; if it failed, those before its checkpoint
                of a batch [[place of its change, effect], ...]
-    progress, checkpoint := [state, part] | nil, the part as in ``held_gifts``
+    progress, checkpoint := [state, part] | nil, the part as in ``contribution_buffer``
     used, computed: microseconds of this slice, and how many of them it computed
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
                {column: value} now | nil, {column: value} before | nil, attempt, is_backfill, the client's timestamp,
@@ -39,9 +39,9 @@ _LENGTH: Final = Struct(">I")
 PLACES: Final = 64  # calls that a worker has at most; it has a thread for each that blocks
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
 CHANGE_BYTES: Final = FRAME_BYTES - 16 * 1024 * 1024  # of one change: a frame has others before it, and packs each
-FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are gathered up to about this
-BATCH_BYTES: Final = 4 * 1024 * 1024  # of the changes of one call, but for its last: a frame is packed as a whole
-STEP_BYTES: Final = 64  # of a step's objects, beside its column and value
+FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are buffered up to about this
+BATCH_BYTES: Final = 4 * 1024 * 1024  # of the changes of one call, except for its last: a frame is packed as a whole
+STEP_BYTES: Final = 64  # of a step's objects, in addition to its column and value
 IS_BACKFILL: Final = 8  # its place in a change
 HOPS: Final = 10
 

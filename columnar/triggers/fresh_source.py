@@ -1,8 +1,8 @@
 """Source that an author changed: taken up by a worker without a start of its process.
 
-Modules are forgotten, so that the next call imports them anew; calls that run keep those they have.  Forgotten are the
+Modules are forgotten, so that the next call imports them again; calls that run keep those they have.  Forgotten are the
 modules of the packages that triggers may name, and every other module that came after the worker's start from a ``.py``
-file outside of installed packages.  All others stay as they are: they may hold what cannot be made twice.
+file outside of installed packages.  All other modules stay as they are: they may hold what cannot be made twice.
 """
 
 from __future__ import annotations

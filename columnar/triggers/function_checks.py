@@ -1,7 +1,7 @@
-"""Asks workers whether a function can be a trigger, before it is registered, and to take up changed source.
+"""Has workers check whether a function can be a trigger, before it is registered, and take up changed source.
 
-Changed source is imported by a process of its own first (``SourceTrial``), which ends afterwards.  Source that cannot
-be imported, hangs or ends its process there leaves the workers as they are: they go on with what they have.
+Changed source is imported by a process of its own first (``SourceTrial``), which ends afterwards.  If the source cannot
+be imported, hangs or ends its process there, the workers keep the source that they have.
 
 Owned by the loop.
 """
@@ -16,7 +16,7 @@ from columnar.triggers.feeder import Feeder
 from columnar.triggers.source_trial import CHECK_TIMEOUT_S, NO_START, SLOW, SourceTrial, cannot_be_used
 from columnar.triggers.worker_slot import MakeLink, WorkerSlot
 
-CHECKS: Final = 3  # workers that may end while they import a function, until it is held to be its doing
+CHECKS: Final = 3  # workers that may end while they import a function, until the function is blamed
 
 
 class FunctionChecks:
@@ -39,7 +39,7 @@ class FunctionChecks:
         return await SourceTrial(self._make_link).problem_with(functions)
 
     async def problem_with(self, function: str) -> str | None:
-        """Have it imported; None: it is good.  A worker may end through the fault of others: then the next is asked.
+        """Have it imported; None: it is good.  A worker may end through other calls: then the next worker is tried.
 
         A module that the worker does not have is imported by a process of its own first: it may hang, or end it.
         """
@@ -84,7 +84,7 @@ class FunctionChecks:
         try:
             return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
         except TimeoutError:
-            # An import that does not end would hold its thread for ever; and the worker has heard nothing of a reload.
+            # An import that does not end would hold its thread for ever; and the worker has not got the reload.
             lane.link.kill()
             return SLOW
         finally:

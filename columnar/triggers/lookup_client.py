@@ -1,10 +1,10 @@
-"""A row of another table that a function looks at: ``Change.look(name)``.
+"""A row of another table that a function reads: ``Change.look(name)``.
 
-Its first cells may have come along with the change; all others are read through the client, in pages of PAGE_CELLS, as
+Its first cells may be sent with the change; all others are read through the client, in pages of PAGE_CELLS, as
 the function gets to them.
 
-Consistency: a page is the row as it is at one moment, and holds nothing that a crash could take back.  Pages follow one
-another in the order of columns: a column that is there all the while comes exactly once; a column that comes or goes
+Consistency: a page is the row as it is at one moment, and holds nothing that a crash could undo.  Pages follow each
+other in the order of columns: a column that exists all the while comes exactly once; a column that is added or removed
 meanwhile may be seen or not.  The row may be newer than the change.  A change of it calls no function of this trigger.
 """
 
@@ -24,7 +24,7 @@ class Table(Protocol):
 
 
 class Looked:
-    """Iterates over the row's columns, ascending; each iteration reads further pages anew."""
+    """Iterates over the row's columns, ascending; each iteration reads further pages again."""
 
     __slots__ = ("_cells", "_families", "_passes", "_problem", "_table_of", "row", "table")
 
@@ -104,7 +104,7 @@ class Looked:
 def lookup_rows_from(
     parts: Mapping[str, list[Any]] | None, table_of: Callable[[bytes], Any] | None
 ) -> dict[str, Looked]:
-    """As frames carry them (``looking``)."""
+    """Return the lookups of a change as frames carry them (``lookup_prefetch``)."""
     return {
         name: Looked(table, row, dict(cells), families, table_of, problem, passes=passes)
         for name, (table, row, families, cells, problem, passes) in (parts or {}).items()

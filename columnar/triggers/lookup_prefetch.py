@@ -1,8 +1,8 @@
-"""Rows that come along with a change: their first cells, where this server has them at hand.
+"""Rows that are sent with a change: their first cells, if this server has them at hand.
 
-The first LOOKED_CELLS are read as a change is sent to the worker, if the row's region is open here and nothing that it
-holds waits for its fsync.  Otherwise the function's client reads them, as it reads all further cells (``looked``).
-Reading never waits, and costs what it gives.  Owned by the loop.
+The first LOOKUP_CELLS are read as a change is sent to the worker, if the row's region is open here and has no data that
+waits for an fsync.  Otherwise the function's client reads them, as it reads all further cells (``lookup_client``).
+Reading never waits, and costs in proportion to the cells read.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LookupPrefetch:
         families = sorted(family.bytes_name for family in served.schema.families)
         try:
             region = self._access.region_for(served, key)
-        except (RetryLater, CallerError):  # it opens just now, or is another server's: the client waits for it
+        except (RetryLater, CallerError):  # it is opening, or is another server's: the client waits for it
             return [look.table, key, families, [], "", False]
         if region.barrier(key) is not None:
             return [look.table, key, families, [], "", False]

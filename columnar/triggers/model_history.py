@@ -1,11 +1,11 @@
-"""Random histories of a test: what happens to source rows, and how badly a function is run for it.
+"""Random histories of a test: the events of source rows, and the faults of the runs of a function for them.
 
     put, delete     a change of a source row, by the clock or with a timestamp that a client invented
-    begin           the trigger is added: rows that are there come as they are, earlier changes do not come
-    deliver         the row's oldest change is delivered; with ``cut`` the run dies after so many steps, and comes again
-    ghost           what an earlier run wrote, or was about to write when it died, arrives now
+    begin           the trigger is added: existing rows are delivered as they are, earlier changes are not
+    deliver         the row's oldest change is delivered; with ``cut`` the run dies after that many steps, and repeats
+    ghost           a write of an earlier run, done or due when it died, arrives now
 
-Any part of a history is a history: events that mean nothing where they stand do nothing.  ``shrunk`` relies on that.
+Any part of a history is a history: events without a meaning at their place do nothing.  ``shrunk`` relies on that.
 
 Knows nothing of how functions are called.
 """

@@ -1,10 +1,10 @@
-"""(pure) A function run over a history: the source, the changes that it is called for, and the tables that come of it.
+"""(pure) A function run over a history: the source, the changes that it is called for, and the resulting tables.
 
-    Run(declared, function, looked).play(history).shown()    the tables, after all that is left was delivered, in order
-    Run(...).recomputed(of)                          the tables that its rows give, each row seen once, from nothing
+    Run(declared, function, looked).play(history).shown()    the tables, after the remaining changes were delivered
+    Run(...).recomputed(of)                          the tables that its rows imply, each row seen once, from nothing
 
 A step is an effect or a call through the client.  A run that dies has done the steps before it; those after it are kept
-as a ghost, and so are the effects of every run that ended, for the store may write an effect again.
+as a ghost, and so are the effects of every run that ended, because the store may write an effect again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Died(BaseException):
 class _Pending:
     change: Change
     progress: bytes = b""
-    part: int = 0  # of what the change gives, that the next run begins with
+    part: int = 0  # of the change's contributions, that the next run begins with
     attempt: int = 1
     put_offs: int = 0  # in a row
 
@@ -64,7 +64,7 @@ class _Pending:
 
 class Run:
     def __init__(self, asked: Registration, function: Function, looked: Mapping[bytes, Mapping[bytes, Row]]) -> None:
-        """``looked``: tables that the function looks at, which stay as they are: rows by their keys."""
+        """``looked``: tables that the function looks up, which stay as they are: rows by their keys."""
         self.registration = asked
         self.scope = asked.scope()
         self.unstamped = ""  # a write through the client that bears no timestamp
@@ -321,7 +321,7 @@ class BatchCall(Call):
 
 
 def yielded(found: Any, change: Change, asked: Registration | None, *, is_batch: bool) -> Iterator[Effect]:
-    """The effects that a function returned for the change.  ``asked``: None where nobody declared any.
+    """Yield the effects that a function returned for the change.  ``asked``: None if it is not declared.
 
     TypeError, ValueError, IllegalArgument, RequestTooBig, TriggerError: one that a worker does not take, or a store
     does not write.

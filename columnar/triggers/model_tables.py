@@ -112,7 +112,7 @@ def _number(value: bytes | None) -> int:
 
 
 class ModelClient:
-    """The part of ``columnar.client.Connection`` that functions use; ``write`` and ``read`` are asked at each call."""
+    """The part of ``columnar.client.Connection`` that functions use; ``write`` and ``read`` are called at each call."""
 
     is_columnar = True
 

@@ -1,9 +1,9 @@
-"""Modules whose import held up or ended a worker: no worker imports them again before a process of their own could.
+"""Modules whose import blocked or ended a worker: no worker imports them again before a process of their own could.
 
-    trusted --begin--> on trial, its triggers rest --imported by a process of its own--> trusted, they go on
+    trusted --begin--> on trial, its triggers pause --imported by a process of its own--> trusted, they continue
 
-An import in C code holds up all triggers of the worker until the worker is ended; the next change of the module's
-triggers would do the same to the next worker.  Trials follow each other after growing pauses, AWAY_S at most.
+An import in C code blocks all triggers of the worker until the worker is ended; the next change of the module's
+triggers would do the same to the next worker.  Trials repeat after growing pauses, LONGEST_TRIAL_PAUSE_S at most.
 
 Owned by the loop.
 """
@@ -29,7 +29,7 @@ LOOP: Final = "the trials of trigger modules"
 
 class ModuleTrials:
     def __init__(self, consumers: Callable[[], Iterable[Consumer]], go_on: Callable[[Consumer], None]) -> None:
-        """``consumers``: those of all triggers on this server; ``go_on``: a consumer may take turns again."""
+        """``consumers``: those of all triggers on this server; ``go_on``: a consumer may be scheduled again."""
         self._consumers = consumers
         self._advance_consumer = go_on
         self._make_link: MakeLink | None = None  # None: there are no workers yet
@@ -63,7 +63,7 @@ class ModuleTrials:
             try:
                 functions = self._functions_of(module)
                 problem = await SourceTrial(make_link).problem_with(functions) if functions else None
-            except Exception as fault:  # noqa: BLE001 - its triggers would rest for ever
+            except Exception as fault:  # noqa: BLE001 - its triggers would stay paused for ever
                 FAULTS.met(LOOP, fault)
                 continue
             if problem is None:

@@ -80,7 +80,7 @@ def suspect(call: Call) -> None:
 
 
 def acquit(consumer: Consumer, deliveries: list[Delivery]) -> None:
-    """They ran, and their worker lives."""
+    """Clear the suspicion of deliveries that ran while their worker survived."""
     if consumer.suspects:
         consumer.suspects.difference_update([one.sequence for one in deliveries])
 

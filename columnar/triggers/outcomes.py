@@ -1,19 +1,19 @@
-"""Outcomes of calls: effects are written, then the changes are done, or have failed and are tried again.
+"""Outcomes of calls: effects are written, then the changes are done, or have failed and are retried.
 
     done      the effects of its last slice are on disk: the change is done
     more      the effects of a slice are on disk: its checkpoint is kept, and the worker yields on
-    later     the change comes again after a pause, without blame
+    later     the change is delivered again after a pause, without blame
     failed    an attempt is counted; after the last one the change becomes a dead letter
-              of both, what was yielded up to the last checkpoint is written first
-    blocked   what stands in its way is no fault of the change (``obstacles``), as where its effects cannot be written
+              of both, the effects up to the last checkpoint are written first
+    blocked   the obstacle is no fault of the change (``obstacles``), for example if its effects cannot be written
               for reasons of the store: as later, and the trigger says why (``blocks``); a batch is halved first
-    named     of a batch: those named have failed, the others come again at once
-    lost      the worker went while it ran, or had to be ended because of another call: it is delivered again
+    named     of a batch: the named changes have failed, the others are delivered again at once
+    lost      the worker ended while it ran, or had to be ended because of another call: it is delivered again
 
-A batch that fails, is over its time or was in a worker that died is halved: its changes come again at once, in smaller
-batches, and no attempt is counted.  So a change that is at fault ends alone, and only then counts its attempts.
+A batch that fails, is over its time or was in a worker that died is halved: its changes are delivered again at once, in
+smaller batches, and no attempt is counted.  So a change that is at fault ends alone, and only then counts its attempts.
 
-An exception that nobody expected fails the changes of the call that met it, as one of the function does (``fault``).
+An unexpected exception fails the changes of the call that met it, as one of the function does (``fault``).
 
 Owned by the loop.
 """
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 LOOP: Final = "the outcomes of triggers"
 _DIED: Final = "the worker process went while it ran: "
-LONGEST_BLOCK_PAUSE_S: Final = 5.0  # the longest pause until a change that met an obstacle is called anew
+LONGEST_BLOCK_PAUSE_S: Final = 5.0  # the longest pause until a change that met an obstacle is called again
 _NOT_WRITTEN: Final = "its effects cannot be written: "
 _NO_IMPORT: Final = "the worker process went while it imported the module: "
 
@@ -57,22 +57,22 @@ class Delivering(Protocol):
     def is_there(self, consumer: Consumer) -> bool: ...
 
     def moved(self, consumer: Consumer) -> None:
-        """Its state has changed: go on with it, at the latest in the loop's next turn."""
+        """Advance the consumer, whose state has changed, at the latest in the next loop iteration."""
 
     def advance_moved(self) -> None:
         """Now."""
 
     def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
-        """The call rests between two slices, or has left its lane."""
+        """Note that the call is between two slices, or has left its worker slot."""
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
-        """The call has left its lane, whose worker has gone; ``used_s`` where it is known how long it ran."""
+        """Note that the call has left its slot, whose worker has ended; ``used_s``: how long it ran, if known."""
 
     def continue_call(self, call: Call) -> None:
-        """A call that rests may have its next slice when its turn comes."""
+        """Let a call that is between two slices have its next slice in its queue turn."""
 
     def suspend_trigger(self, name: str) -> None:
-        """The trigger takes no turn until ``let_go``."""
+        """Schedule no slice of the trigger until ``let_go``."""
 
     def let_go(self, name: str) -> None: ...
 
@@ -86,9 +86,9 @@ class Outcomes:
         self.applier: Applier | None = None  # set before there are workers (``write_by``)
         self._full: set[str] = set()  # triggers whose effects have no room
         self.blocks = Blocks(feeder.suspend_trigger, self._try_resume_trigger)
-        self.places_of_effects: EffectPlaces | None = None  # None: nobody looks for cycles
+        self.places_of_effects: EffectPlaces | None = None  # None: cycles are not checked
         self.figures = Figures()  # the hub's
-        self.applying: set[Call] = set()  # whose effects are being written
+        self.applying: set[Call] = set()  # calls whose effects are being written
         self._letter_writes: set[asyncio.Task[None]] = set()
         self._lines = CallLines()
         self._closing = asyncio.Event()
@@ -99,7 +99,7 @@ class Outcomes:
 
     @property
     def has_room(self) -> bool:
-        """No trigger waits for others of its effects to be written."""
+        """Return whether no trigger waits for its earlier effects to be written."""
         return not self._full
 
     def _check_room(self) -> None:
@@ -109,7 +109,7 @@ class Outcomes:
                 self._try_resume_trigger(name)
 
     def _try_resume_trigger(self, name: str) -> None:
-        """Let it take turns again, unless the other reason against that stands."""
+        """Let the trigger be scheduled again, unless it is suspended for the other reason."""
         if name not in self._full and not self.blocks.is_suspended(name):
             self._feeder.let_go(name)
 
@@ -256,7 +256,7 @@ class Outcomes:
             for delivery in call.deliveries:
                 consumer.state.gave(delivery.sequence)
         if error is not None:
-            call.is_abandoned = True  # what it would still yield is not wanted
+            call.is_abandoned = True  # its further effects are not wanted
             if call.is_between_slices:
                 self._feeder.continue_call(call)
             why = _NOT_WRITTEN + error.wire_message
@@ -288,7 +288,7 @@ class Outcomes:
             self._failed(consumer, call.deliveries, str(outcome.error), outcome.output)
 
     def _blocked(self, consumer: Consumer, deliveries: list[Delivery], why: str, *, of_some: bool = False) -> None:
-        """They come again, no attempt is counted, and the trigger shows why.
+        """Deliver the changes again later; no attempt is counted, and the trigger's status has the reason.
 
         ``of_some``: perhaps only some of a batch met the obstacle.  It is halved, so that the others end.
         """
@@ -304,7 +304,7 @@ class Outcomes:
     def _put_off(
         self, consumer: Consumer, deliveries: list[Delivery], seconds: float, *, is_asked: bool = False
     ) -> None:
-        """They come again, and no attempt is counted.  ``is_asked``: by the function, so that a restart keeps it."""
+        """Deliver them later; no attempt is counted.  ``is_asked``: the function raised ``Later``; restarts keep it."""
         acquit(consumer, deliveries)
         now_s = asyncio.get_running_loop().time()
         due_ms = max(1, round((time.time() + seconds) * 1_000)) if is_asked else 0
@@ -334,7 +334,7 @@ class Outcomes:
     def timed_out(self, call: Call) -> None:
         lane, registration = call.worker_slot, call.consumer.registration
         assert lane.link is not None, "calls are made while there is a link"
-        lane.link.kill()  # first: ``gone`` follows, whatever the rest meets
+        lane.link.kill()  # first: ``gone`` follows, even if the rest fails
         what = "importing its module took over" if call.is_cold else "it ran over its timeout of"
         limit_ms = int(1000 * call.limit_s)
         _log.warning("trigger %s ran over its %d ms: its worker is ended", registration.name, limit_ms)
@@ -355,7 +355,7 @@ class Outcomes:
             suspect(call)  # should it hang again, then alone
 
     def _ended(self, call: Call, why: str) -> None:
-        """Its worker ended by it, or had to be."""
+        """Fail the changes of a call that ended its worker, or made it necessary to end it."""
         if call.is_cold:
             self._trials.begin(call.module, why)
             self._blocked(call.consumer, call.deliveries, why)
@@ -363,7 +363,7 @@ class Outcomes:
             self._failed(call.consumer, call.deliveries, why, "")
 
     def silent(self, lane: WorkerSlot, seconds: float) -> None:
-        """Some call holds up all threads of the worker, and nobody knows which."""
+        """End the worker: some call blocks all its threads, and which one is unknown."""
         _log.warning("the trigger worker has said nothing for %.0f s: it is ended", seconds)
         lane.end_worker(f"it had said nothing for {seconds:.0f} s and was ended")
         for call in lane.came_too_late():
@@ -375,7 +375,7 @@ class Outcomes:
         self._feeder.advance_moved()
 
     def gone(self, lane: WorkerSlot, how: str) -> None:
-        """The process ended: with one call in it, that has failed; of several nobody knows which did it."""
+        """Handle the end of the process: with one call in it, that has failed; of several the cause is unknown."""
         if lane.calls:
             _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(lane.calls))
         ran = [call for call in lane.calls.values() if call.is_sent and not call.is_between_slices]
@@ -410,7 +410,7 @@ class Outcomes:
     def _failed(
         self, consumer: Consumer, deliveries: list[Delivery], error: str, output: str, *, is_last: bool = False
     ) -> None:
-        """``is_last``: another attempt would end in the same way."""
+        """Fail the deliveries; ``is_last``: another attempt would end in the same way."""
         if len(deliveries) == 1:
             self._one_failed(consumer, deliveries[0], error, output, is_last=is_last)
             return
@@ -451,7 +451,7 @@ class Outcomes:
         self._progress(consumer)
 
     async def _give_up(self, consumer: Consumer, delivery: Delivery, letter: DeadLetter) -> None:
-        """The letter is on disk before the row goes on; until then it is tried again, and the row waits."""
+        """Write the letter to disk before the row continues; until then retry, while the row waits."""
         tries = 0
         while True:
             try:

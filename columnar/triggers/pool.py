@@ -1,12 +1,12 @@
-"""A pool: the worker processes of one label, and whose turn it is in them.
+"""A pool: the worker processes of one label, and the scheduling of their triggers.
 
 The triggers without a label share the pool of the empty label, whose process stays once it was started.  The process of
 another pool is started when it is first needed and ended when it had no calls for IDLE_S.  A call
-that dies, hangs or keeps the interpreter's lock in the process of a pool holds up no trigger of another pool.
+that dies, hangs or keeps the interpreter's lock in the process of a pool blocks no trigger of another pool.
 
 Invariants:
-    I1. A call in the first lane holds a place of ``fair``, unless it rests between two slices.
-    I2. Suspects are taken from their states and in neither lane; one call at a time is in the ward.
+    I1. A call in the first worker slot holds a place of ``fair``, unless it is between two slices.
+    I2. Suspects are taken from their states and in neither slot; one call at a time is in quarantine.
 
 Owned by the loop.
 """
@@ -35,7 +35,7 @@ class Pool:
         self.fair = FairShare(PLACES)
         self.main = WorkerSlot(keeper, label)
         self.quarantine = WorkerSlot(keeper, label, is_quarantine=True)
-        self.suspects: deque[tuple[Consumer, list[Delivery]]] = deque()  # taken, waiting for the ward
+        self.suspects: deque[tuple[Consumer, list[Delivery]]] = deque()  # taken, waiting for the quarantine
         self._deliver = deliver
         self._terms: dict[str, Registration] = {}  # of the triggers that ``fair`` knows
         self._due: asyncio.TimerHandle | None = None
@@ -52,7 +52,7 @@ class Pool:
     # --- triggers and their consumers ----------------------------------------------------------------
 
     def queue(self, consumer: Consumer, now_s: float) -> None:
-        """The consumer has something to deliver, until ``rest``."""
+        """Queue the consumer, which has something to deliver, until ``rest``."""
         self.know(consumer.registration, now_s)
         self.fair.ready(consumer.registration.name, consumer)
 
@@ -67,14 +67,14 @@ class Pool:
             self.fair.resting(consumer.registration.name, consumer)
 
     def forget(self, name: str) -> None:
-        """The trigger is removed; calls of it may still be here."""
+        """Forget a removed trigger; calls of it may still be here."""
         if self._terms.pop(name, None) is not None:
             self.fair.remove(name)
 
     # --- calls ---------------------------------------------------------------------------------------
 
     def slice_over(self, call: Call, used_s: float, cpu_s: float) -> None:
-        """The worker has answered: the call rests now, or has left its lane (I1)."""
+        """Account for a slice that the worker has answered: the call is between slices, or has left its slot (I1)."""
         if not call.worker_slot.is_quarantine:
             name = call.consumer.registration.name
             if call.is_between_slices:
@@ -113,13 +113,13 @@ class Pool:
         return self.fair.take(now_s)
 
     def is_wanted(self, now_s: float) -> bool:
-        """A trigger waits for its turn, and there is a process; it is started if it is not there."""
+        """Return whether a trigger waits to be scheduled, and there is a process; a missing process is started."""
         return self.fair.waits(now_s) and self.main.wanted()
 
     # --- time ----------------------------------------------------------------------------------------
 
     def plan_timers(self) -> None:
-        """After all turns that there were: plan the next, or the end of the process."""
+        """Plan the next check, or the end of the process, after all slices that could be scheduled."""
         self._plan_due()
         if self.label and self.main.link is not None and self.main.link.is_up:
             is_idle = not self.main.calls
@@ -133,7 +133,7 @@ class Pool:
         due_s = self.fair.next_due_s()
         if self._due is not None:
             if due_s is not None and self._due_s <= due_s:
-                return  # it looks, and plans anew
+                return  # it checks, and plans again
             self._due.cancel()
             self._due = None
         if due_s is not None:

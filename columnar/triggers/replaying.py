@@ -1,19 +1,19 @@
-"""Replay: a trigger is shown changes of a region again, from a time on, or every row.
+"""Replay: a trigger gets changes of a region again, from a time on, or every row.
 
-The master keeps the wish with the trigger (``model.trigger_set.Replay``).  Each region carries it out once, when its
-next follower begins, and remembers that in ``meta``:
+The master keeps the replay request with the trigger (``model.trigger_set.Replay``).  Each region carries it out once,
+when its next follower begins, and remembers that in ``meta``:
 
-    replay/NAME -> number:u64 origin:u64 epoch:u32 n:u64      of the wish, and how far deliveries had come by then
+    replay/NAME -> number:u64 origin:u64 epoch:u32 n:u64      of the request, and the delivery progress at that time
 
-A trigger that starts at a time has its first wish from when it is added; nothing was delivered to it by then.
+A trigger that starts at a time has its first replay request when it is added; nothing was delivered to it by then.
 
 Invariants:
-    I1. The cursor goes back in the batch that remembers the wish: a crash keeps both or neither, so a wish is carried
-        out once, and a replay that a crash cut goes on where its cursor stands.
-    I2. A cursor goes back only to a mark behind which the log is whole; where none is left it goes back to the oldest
+    I1. The cursor is moved back in the batch that remembers the request: a crash keeps both or neither, so a request is
+        carried out once, and a replay that a crash cut continues at its cursor.
+    I2. A cursor is moved back only to a mark after which the log is whole; if no mark is left it is moved to the oldest
         record.  Changes that were open stay open.
 
-Splits hand the mark on to both daughters with the cursor.  Owned by the loop.
+Splits copy the mark to both daughters with the cursor.  Owned by the loop.
 """
 
 from __future__ import annotations

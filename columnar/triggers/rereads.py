@@ -1,6 +1,6 @@
 """Consumers whose regions cannot be read now, as on a disk that failed: each is read again after a growing pause.
 
-A region whose store is broken closes meanwhile, and the consumer of its next opening goes on.  Owned by the loop.
+A region whose store is broken closes meanwhile, and the consumer of its next opening continues.  Owned by the loop.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A function that returns an iterator of effects is cut into slices: after SLICE_EFFECTS effects, SLICE_S of time,
 EFFECT_BYTES of effects or a Barrier the call rests until the effects are on disk.  Any other function is one slice.
 
-Contributes and Tallies are held back until the function ends or yields a Checkpoint or Barrier (``held_gifts``), so
-that slices do not decide what a change gives.
+Contributes and Tallies are buffered until the function ends or yields a Checkpoint or Barrier
+(``contribution_buffer``), so that slices do not decide what a change contributes.
 
 The effects of a batch are pairs with the change that each belongs to.
 """
@@ -36,7 +36,7 @@ from columnar.triggers.obstacles import obstacle_in
 
 SLICE_EFFECTS: Final = 500
 SLICE_S: Final = 0.02
-EFFECT_BYTES: Final = 4 * 1024 * 1024  # of the effects of one slice, but for its last
+EFFECT_BYTES: Final = 4 * 1024 * 1024  # of the effects of one slice, except for its last
 ONE_EFFECT_BYTES: Final = FRAME_BYTES // 4  # it is packed into a frame, with a slice of others
 ERROR_BYTES: Final = 16 * 1024
 WHAT: Final = 1  # places in an outcome
@@ -54,7 +54,7 @@ class Function(NamedTuple):
 
 
 def function_of(call: TriggerFunction) -> Function:
-    """TypeError: it does not take one or two arguments, or is to be awaited, which nobody does."""
+    """Inspect a trigger's function.  TypeError: it takes neither one nor two arguments, or is async (unsupported)."""
     if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
         raise TypeError(f"{getattr(call, '__name__', call)} is no trigger: it is async; write def, and yield effects")
     wants_client = _takes(call, 2)
@@ -75,7 +75,7 @@ def _takes(call: TriggerFunction, count: int) -> bool:
 
 
 class Call:
-    """Owned by the thread that runs it; between two slices by nobody."""
+    """A call in the worker.  Owned by the thread that runs it; between two slices by no thread."""
 
     __slots__ = (
         "_connect",
@@ -104,7 +104,7 @@ class Call:
             if self.is_batch
             else change_from(changes[0], progress and progress[0], self._table)
         )
-        self._part: int = progress[1] if progress else 0  # of what the change gives: the first of this run
+        self._part: int = progress[1] if progress else 0  # of the change's contributions: the first part of this run
         self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
         self.size_bytes = 0  # of the effects of its last slice
@@ -145,7 +145,7 @@ class Call:
         return [self.id, what, taken.effects, error, "", taken.checkpoint, used_us, cpu_us]
 
     def _ended_by(self, raised: BaseException) -> tuple[str, str | float | list[Any]]:
-        """The outcome, and what is said about it.  An exception's class is user code: its looks may raise, too."""
+        """Return the outcome and its text.  An exception's class is user code: reading attributes may raise, too."""
         try:
             if self.effects is not None:
                 _ended(self.effects)  # now, within the call's time: its clearing up may hang
@@ -187,7 +187,7 @@ class _Slice:
         self.effects: list[Any] = []
         self.size_bytes = 0  # of them
         self.checkpoint: list[Any] | None = None  # state and part
-        self._checked = 0  # so many effects came before the checkpoint
+        self._checked = 0  # number of effects before the checkpoint
 
     def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
         """Take effects; whether there may be more.  Raises what user code raises."""
@@ -198,7 +198,7 @@ class _Slice:
             elif type(effect) is Barrier:
                 if effects:
                     return True
-            elif effect is not BUFFERED:  # there the slice may end
+            elif effect is not BUFFERED:  # the slice may end there
                 effects.append(self.effect_in(effect))
                 self.size_bytes += _bounded(effect)
             if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:
@@ -209,7 +209,7 @@ class _Slice:
         return buffer_contributions(yielded, self._part)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
-        """The effects that a function returned: an iterable of them, or one.  TypeError: it returned anything else.
+        """Iterate over the effects that a function returned: an iterable, or one effect.  TypeError: anything else.
 
         None and an empty collection are no effects.
         """
@@ -287,7 +287,7 @@ class _BatchSlice(_Slice):
 
 
 def _traceback_of(raised: BaseException) -> str:
-    """With the exceptions that led to it, if all of them can be shown: their classes are user code."""
+    """Format the traceback with its causes, if all of them can be formatted: their classes are user code."""
     try:
         return "".join(traceback.format_exception(raised))[-ERROR_BYTES:]
     except BaseException as fault:  # noqa: BLE001 - as above
@@ -307,7 +307,7 @@ def _no_effects(found: Any) -> TypeError:
 
 
 def _bounded(effect: Effect) -> int:
-    """Its size.  ValueError: a frame to the store would not hold it."""
+    """Return the effect's size.  ValueError: a frame to the store would not hold it."""
     size_bytes = effect.size_bytes
     if size_bytes > ONE_EFFECT_BYTES:
         raise ValueError(
@@ -354,7 +354,7 @@ def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
 def change_from(
     parts: list[Any], progress: bytes | None = None, table_of: Callable[[bytes], Any] | None = None
 ) -> Change:
-    """``table_of``: of the client that further cells of looks are read by."""
+    """Decode a change; ``table_of``: of the client that reads further cells of lookups."""
     table, row, stamp, sequence, changes, now, before, attempt, is_backfill, *more = parts
     timestamp, hops, after, looked, *repeat = more
     cells = tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes])

@@ -1,4 +1,4 @@
-"""A process that imports functions of triggers and runs none: it may hang or end, and holds up nobody.
+"""A process that imports functions of triggers and runs none: it may hang or end, and blocks no trigger.
 
 Owned by the loop.
 """

@@ -29,7 +29,7 @@ Found = tuple[bytes, dict[bytes, bytes]]  # row, column -> value
 
 
 class _Itself:
-    """The server, as the caller of an operation: it never goes."""
+    """The server, as the caller of an operation: it never disconnects."""
 
     connection_id: int = 0
     protocol: Protocol = Protocol.BINARY
@@ -37,8 +37,11 @@ class _Itself:
 
 
 class SystemTables:
-    """RegionNotLocal comes out of each method where another server owns a region that ``access.others`` cannot ask;
-    nothing was written then."""
+    """The system's own tables, read and written by this server.
+
+    RegionNotLocal is raised by each method if another server owns a region that ``access.others`` cannot reach;
+    nothing was written then.
+    """
 
     def __init__(self, server: RegionServer) -> None:
         self._server = server
@@ -98,7 +101,7 @@ class SystemTables:
 
 
 async def _answered(call: Callable[[], Any]) -> Any:
-    """The answer of an operation, waited for; begun anew while a region is away."""
+    """Wait for the answer of an operation; retry it while a region is unavailable."""
     try:
         result = call()
     except RegionUnavailable as away:

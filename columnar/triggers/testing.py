@@ -5,11 +5,11 @@
     assert_converges(tags, {"pages": {"m:tags": [b"x", b"x,y", b"y,z"]}})
 
 ``assert_converges`` runs the function over random histories of the source's rows: puts and deletes, some stamped by
-clients; runs that die in the middle and come again; writes that arrive once more, or late; a trigger that is added
-while rows are there.  Afterwards the tables must be those that the source's rows give, each seen once.  The tables of a
+clients; runs that die in the middle and repeat; writes that arrive once more, or late; a trigger that is added
+while rows exist.  Afterwards the tables must be those that the source's rows imply, each seen once.  The tables of a
 function that tallies must be those of the same history without deaths and late writes.  Otherwise it raises
-AssertionError with the shortest history that it finds, and the cells that differ; so it does where the function writes
-through the client without a timestamp, though no history that it tried has shown a cell that is wrong by that.
+AssertionError with the shortest history that it finds, and the cells that differ; so it does if the function writes
+through the client without a timestamp, though no tried history has produced a wrong cell because of that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["assert_converges", "effects_of"]
 ROWS: Final = (b"a", b"b", b"ab")  # a key that is cut is another's
 FIRST_SEED: Final = 20261124
 _PRINTED_CELLS: Final = 6
-_STAMP_SEEDS: Final = 20  # a function that converges is looked at for unstamped writes in so many histories
+_STAMP_SEEDS: Final = 20  # histories over which a function that converges is checked for unstamped writes
 
 Cells = Mapping[bytes, bytes]
 Tables = Mapping[str, Mapping[Any, Any]]
@@ -52,9 +52,9 @@ def effects_of(
     client: Any = None,
     **fields: Any,
 ) -> list[Effect]:
-    """Call the function for one change and list what it yields; nothing where its ``on`` would make no call.
+    """Call the function for one change and list the effects; nothing if its ``on`` would make no call.
 
-    ``looked``: cells by the name of the look; ``fields``: others of ``Change``, as ``stamp`` or ``attempt``.
+    ``looked``: cells by the name of the lookup; ``fields``: others of ``Change``, as ``stamp`` or ``attempt``.
     """
     mark = _mark_of(function)
     images = {"before": dict(before or {}), "after": dict(after or {})}
@@ -94,7 +94,7 @@ def assert_converges(
     rows: Sequence[bytes] = ROWS,
     first_seed: int = FIRST_SEED,
 ) -> None:
-    """``tables``: of the source its columns with values to choose from; of tables it looks at rows with their cells."""
+    """``tables``: of the source its columns with values to choose from; of lookup tables rows with their cells."""
     mark = _mark_of(function)
     if mark is None:
         raise TypeError(f"{function.__name__} has no mark, or several: write @on(table, ...) above it once")

@@ -1,18 +1,18 @@
-"""The threads of a worker: one leads, the others run what blocks.
+"""The threads of a worker: one leads, the others run calls that block.
 
     leading    one thread at a time takes calls from the socket and runs them itself, one after the other: no call
                costs a change of threads.  A call that runs longer than a tick keeps its thread, and another leads.
     aside      calls of functions that take a client wait for answers of the store, so each has a thread at once; so
-               has a call of a function that held up the leader (``note_blocking``).
-    watching   while calls run one thread looks every TICK_S: it hands the lead on, tells the store which calls have
-               begun, and that the worker is alive
+               has a call of a function that blocked the leader (``note_blocking``).
+    watching   while calls run one thread checks every TICK_S: it moves the lead to another thread, notifies the store
+               which calls have begun, and that the worker is alive
 
 Invariants, under ``_mutex``:
-    I1. At most one thread leads; what is gathered in ``_out`` is the leader's to send, and changes hands with the lead.
+    I1. At most one thread leads; the outcomes in ``_out`` are the leader's to send, and change owners with the lead.
     I2. A trigger has at most ``side_by_side`` calls under way, with those between two slices.
     I3. There are at most PLACES + 1 threads: the store sends no more calls than PLACES before it has answers.
 
-Knows nothing of functions and frames: ``run`` and ``send`` are the worker's.
+Knows nothing of functions and frames: ``run`` and ``send_frame`` are the worker's.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from columnar.triggers.blocking_functions import BlockingFunctions
 from columnar.triggers.slices import USED_US, Call
 
 TICK_S: Final = 0.002
-HEARTBEAT_S: Final = 0.5  # the store hears so often at least from a worker that has calls
+HEARTBEAT_S: Final = 0.5  # a worker that has calls sends a frame to the store at least this often
 GATHERED: Final = 64  # outcomes of one frame
 GATHERED_BYTES: Final = 256 * 1024  # of their effects
-GATHER_S: Final = 0.001  # an outcome waits so long for others
+GATHER_S: Final = 0.001  # an outcome waits this long for others
 _LEAD: Final = object()
 _END: Final = object()
 
@@ -48,13 +48,13 @@ class Work(Protocol):
     """The worker, as its threads see it."""
 
     def receive(self) -> Iterable[Call] | None:
-        """Block until something came; the calls among it.  None: the store has closed the socket."""
+        """Block until frames came; return the calls among them.  None: the store has closed the socket."""
 
     def run(self, call: Call, hand: Hand) -> list[Any]:
         """Run one slice of the call; its outcome."""
 
     def blocks(self, call: Call) -> bool:
-        """Its function takes a client."""
+        """Return whether its function takes a client."""
 
     def send_frame(self, *parts: Any) -> None:
         """Send a frame.  Thread-safe."""
@@ -139,7 +139,7 @@ class Threads:
             self._work.send_frame("did", [outcome])
 
     def _ended_call(self, call: Call) -> Call | None:
-        """I2.  A call of its trigger that waited, which is under way now."""
+        """Keep I2: return a waiting call of its trigger, which is under way now."""
         if call.has_next_slice:
             return None
         waiting = self._waiting.get(call.trigger)
@@ -259,7 +259,7 @@ class Threads:
             self._ended.set()
 
     def _check_leader(self, seen: int) -> int:
-        """One look.  ``seen``: which run of the leader the last look saw; that of this look, 0: none."""
+        """Check once.  ``seen``: the leader's run that the last check saw; returns the run seen now, 0: none."""
         now_s, out = perf_counter(), list[Any]()
         with self._mutex:
             current, running = self._current, self._runs

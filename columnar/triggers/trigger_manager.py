@@ -1,6 +1,6 @@
-"""The triggers of one owner of regions: what the master tells of them, and what the wire's looks and the pages ask.
+"""The triggers of one owner of regions: notifications of the master, and the status for the wire and the pages.
 
-The master has the registrations (``master.trigger_changes``) and tells every owner all of them after each change.
+The master has the registrations (``master.trigger_changes``) and sends every owner all of them after each change.
 Triggers are one kind of follower: the hub follows their tables (``flows.hub``), the feeder has their functions called
 (``feeder``).  Owned by the loop.
 """
@@ -81,7 +81,7 @@ class TriggerManager:
         self._lookup_prefetch = LookupPrefetch(operations.access)
         self._server = server
         self._modules = modules
-        self._triggers: Triggers | None = None  # None: the master has not told of any yet
+        self._triggers: Triggers | None = None  # None: the master has not sent any yet
         self.system = SystemTables(server)
         self.dead_letter_store = DeadLetterStore(server, self.system)
         self.feeder = Feeder(hub.followers, hub.upkeep, self.dead_letter_store.add_letter)
@@ -112,7 +112,7 @@ class TriggerManager:
         self.governor.close()
         self.hub.close()
 
-    # --- what the master tells -----------------------------------------------------------------------
+    # --- notifications of the master -----------------------------------------------------------------
 
     async def follow(self, told: Triggers) -> None:
         """Work by these from now on (``PublishTriggers``)."""
@@ -181,13 +181,13 @@ class TriggerManager:
         await self._checks.reload()
 
     async def undelivered(self, table: str, names: tuple[str, ...]) -> dict[str, int]:
-        """How many changes of a table that is dropped each had still to see here (``Undelivered``)."""
+        """Return how many changes of a table that is dropped each trigger had still to get here (``Undelivered``)."""
         async with self.hub.lock:
             lags = await self.hub.undelivered(table, [trigger(name) for name in names])
         return {name.name: lag for name, lag in lags.items()}
 
     async def reach(self, table: str) -> int:
-        """The time from which on all logs of a table here are whole; NOWHERE: one keeps no changes (``LogReach``).
+        """Return the time since which all local logs of a table are whole (``LogReach``); NOWHERE: one has no changes.
 
         An empty log is whole from now on.
         """
@@ -204,7 +204,7 @@ class TriggerManager:
             await asyncio.sleep(0)
         return reaches
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     @property
     def triggers(self) -> Triggers:
@@ -214,7 +214,7 @@ class TriggerManager:
         return [one.registration for one in self.triggers.in_use()]
 
     def flows(self) -> list[Flow]:
-        """The triggers as parts of the graph, with places that their effects went to from here."""
+        """Return the triggers as parts of the graph, with places that their local effects went to."""
         return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
 
     def _stands(self, name: str) -> tuple[str, int]:
@@ -283,5 +283,5 @@ def _resting(one: Trigger) -> Summary:
 
 
 def _by_number(triggers: Triggers) -> dict[tuple[str, int], Trigger]:
-    """Triggers that do not rest; the number tells a trigger from a removed one of its name."""
+    """Index the usable triggers; the number tells a trigger from a removed one of its name."""
     return {(one.name, one.number): one for one in triggers.all if not one.unusable_reason}

@@ -1,6 +1,6 @@
-"""Answers about the triggers on this server's regions: to gateways, and to the master's pages.
+"""Handlers of requests about the triggers on this server's regions: of gateways, and of the master's pages.
 
-No ask is handed on.  Owned by the loop.
+No request is forwarded.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_LOCAL = Waited(is_delivered=False, is_not_local=True)
 
 
 class TriggerPeerHandlers:
-    """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
+    """``answers``: the handler for each class of request; each raises errors of ``columnar.errors``."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class TriggerPeerHandlers:
         return is_delivered and (not asked.saved or await self._manager.hub.saved(of_key(asked.trigger)))
 
     def _epochs(self, regions: tuple[RegionInfo, ...]) -> list[int] | None:
-        """None: one of them is not owned here."""
+        """Return the regions' epochs; None if one of the regions is not owned here."""
         state = self._server.hosting.state
         if not all(state.owns(info.region_id) for info in regions):
             return None

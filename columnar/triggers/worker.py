@@ -45,7 +45,7 @@ SWITCH_S: Final = 0.0005  # a thread that waits for the interpreter waits so lon
 
 
 class _CaughtOutput(io.TextIOBase):
-    """Standard output that keeps the output of each thread apart."""
+    """Standard output that keeps the output of each thread separate."""
 
     def __init__(self) -> None:
         self._of_thread = threading.local()
@@ -90,7 +90,7 @@ class Worker:
         self._copies = ForkedCopies(link)
 
     def serve(self) -> None:
-        """Run what frames ask for until the store closes the socket."""
+        """Run the requests of frames until the store closes the socket."""
         sys.stdout = sys.stderr = cast(TextIO, self._output)
         sys.setswitchinterval(SWITCH_S)
         self._copies.watch()
@@ -156,10 +156,10 @@ class Worker:
         return hand.connection
 
     def _loaded(self, call: Call, name: str) -> Function:
-        """The function of a call that begins.  NotLoaded.
+        """Load the function of a call that begins.  NotLoaded.
 
-        The store hears of a module's import before the function runs: a process that dies or hangs until then does so
-        by the module, and no change is to blame.
+        The store is notified of a module's import before the function runs: a process that dies or hangs until then
+        does so because of the module, and no change is to blame.
         """
         try:
             found = self._function(name)
@@ -205,7 +205,7 @@ class Worker:
         self.send_frame("checked", check_id, None)
 
     def _check(self, check_id: int, name: str) -> None:
-        """Tell the reason, in one line, why ``name`` cannot be a trigger, or that it can."""
+        """Send the reason, in one line, why ``name`` cannot be a trigger, or that it can."""
         self._output.begin()
         problem: str | None = None
         try:
@@ -216,7 +216,7 @@ class Worker:
 
 
 def _encodable(part: Any) -> Any:
-    """The parts as a frame can hold them.  The store refuses an effect that became a text, and its change fails."""
+    """Return parts that a frame can hold.  The store refuses an effect that became a text, and its change fails."""
     if isinstance(part, str):
         return part.encode(errors="replace").decode()
     if isinstance(part, Effect):

@@ -2,10 +2,10 @@
 
     down --want--> starting --"ready"--> up --the process ends, or kill--> down
 
-Events out (to the ``Listener``): an answer to a call, the process ready, the process gone.  Everything
-here is owned by the loop.  A process that ends before it says that it is ready is started again
+Events out (to the ``Listener``): an answer to a call, the process ready, the process ended.  Everything
+here is owned by the loop.  A process that ends before it says that it is ready is restarted
 after a growing pause, so that a machine on which it cannot start does not make the store spin; one that
-ends later is started again soon: that its calls were at fault is for the feeder to find out.
+ends later is restarted soon: the feeder finds out whether its calls were at fault.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class WorkerLink(asyncio.Protocol):
         return self._process.pid if self._process is not None else None
 
     def want(self) -> None:
-        """Start the process unless it is there or on its way."""
+        """Start the process unless it runs or is starting."""
         if self._transport is not None or self._starting or self._closing:
             return
         self._starting = True

@@ -1,16 +1,16 @@
-"""A lane: a worker process and the calls that are in it.
+"""A worker slot: a worker process and the calls that are in it.
 
-Two lanes serve the triggers of a pool.  The first lane runs calls in parallel.  When its process dies, it is unknown
-which call was the cause.  So these calls, and no others, run again one at a time in quarantine, the second lane
-(``ward``), where a death has a single suspect.  Other calls go on in the first lane meanwhile.
+Two slots serve the triggers of a pool.  The first slot runs calls in parallel.  When its process dies, it is unknown
+which call was the cause.  So these calls, and no others, run again one at a time in the second slot, the quarantine
+(``is_quarantine``), where a death has a single suspect.  Other calls continue in the first slot meanwhile.
 
 A call's time runs from when the worker says that it began, which it says of each call that takes longer than a moment;
-where a module may have to be imported first, and in the ward, it runs from when the call was sent.  A worker that says
-nothing for longer than any of its calls may run holds its own threads up (code that keeps the interpreter's lock): it
+if a module may have to be imported first, and in quarantine, it runs from when the call was sent.  A worker that says
+nothing for longer than any of its calls may run has blocked threads (code that keeps the interpreter's lock): it
 is ended, and its calls are suspects.  The clock of its silence starts when it last said something, or when it got
-something to do; what is sent to a silent worker neither stops that clock nor counts among the calls that may take long.
+something to do; a call sent to a silent worker neither stops that clock nor counts among the calls that may be long.
 
-Owned by the loop; the feeder decides which calls run, ``outcomes`` handles what became of them.
+Owned by the loop; the feeder decides which calls run, ``outcomes`` handles their outcomes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import FULL_FRAME_BYTES, size_of
 from columnar.triggers.worker_link import Listener
 
-RUNNING_BYTES: Final = 64 * 1024 * 1024  # of changes that run, or are on their way: no call begins beyond it
-IMPORT_S: Final = 20.0  # a call whose module must be imported first has so long until it begins
+RUNNING_BYTES: Final = 64 * 1024 * 1024  # of changes that run, or are being sent: no call begins beyond it
+IMPORT_S: Final = 20.0  # a call whose module must be imported first has this long until it begins
 SILENCE_S: Final = 5.0  # a worker with calls says something twice a second
-# Whatever holds a worker up had been sent so long after its last word at most: later, it would have said something.
+# A call that blocks a worker was sent at most this long after its last frame: later, it would have said something.
 BEGAN_S: Final = 1.0
 AGAIN_S: Final = 0.1  # after an unexpected exception
 LOOP: Final = "the lane of a trigger worker"
@@ -79,8 +79,8 @@ class Call:
     def __init__(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> None:
         self.worker_slot = lane
         self.consumer = consumer
-        self.deliveries = deliveries  # one, but for a batch
-        self.number = 0  # in the lane; 0: it is in none
+        self.deliveries = deliveries  # one, except for a batch
+        self.number = 0  # in the worker slot; 0: it is in none
         self.size_bytes = 0  # of its changes
         self.stamps: list[int] = []  # of its changes, as they were sent
         self.hops: list[int] = []  # of its changes: how many led to each
@@ -92,7 +92,7 @@ class Call:
         self.is_between_slices = False  # a slice is over and another is to come: it holds no place
         self.is_abandoned = False  # its consumer is gone: the answer is of no use, but the place is taken
         self.job: Job | None = None  # its effects that are being written
-        self.gives: Giver | None = None  # what it gave to totals
+        self.gives: Giver | None = None  # its contributions to totals
         self.timer: asyncio.TimerHandle | None = None
 
     @property
@@ -120,7 +120,7 @@ class Call:
 
 
 class WorkerEvents(Protocol):
-    """The feeder, as a lane sees it."""
+    """The feeder, as a worker slot sees it."""
 
     def answered(self, lane: WorkerSlot, frame: list[Any]) -> None: ...
 
@@ -146,15 +146,15 @@ class WorkerSlot:
         self._warm: set[str] = set()  # modules that this process has imported
         self._outgoing: list[Any] = []
         self._outgoing_bytes = 0
-        self._running_bytes = 0  # of calls that do not rest
+        self._running_bytes = 0  # of calls that are not between slices
         self._why_ended = ""  # by the store; empty: the process ends by itself
-        self._working = 0  # calls in the worker that do not rest
-        self._quiet_s = 0.0  # since when it owes a word: its last one, or the first thing it got to do after a rest
+        self._working = 0  # calls in the worker that are not between slices
+        self._quiet_s = 0.0  # since when it owes a frame: its last one, or the first work that it got after a rest
         self._listening = PlannedStep(LOOP, self._listen)
 
     @property
     def has_room(self) -> bool:
-        """For a call more.  Calls that rest do not count: they could wait for each other's end."""
+        """Return whether one more call fits.  Calls between slices do not count: they could wait for each other."""
         return self._running_bytes < RUNNING_BYTES
 
     def wanted(self) -> bool:
@@ -206,7 +206,7 @@ class WorkerSlot:
         if self.link is not None and self.link.is_up:
             try:
                 self.link.send(*parts)
-            except Exception as fault:  # noqa: BLE001 - nobody would wait for the calls of the frame
+            except Exception as fault:  # noqa: BLE001 - no other task would wait for the calls of the frame
                 FAULTS.met(LOOP, fault)
                 self.link.kill()
 
@@ -224,7 +224,7 @@ class WorkerSlot:
         self._working -= 1
 
     def remove(self, call: Call) -> None:
-        """The call, which does not rest, has left its place."""
+        """Remove the call, which is not between slices, from its place."""
         self._running_bytes -= call.size_bytes
         self._working -= call.is_sent
         del self.calls[call.number]
@@ -255,11 +255,11 @@ class WorkerSlot:
                     call.end()
 
     def has(self, module: str) -> bool:
-        """The process has imported it, as far as the store has heard."""
+        """Return whether the process has imported the module, as far as the store knows."""
         return module in self._warm
 
     def reloads(self) -> None:
-        """Modules are imported anew from now on."""
+        """Note that modules are imported again from now on."""
         self._warm.clear()
 
     def _timed_out(self, call: Call) -> None:
@@ -271,7 +271,7 @@ class WorkerSlot:
                 self.link.kill()
 
     def _works(self, call: Call) -> None:
-        """The worker has this to do; with all its calls at rest it had nothing to say."""
+        """Note that the worker has this call to run; with all its calls between slices it had nothing to say."""
         call.sent_s = asyncio.get_running_loop().time()
         if not self._working:
             self._quiet_s = call.sent_s
@@ -328,7 +328,7 @@ class WorkerSlot:
             self._events.answered(self, frame)
         except ValueError:
             raise
-        except UNEXPECTED as fault:  # what else the frame says is not known: its calls come again
+        except UNEXPECTED as fault:  # the rest of the frame is unknown: its calls are delivered again
             FAULTS.met(LOOP, fault)
             if self.link is not None:
                 self.link.kill()
@@ -343,7 +343,7 @@ class WorkerSlot:
     def worker_gone(self, how: str) -> None:
         try:
             self._events.worker_exited(self, self._why_ended or how)
-        except UNEXPECTED as fault:  # nobody else would give back its calls
+        except UNEXPECTED as fault:  # no other task would return its calls
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(AGAIN_S, self.worker_gone, how)
         else:

@@ -1,6 +1,6 @@
-"""Shows a view the rows that a region of a source had before: the walk of ``progress``, piece after piece.
+"""Backfills a view with the rows that a region of a source had before: the walk of ``progress``, piece after piece.
 
-Owned by the loop; the follower asks for steps and writes what they give.
+Owned by the loop; the follower calls for steps and writes their shares.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Backfill:
         self._write = write
         self._schedule_step = go_on
         self._piece: Piece | None = None
-        self._reader: PieceReader | None = None  # while the piece is gathered
+        self._reader: PieceReader | None = None  # while the piece is read
         self._rows: list[ReadRow] = []  # of the piece, still to be written
         self._is_bound = False  # the piece's bound is on disk
         self._batches_in_flight = 0  # batches
@@ -56,11 +56,11 @@ class Backfill:
 
     @property
     def is_quiet(self) -> bool:
-        """No change may be taken up: a piece is gathered, and its bound is not on disk."""
+        """Return whether no change may be taken: a piece is read, and its bound is not on disk."""
         return self._piece is not None and not self._is_bound
 
     def step(self) -> bool:
-        """Gather, or write a batch of what is gathered; False: there is nothing to do now."""
+        """Read, or write a batch of what was read; False: there is nothing to do now."""
         if self.is_over:
             return False
         if self._piece is None:
@@ -106,7 +106,7 @@ class Backfill:
             if not self._is_bound:
                 self._drop_piece()
             self._schedule_step()
-        except Exception as fault:  # noqa: BLE001 - nobody else would go on with the piece
+        except Exception as fault:  # noqa: BLE001 - no other task would continue the piece
             FAULTS.met("views", fault)
             get_running_loop().call_later(AGAIN_S, self._saved, piece, saved)
 
@@ -134,7 +134,7 @@ class Backfill:
             self._rows += rows
 
     def count(self, row: bytes, sequence: Sequence, more: int) -> bool:
-        """A change is done that makes so many rows more unreadable.  Whether ``progress`` is another now."""
+        """Count a change that is done and makes ``more`` rows unreadable; return whether ``progress`` changed."""
         done = self.progress.done
         if self.is_over or done is None or row < done:
             self.progress = self.progress.counted(more)

@@ -1,7 +1,7 @@
-"""The owners of regions as a check sees them: each ask goes to whoever has the region, until somebody has answered it.
+"""The owners of regions as a check sees them: each request goes to the region's owner until one has answered it.
 
-Every ask of a check may be repeated: a walk and a look change nothing, and what is said again as of a higher number, or
-set right by what is there, ends in the same.
+Every request of a check may be repeated: walks and status requests change nothing, and contributions that are set again
+as of a higher number, or corrected from the stored members, have the same result.
 
 Owned by the loop.
 """
@@ -22,7 +22,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 
-LOCAL_TRIES: Final = 100  # in one process: of a region that is split or merged whenever it is looked at
+LOCAL_TRIES: Final = 100  # in one process: of a region that is split or merged at each try
 
 R = TypeVar("R")
 
@@ -49,7 +49,7 @@ class CheckOwners:
     async def request_snapshots(
         self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[EntriesSnapshots]]
     ) -> list[EntriesSnapshot]:
-        """A look for each row; ``of`` makes the ask for those with some numbers, which one server has."""
+        """Return a snapshot for each row; ``of`` makes the request for the rows with some numbers, of one server."""
         return await self._request_owners(table, rows, of, _each)
 
     async def _request_owners(
@@ -118,7 +118,7 @@ class CheckOwners:
 
 
 class _Alone:
-    """``Search`` where this process has all regions: one that changes is away for a moment, and is waited for there."""
+    """``Search`` if this process has all regions: a changing region is unavailable for a moment, and awaited there."""
 
     def __init__(self) -> None:
         self.tries = 0

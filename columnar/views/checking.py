@@ -1,21 +1,21 @@
-"""A check of a view, and its repair, at a gateway: one pass over each side, then a closer look at what differs.
+"""A check of a view, and its repair, at a gateway: one pass over each side, then a closer check of the differences.
 
-    pass      digests of what all source rows give, and of what all members hold, are added up to a balance of each
-              bucket; meanwhile each group is checked within itself, as of one moment: a fault there is none of lag
+    pass      digests of the contributions of all source rows, and of all members, are added up to a balance of each
+              bucket; meanwhile each group is checked within itself, as of one moment: a fault there is not due to lag
     again     a row that was changed between the two reads of it makes its bucket unequal, and is equal the next time:
-              unequal buckets alone are added up anew, until FEW are left or writers write so much that it is in vain
-    listing   entries in buckets that were unequal each time, from either side, are held against the other side one by
+              only unequal buckets are added up again, until FEW are left or writers write so much that it is in vain
+    listing   entries in buckets that were unequal each time, from either side, are compared with the other side one by
               one
-    verdict   a row that differed is looked at, the lag of now is waited for, and the row is looked at again, until it
+    verdict   a row that differed is read, the present lag is waited for, and the row is read again, until it
               is equal, or it differs and no cell of it changed in between: that counts
-    repair    the row is numbered anew at its owner, as a change of it would be, and what it gives is said as of that
-              number, "nothing" to groups that it is not in; then groups are set right within themselves
+    repair    the row gets a new number at its owner, as by a change, and its contributions are set as of that
+              number, "nothing" for groups that it is not in; then groups are repaired within themselves
 
 A difference that stays is unequal each time, whatever else is changed in its bucket, so none is missed.
 
 Memory is that of a balance and of CANDIDATES rows and groups, however large the tables are.
 
-Knows nothing of links: ``CheckOwners`` asks whoever has a region.  Owned by the loop.
+Knows nothing of links: ``CheckOwners`` sends requests to the owners of regions.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from columnar.views.digests import BLOCK, BUCKETS, Balance, Buckets
 from columnar.views.entries import Entries
 from columnar.views.row_inspector import Both, Row, RowInspector, parts_of
 
-CANDIDATES: Final = 100_000  # rows that are looked at once more, and groups; more are left to the next check
-TRIES: Final = 20  # looks at a row that changes all the while
-FEW: Final = 2_048  # unequal buckets, whose entries are looked at one by one
+CANDIDATES: Final = 100_000  # rows that are read once more, and groups; more are left to the next check
+TRIES: Final = 20  # reads of a row that changes all the while
+FEW: Final = 2_048  # unequal buckets, whose entries are compared one by one
 PASSES: Final = 4  # over unequal buckets, at most: each leaves those whose rows were changed in it, too
 
 
@@ -66,7 +66,7 @@ class ViewCheck:
     """A single check."""
 
     def __init__(self, view: View, table: str, owners: CheckOwners, advance: Callable[[int], None] = lambda _: None):
-        """``table``: in which the view stands; ``advance`` is told how many rows and members were read by now."""
+        """``table``: the view's table; ``advance`` is called with the number of rows and members read so far."""
         self._view = view
         self._table = table
         self._owners = owners
@@ -181,14 +181,14 @@ class ViewCheck:
     # --- verdict -------------------------------------------------------------------------------------
 
     async def _verdict(self, candidates: Mapping[Row, Iterable[bytes]]) -> tuple[dict[Row, Both], int]:
-        """(rows that are wrong, how many changed whenever they were looked at)."""
+        """Return (rows that are wrong, number of rows that changed at each read)."""
         wrong: dict[Row, Both] = {}
         before = await self._inspector.both(candidates)
         for _ in range(TRIES):
             if not before:
                 break
             if not await self._owners.caught_up(self._table):
-                break  # what differs may be lag
+                break  # the difference may be lag
             now = await self._inspector.both({row: candidates[row] for row in before})
             differing = {row: both for row, both in now.items() if both.given != both.stored}
             wrong |= {row: both for row, both in differing.items() if both.prints == before[row].prints}

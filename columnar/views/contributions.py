@@ -1,4 +1,4 @@
-"""(pure) What a row of a source gives to the groups of a view: the difference of two images of the row.
+"""(pure) The contributions of a source row to the groups of a view: the difference of two images of the row.
 
     old = contributions(before)     new = contributions(after)
 
@@ -6,18 +6,18 @@
     a group in new                  its amounts, as of this change
     equal in both                   no write at all
 
-A change makes at most one share for each group, so an amount that moves within a group cannot meet itself: the
-listing of Slatkin's talk writes two, which the same sequence makes one of.
+A change makes at most one share for each group, so an amount that moves within a group cannot collide with itself: the
+listing of Slatkin's talk writes two, which the same sequence reduces to one.
 
-Images hold more than a view reads, or less, by what others asked for: only ``columns_read`` and ``families_read`` of
-the source count, so that a record and a whole row give the same.
+Images hold more than a view reads, or less, depending on the other followers: only ``columns_read`` and
+``families_read`` of the source count, so that a record and a whole row give the same shares.
 
 Invariants:
     I1. Shares are a function of the two images: the order of columns in them, and other columns, change nothing.
-    I2. Shares of changes that follow each other end at what the last image alone gives.
-    I3. A row that cannot be read gives nothing to any group.
+    I2. Shares of consecutive changes have the same result as the shares of the last image alone.
+    I3. A row that cannot be read contributes to no group.
 
-Knows nothing of sequences, totals and disks; ``Share`` becomes a row operation elsewhere.
+Knows nothing of sequences, totals and disks; other modules make row operations of each ``Share``.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Share:
         carry: tuple[tuple[bytes, bytes], ...] = (),
     ) -> None:
         self.group = group  # the row of the view's table
-        self.member = member  # the source row, behind the letter of its side in a join
+        self.member = member  # the source row, prefixed by the letter of its side in a join
         self.amounts = amounts  # in the order of ``Rules.totals``; None: nothing any more
-        self.order = order  # its order bytes; None: it stands in no order
+        self.order = order  # its order bytes; None: it has no order
         self.carry = carry  # column, value
 
     def gives_as(self, other: Share) -> bool:
@@ -107,7 +107,7 @@ class Rules:
 
     @property
     def images(self) -> dict[bytes, frozenset[bytes] | None]:
-        """The images that a record must hold of a row: columns by family, None for all of it."""
+        """Return the images that a record must hold of a row: columns by family, None for all of it."""
         found: dict[bytes, frozenset[bytes] | None] = dict.fromkeys(self.families_read)
         for column in self.columns_read:
             family = family_of(column)
@@ -182,7 +182,7 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
 
 
 def _seen(rules: Rules, image: Image) -> Image:
-    """Take what counts of the image; where no family counts as a whole, other columns stay in it, and nobody asks."""
+    """Take the read columns of the image; if no family counts as a whole, other columns may stay: they are not read."""
     if rules.families_read:
         return {
             column: value

@@ -53,7 +53,7 @@ def declared(data: bytes, held: ViewSet, tables: Mapping[str, Table], graph: Gra
 def _read(data: bytes) -> View:
     try:
         return from_json(data)
-    except DamagedData as error:  # a caller's here
+    except DamagedData as error:  # here the caller's fault
         raise IllegalArgument(error.text) from error
 
 
@@ -76,7 +76,7 @@ def _of_live_generations(view: View, held: ViewSet) -> View:
 
 
 def _definitions(held: ViewSet) -> dict[str, View]:
-    """By the name of the table, without views that rest."""
+    """Index definitions by the name of the table, without unusable views."""
     return {one.name: definition_of(one) for one in held.all if not one.unusable_reason}
 
 
@@ -96,7 +96,7 @@ def _reads(rules: Iterable[Rules]) -> tuple[Reads, ...]:
 
 
 def table_of(kept: KeptView) -> Table:
-    """The table in which the view stands; nobody but its maintainer writes it."""
+    """Return the schema of the view's table; only its maintainer writes it."""
     families = [Family(name.decode(), compression=OWN_COMPRESSION) for name in (TOTALS, MEMBERS, ORDERED)]
     made = make_table(kept.name, families)
     return Table(made.name, made.families, made.attributes, made.next_number, kept.name)

@@ -1,17 +1,17 @@
-"""(pure) Digests of what source rows give to groups, in BUCKETS, of no account in which order it is added.
+"""(pure) Digests of the contributions of source rows to groups, in BUCKETS, independent of the order of addition.
 
-    entry     a source row's part in one group: the group, the member, and what it gives
+    entry     a source row's part in one group: the group, the member, and its contribution
     bucket    crc32 of the member, the lowest bits: all entries of a source row are in one
     digest    of each bucket the sum of its entries' hashes modulo 2^64: of a part of one side
-    balance   of each bucket what one side has, less what the other has: 0 where they have the same
+    balance   of each bucket the sum of one side, less that of the other: 0 if they are the same
 
     packed    of each bucket with entries: version:u8(2), then buckets:u32*, then sums:u64*, big-endian
 
 The entries of a view's members and those of its sources' rows are the same in a bucket if and only if its balance is
-0, but for a chance of 2^-64.  Two sides are compared in memory that does not grow with them: 8 bytes for each bucket.
+0, except for a chance of 2^-64.  Two sides are compared in memory that does not grow with them: 8 bytes per bucket.
 
 Buckets are many, because each is compared as it was at two moments: while writers write, those are unequal whose rows
-were changed between the moments, and the others need not be looked at again.
+were changed between the moments, and the other buckets need not be checked again.
 
 Knows nothing of how rows and members are read.
 """
@@ -30,7 +30,7 @@ from columnar.errors import DamagedData
 BUCKETS: Final = 1 << 20
 HASH_BYTES: Final = 16
 PART_BUCKETS: Final = 4_096  # of one part, about: it is added up in a millisecond
-BLOCK: Final = 16_384  # buckets of a balance that are looked at in one step
+BLOCK: Final = 16_384  # buckets of a balance that are checked in one step
 _SUM_BYTES: Final = 8
 _MASK: Final = (1 << (8 * _SUM_BYTES)) - 1
 _LENGTHS: Final = Struct(">II")

@@ -1,6 +1,6 @@
-"""(pure) What a source row gives to a group, as bytes that can be compared with those of the member that keeps it.
+"""(pure) The contribution of a source row to a group, as bytes that can be compared with those of the stored member.
 
-    given   the bytes of a member behind its head (``model.contribution``): totals and amounts, order, what it carries
+    given   the bytes of a member after its head (``model.contribution``): totals and amounts, order, carried columns
 
 Two entries are the same if group, member and given are.  The sequence of a member is no part of it.
 

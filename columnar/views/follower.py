@@ -1,12 +1,12 @@
 """The follower of a view on one open region of a source: changes and rows become shares, which the applier writes.
 
     log -> open changes -> shares of each by ``contributions.difference`` -> batches -> applier -> done
-    rows that were there -> pieces (``showing``) -> batches as of the piece's sequences -> applier
+    existing rows -> pieces (``backfill``) -> batches as of the piece's sequences -> applier
 
-Changes are in order of no account, for each share bears its change's sequence: so UNDER_WAY of them are under way at a
-time, a batch whose target is away holds up none that follows, and what failed is written again after a pause for as
-long as it takes.  Nothing is given up: a row that cannot be read gives nothing, and is counted.  An exception that
-nobody expected is an error as every other: the view says so, and goes on after the pause.
+The order of changes does not matter, because each share bears its change's sequence: so MAX_IN_FLIGHT of them are under
+way at a time, a batch whose target is unavailable blocks no later batch, and a failed batch is written again after a
+pause, without a limit of attempts.  Nothing is given up: a row that cannot be read contributes nothing, and is counted.
+An unexpected exception is treated as any other error: the view's status has it, and the view continues after the pause.
 
 Owned by the loop; its work goes in the governor's steps.
 """
@@ -41,9 +41,9 @@ from columnar.views.share_writes import BATCH_RECORDS, ShareBatch
 
 _log = logging.getLogger(__name__)
 
-MAX_IN_FLIGHT: Final = 2 * BATCH_RECORDS  # and so many open numbers are in a cursor: some 30 KB, packed in 1 ms
+MAX_IN_FLIGHT: Final = 2 * BATCH_RECORDS  # and as many open numbers are in a cursor: some 30 KB, packed in 1 ms
 LOOP: Final = "views"
-ROOM_S: Final = 0.02  # until the applier is looked at again, which others have filled
+ROOM_S: Final = 0.02  # until the applier is checked again, which other followers have filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class ViewFollower(Follower):
         )
         self._is_there = True
         self._steps = GovernedStep(keeper.governor, LOOP, self._work)
-        self._failures = 0  # one after the other
-        self._retry = PlannedStep(LOOP, lambda: keeper.step_follower(self))  # nothing is taken up before it
+        self._failures = 0  # in a row
+        self._retry = PlannedStep(LOOP, lambda: keeper.step_follower(self))  # no change is taken before it
         self._jobs: set[Job] = set()
         self._batch = ShareBatch(self._table)
         self._taken: list[Sequence] = []  # of the changes in ``_batch``
@@ -190,7 +190,7 @@ class ViewFollower(Follower):
         return self._take_change()
 
     def _after_work(self) -> None:
-        """Notify those that wait; a piece may be over, and all rows may be shown."""
+        """Notify waiting callers; a piece may be over, and all rows may be backfilled."""
         if self._backfill.end_piece(self.state.is_delivered_up_to):
             self.dirty = True
             if not self._backfill.is_over:
@@ -202,7 +202,7 @@ class ViewFollower(Follower):
     # --- changes -------------------------------------------------------------------------------------
 
     def _take_change(self) -> bool:
-        """The next change goes into the batch; at the end of the log, and where enough is under way, the batch goes."""
+        """Add the next change to the batch; send the batch at the end of the log, and if enough is under way."""
         state, now_s = self.state, get_running_loop().time()
         if state.in_flight_count >= MAX_IN_FLIGHT:
             self._hand_over()
@@ -224,7 +224,7 @@ class ViewFollower(Follower):
     def _add_change(self, sequence: Sequence) -> None:
         self._batch.count += 1
         record = self.record_at(sequence)
-        if record is None:  # it is gone: only after a repair by hand
+        if record is None:  # deleted: only after a repair by hand
             return
         images = images_of(record, self._images)
         if images is None:
@@ -242,7 +242,7 @@ class ViewFollower(Follower):
         taken, batch = self._taken, self._batch
         if taken:
             self._apply(batch, lambda error: self._ended(taken, error))
-            self._taken, self._batch = [], ShareBatch(self._table)  # where that failed it is put off
+            self._taken, self._batch = [], ShareBatch(self._table)  # after a failure it is put off
 
     def _apply(self, batch: ShareBatch, ended: Callable[[ColumnarError | None], None]) -> None:
         """``ended`` is called once, or never where the follower is dropped."""
@@ -251,7 +251,7 @@ class ViewFollower(Follower):
             ended(None)
             return
         jobs: list[Job] = []
-        left = [ended]  # a fault behind it must not end the batch twice
+        left = [ended]  # a later fault must not end the batch twice
 
         def on_applied(error: ColumnarError | None) -> None:
             self._jobs.difference_update(jobs)
@@ -296,7 +296,7 @@ class ViewFollower(Follower):
         """The region or its log cannot be read now, or the view cannot be written: again after a growing pause."""
         self._failures += 1
         after_s = pause_s(self._failures)
-        self._retry.after(after_s)  # first: it goes on whatever the rest meets
+        self._retry.after(after_s)  # first: it retries even if the rest fails
         self.state.last_error = error.wire_message
         self._spoiled += self._taken
         self._taken, self._batch = [], ShareBatch(self._table)

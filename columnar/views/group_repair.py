@@ -30,7 +30,7 @@ _Step = Callable[[Region, bytes, list[tuple[bytes, bytes]]], list[Operation]]
 
 
 def repair_group_in_steps(region: Region, group: bytes, counts: list[int]) -> Iterator[None]:
-    """``counts``: totals and ordered cells that were set right, as it goes."""
+    """Repair a group in steps.  ``counts``: totals and ordered cells corrected so far."""
     check = GroupCheck()
     yield from check_one(region, group, check)
     differences = check.differences()

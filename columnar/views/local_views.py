@@ -1,6 +1,6 @@
-"""The views of a process, which loads what keeps them when its master first tells of one.
+"""The views of a process, which loads their modules when its master first sends it a view.
 
-A store without views knows that it has none, and forgets the cursors of those that it had.  Owned by the loop.
+A store without views knows that it has none, and forgets the cursors of dropped views.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-GUARDS_S: Final = 5.0  # that a sweep of guards waits for a view that lags; it comes again (``regions.region_upkeep``)
+GUARDS_S: Final = 5.0  # that a sweep of guards waits for a view that lags; it runs again (``regions.region_upkeep``)
 
 
 def view_key(name: str) -> str:
-    """The key of a view's followers, by which servers ask each other (``cluster.peer_requests.WaitForDelivery``)."""
+    """Return the key of a view's followers, used between servers (``cluster.peer_requests.WaitForDelivery``)."""
     return FollowerName(KIND, name).key
 
 
@@ -44,11 +44,11 @@ class LocalViews:
         self._hub = hub
         self._applier = applier
         self._governor = governor
-        self._assigned_views: ViewSet | None = None  # None: the master has not told of any yet
+        self._assigned_views: ViewSet | None = None  # None: the master has not sent any yet
         self._manager: ViewManager | None = None
-        # Tables, key of the view, seconds: ``triggers.apart`` with ``saved``.  None: this process has all regions.
+        # Tables, key of the view, seconds: ``cluster_triggers`` with ``saved``.  None: this process has all regions.
         self.wait_saved_in_cluster: Callable[[list[str], str, float], Awaitable[bool]] | None = None
-        self.on_backfilled: Callable[[str], None] = _nobody  # one more region here has shown a view all its rows
+        self.on_backfilled: Callable[[str], None] = _nobody  # a view has all rows of one more local region
         server.guards_needed_from = self.guards_needed_from
         hub.register(Kind(KIND, True, self._is_removed, flows=self._flows))
 
@@ -78,12 +78,12 @@ class LocalViews:
         return [one.flow for one in self.views.in_use()]
 
     def backfilled_regions(self, names: Iterable[str]) -> dict[str, list[int]]:
-        """By view the regions here that have shown it all their rows (``BackfilledRegions``)."""
+        """Return by view the local regions whose rows it has all (``BackfilledRegions``)."""
         keeper = self._manager
         return {} if keeper is None else {name: keeper.backfilled_region_ids(name) for name in names}
 
     async def guards_needed_from(self, table: str, now_ms: int) -> int | None:
-        """From when on withdrawals were made that something may still meet (``regions.guards.NeededFrom``).
+        """Return the time from which on withdrawals may still collide with late writes (``regions.guards.NeededFrom``).
 
         None: the table is no view.  0: all are needed, as while it is built, and while it lags.
         """
@@ -109,7 +109,7 @@ class LocalViews:
     # --- copies ----------------------------------------------------------------------------------------
 
     def quiesce_views(self) -> None:
-        """While the hub's cursors are held."""
+        """Quiesce the views while the hub's cursors are paused."""
         if self._manager is not None:
             self._manager.quiesce_views()
 
@@ -120,7 +120,7 @@ class LocalViews:
         if self._manager is not None:
             self._manager.resume_views()
 
-    # --- looks and waits -------------------------------------------------------------------------------
+    # --- status and waits ------------------------------------------------------------------------------
 
     def view_statuses(self) -> tuple[ViewStatus, ...]:
         return () if self._manager is None else self._manager.view_statuses()
@@ -134,10 +134,10 @@ class LocalViews:
         return tables
 
     def awaited(self, name: str, token: str) -> list[tuple[str, str]]:
-        """The waits, in turn, after which the view shows the change ``token`` (empty: everything written now).
+        """Return the waits, in order, after which the view has the change ``token`` (empty: everything written now).
 
-        A change comes into a view of views by way of these: they are waited for, and then for all that they have
-        written.  ViewError.
+        A change comes into a view of views through its source views: these are waited for, and then for all that they
+        have written.  ViewError.
         """
         steps: dict[str, str] = {}
         sources = [read.table for read in self.views.known(name).reads if self.views.find(read.table) is not None]

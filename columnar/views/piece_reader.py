@@ -16,7 +16,7 @@ from columnar.views.contributions import Rules, Share, contributions
 
 STEP_ROWS: Final = 16  # read at once: some 0.5 ms
 PIECE_ROWS: Final = 512  # each piece costs an fsync of the source
-PIECE_BYTES: Final = 1024 * 1024  # of shares, but for one step's
+PIECE_BYTES: Final = 1024 * 1024  # of shares, except for one step's
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ReadRow:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    rows: list[ReadRow]  # which say something: they have shares, or cannot be read
+    rows: list[ReadRow]  # rows that matter: they have shares, or cannot be read
     count: int
     end: bytes | None  # the first row that was not read; None: the region has no more
 
@@ -80,9 +80,9 @@ class PieceReader:
         return Found(rows, count, end)
 
     def _check_lasting(self, row: bytes, raw_row: RawRow) -> None:
-        """NotAllowed: a cell will expire, of which no change tells.
+        """Check that no cell will expire, because no change would record it.  NotAllowed.
 
-        Versions behind the newest count, too: a delete of that one brings them to light.
+        Versions behind the newest count, too: a delete of that one makes them visible.
         """
         store, now_ms = self._region.store, self._region.now_ms
         for view, group in raw_row:

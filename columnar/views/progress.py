@@ -1,30 +1,30 @@
-"""(pure) How far a region of a source is shown to a view: rows that were there before, and what of them is unreadable.
+"""(pure) Progress of the backfill of a region of a source into a view: rows from before, and how many are unreadable.
 
 A pass walks through the rows of a region in pieces, while writers write and their changes are followed:
 
-    gather    rows from ``done`` on are read, each as of the last sequence W that the log had then; nothing is taken
-              up of the log meanwhile
+    gather    rows from ``done`` on are read, each as of the last sequence W that the log had then; no change of the
+              log is taken meanwhile
     bound     the end of the piece goes into the cursor, and to disk: from now on changes of rows below it are wanted
     show      the rows' shares are written as of their W
     end       when they are on disk, and all changes up to W are: ``done`` is the end of the piece
 
     show      the first pass; the view has all rows of the region when it is over
-    count     a pass that writes nothing: it counts rows that cannot be read, where a split left two halves of a number
+    count     a pass that writes nothing: it counts unreadable rows after a split left two halves of a number
 
 Invariants:
     I1. A share leaves only when its row is below a ``bound`` that is on disk.  So after a crash the changes of each row
-        that the view may know are delivered from the cursor on without a gap, and a piece that is shown again, as of
-        a later W, finds every group that the row has left meanwhile told so by those changes.
+        that the view may know are delivered from the cursor on without a gap, and if a piece is backfilled again, as of
+        a later W, those changes have withdrawn the row from every group that it has left meanwhile.
     I2. ``bound`` never goes back: rows below it are wanted for ever.
     I3. ``rejected`` counts the rows below ``done`` that cannot be read, as of the changes that are done.
 
-Contributions bear their sequence, so the tail need not be held back until it has come to W, as a stream's must: it is
-waited for at the end of a piece, for the count's sake alone.
+Contributions bear their sequence, so the tail need not be buffered until it has come to W, as a stream's must: it is
+waited for at the end of a piece, only for the sake of the count.
 
     kept := msgpack [1, region, rejected, rows, pass, done, bound]      in the follower's cursor (``delivery_state``)
     pass := 0 over | 1 shows | 2 shows, then counts | 3 counts          done, bound: rows; nil: to the end of the region
 
-Knows nothing of regions, of logs and of who reads rows.
+Knows nothing of regions, of logs and of the reading of rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Pass(IntEnum):
 class Progress:
     region: int  # whose rows these numbers are of
     rejected: int = 0
-    rows: int = 0  # that passes have shown
+    rows: int = 0  # that passes have backfilled
     walk: Pass = Pass.SHOWS
     done: bytes | None = b""
     bound: bytes | None = b""
@@ -66,7 +66,7 @@ class Progress:
         return self.is_backfilled or self.bound is None or row < self.bound
 
     def bound_to(self, end: bytes | None) -> Progress:
-        """A piece up to ``end`` is gathered (None: to the end of the region)."""
+        """Bound a piece that was read up to ``end`` (None: to the end of the region)."""
         if self.bound is None or (end is not None and end <= self.bound):
             return self
         return replace(self, bound=end)
@@ -103,7 +103,7 @@ def _later(row: bytes | None, start: bytes) -> bytes | None:
 
 
 def merged(parts: Iterable[Progress], region: int) -> Progress:
-    """Merge the progress of regions in whose place one comes; each has shown all its rows."""
+    """Merge the progress of regions that one region replaces; each is backfilled."""
     held = list(parts)
     assert all(one.is_backfilled for one in held), "a merge waits for builds"
     rejected, rows = sum(one.rejected for one in held), sum(one.rows for one in held)
@@ -113,7 +113,7 @@ def merged(parts: Iterable[Progress], region: int) -> Progress:
 
 
 class Piece:
-    """The rows that are gathered of a region, until the view has them.  Owned by the loop."""
+    """The rows that were read of a region, until the view has them.  Owned by the loop."""
 
     def __init__(self, start: bytes) -> None:
         self.end: bytes | None = start  # None: to the end of the region

@@ -70,7 +70,7 @@ def shares_of(rules: Rules, rows: Iterable[tuple[bytes, Image]]) -> Iterator[tup
 
 
 def applied(groups: dict[bytes, Group], shares: Iterable[Share]) -> None:
-    """Carry out shares of one change, as the row operation does but for sequences; a group without members goes."""
+    """Apply shares of one change, as the row operation does except for sequences; empty groups are removed."""
     for share in shares:
         group = groups.setdefault(share.group, Group())
         if share.amounts is None:

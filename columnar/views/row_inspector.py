@@ -1,4 +1,4 @@
-"""Looks of a check at single source rows and members, each at its owner, some hundreds with one ask."""
+"""Reads of a check of single source rows and members, each at its owner, some hundreds with one request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Place = tuple[bytes, bytes]  # group, member
 class Both:
     """A source row on both sides: what it gives, and what groups have of it, as hashes by place."""
 
-    places: frozenset[Place]  # that give it or were seen to have it
+    places: frozenset[Place]  # places that it contributes to or was seen in
     given: Mapping[Place, bytes]
     stored: Mapping[Place, bytes]  # an empty hash: the member cannot be read
     prints: tuple[bytes, ...]  # of the row and of the members
@@ -40,7 +40,7 @@ class RowInspector:
         for side, rules in enumerate(self._sides):
             if member.startswith(rules.side):
                 return side, member[len(rules.side) :]
-        return 0, member  # of a side that the view has not: no row gives it
+        return 0, member  # of a side that the view does not have: no row contributes it
 
     def member_of(self, row: Row) -> bytes:
         return self._sides[row[0]].side + row[1]

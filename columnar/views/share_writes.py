@@ -16,7 +16,7 @@ from columnar.regions.log.change_record import Sequence
 from columnar.views.contributions import Rules, Share
 
 BATCH_RECORDS: Final = 1_024  # the more there are, the more of them share a group's totals
-BATCH_BYTES: Final = 1024 * 1024  # of one batch, but for the shares of one row
+BATCH_BYTES: Final = 1024 * 1024  # of one batch, except for the shares of one row
 ROW_SHARES: Final = 64  # of one mutation: some 0.5 ms of the loop, which nothing interrupts
 
 
@@ -39,7 +39,7 @@ class ShareBatch:
     def __init__(self, table: bytes) -> None:
         self._table = table
         self._by_group: dict[bytes, list[Contribute]] = {}
-        self._hops: dict[bytes, int] = {}  # of groups: most that led to one of their changes; 0 is not noted
+        self._hops: dict[bytes, int] = {}  # of groups: the highest hops of their changes; 0 is not noted
         self.size_bytes = 0
         self.count = 0  # of what its caller put into it
 

@@ -1,7 +1,7 @@
-"""Answers of an owner of regions to the asks of a check (``cluster.view_check_requests``), from its own regions alone.
+"""Handlers of an owner for the requests of a check (``cluster.view_check_requests``), from its own regions alone.
 
-A walk answers after SLICE_S, at the end of the row that it is in, so that no ask takes long; it goes in the governor's
-steps, and its region is not closed under it.  A region that is to be closed ends the walk: the gateway asks again.
+A walk answers after SLICE_S, at the end of its present row, so that no request takes long; it goes in the governor's
+steps, and its region is not closed under it.  A region that is to be closed ends the walk: the gateway retries.
 
 Owned by the loop.
 """
@@ -63,7 +63,7 @@ R = TypeVar("R")
 
 
 class ViewCheckPeerHandlers:
-    """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
+    """``answers``: the handler for each class of request; each raises errors of ``columnar.errors``."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class ViewCheckPeerHandlers:
         return self._is_open(region)
 
     def _while_open(self, region: Region, work: Iterator[None]) -> Iterator[None]:
-        if not self._is_open(region):  # by the first step it may be held
+        if not self._is_open(region):  # it may be paused by the first step
             return
         for _ in work:
             yield
@@ -142,14 +142,14 @@ class ViewCheckPeerHandlers:
         return region.is_open and self._server.hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
 
     async def _region(self, table: str, row: bytes) -> Region | None:
-        """None: it is another server's."""
+        """Return the region that holds the row; None if it is another server's."""
         served = self._access.table(table.encode())
         try:
             return await retry_until_ready(lambda: self._access.region_for(self._access.again(served), row))
         except RegionNotLocal:
             return None
 
-    # --- looks ---------------------------------------------------------------------------------------
+    # --- snapshots -----------------------------------------------------------------------------------
 
     async def read_source_rows(self, asked: ReadSourceRows) -> EntriesSnapshots:
         rules = self._side(asked.view, asked.side)
@@ -246,5 +246,5 @@ def _rules_in(definition: bytes) -> tuple[Rules, ...]:
 
 
 async def _shielded(durable: Future[None]) -> None:
-    """Others wait for it, too, and nobody cancels it."""
+    """Wait without cancelling ``durable``, for which other tasks wait, too."""
     await shield(durable)

@@ -19,7 +19,7 @@ def flow_of(view: View, rules: tuple[Rules, ...]) -> Flow:
 
 
 def check_no_cycle(flow: Flow, graph: Graph) -> None:
-    """IllegalArgument with the path: the view would follow its own changes, through others."""
+    """Raise IllegalArgument with the path if the view would follow its own changes, through others."""
     cycle = graph.cycle_through(flow)
     if cycle is not None:
         raise IllegalArgument(f"{flow} would follow its own changes: {cycle}")

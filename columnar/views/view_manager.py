@@ -1,4 +1,4 @@
-"""The views of one owner of regions: followers of their sources here, as the master tells (``views.here``).
+"""The views of one owner of regions: followers of their sources here, as assigned by the master (``local_views``).
 
 Views are a kind of follower: the hub follows their sources (``flows.hub``), the applier writes their tables.
 Owned by the loop.
@@ -38,19 +38,19 @@ def follower_name(name: str) -> FollowerName:
 
 class ViewManager:
     def __init__(self, hub: Hub, applier: Applier, governor: Governor, on_backfilled: Callable[[str], None]) -> None:
-        """``on_backfilled``: called with a view that is being built when a region here has shown it all its rows."""
+        """``on_backfilled``: called with a view that is being built when a local region has been backfilled for it."""
         self._hub = hub
         self._on_backfilled = on_backfilled
         self._with = Maintaining(
             applier, governor, self._is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures
         )
         self._assigned_views = NO_VIEWS
-        self._unreadable: dict[str, str] = {}  # by name: why nothing follows for it here
+        self._unreadable: dict[str, str] = {}  # by name: why it has no follower here
         self._backfilled: dict[
             tuple[str, int], set[int]
         ] = {}  # by name and number: regions that have shown all their rows
 
-    # --- what the master tells -----------------------------------------------------------------------
+    # --- notifications of the master -----------------------------------------------------------------
 
     async def follow(self, told: ViewSet) -> None:
         """Keep these from now on.  Under the hub's lock."""
@@ -102,7 +102,7 @@ class ViewManager:
     ) -> ViewFollower:
         return ViewFollower(name, rules, region, state, self._with)
 
-    # --- what followers ask ----------------------------------------------------------------------------
+    # --- services for followers ------------------------------------------------------------------------
 
     def _is_intake_paused(self, follower: Follower) -> bool:
         hub = self._hub
@@ -126,7 +126,7 @@ class ViewManager:
     # --- copies ----------------------------------------------------------------------------------------
 
     def quiesce_views(self) -> None:
-        """While cursors are held: what is taken up is handed over, and nothing more is taken."""
+        """Stop taking changes while cursors are paused; changes that were taken go to the applier."""
         for follower in self._followers():
             follower.pause_intake()
 
@@ -141,7 +141,7 @@ class ViewManager:
         """Followers of a view on open regions; of all views for an empty name."""
         return [one for one in self._hub.followers.of(follower_name(name)) if isinstance(one, ViewFollower)]
 
-    # --- looks -----------------------------------------------------------------------------------------
+    # --- status ----------------------------------------------------------------------------------------
 
     def view_statuses(self) -> tuple[ViewStatus, ...]:
         return tuple(self._view_status(view.name) for view in self._assigned_views.all)
@@ -161,7 +161,7 @@ class ViewManager:
         )
 
     def backfilled_region_ids(self, name: str) -> list[int]:
-        """Ids of regions here that have shown the view all their rows."""
+        """Return the ids of local regions that are backfilled for the view."""
         view = self._assigned_views.find(name)
         if view is None:
             return []
@@ -169,14 +169,14 @@ class ViewManager:
 
 
 def _mark(name: FollowerName, number: int, region: Region) -> None:
-    """Begin after what is in the log where nobody has marked it: the region had no owner while the view was added.
+    """Begin after the present end of the log if there is no mark: the region had no owner while the view was added.
 
-    The view is shown the region's rows as they are.  Records of before have no images for it.
+    The view gets the region's rows as they are.  Earlier records have no images for it.
     """
     if region.log.cursor(name.key) is None:
         mark_beginning(region, name, number)
 
 
 def _by_number(views: ViewSet) -> dict[tuple[str, int], KeptView]:
-    """Views that do not rest; the number tells a view from a dropped one of its name."""
+    """Index the usable views; the number tells a view from a dropped one of its name."""
     return {(one.name, one.number): one for one in views.all if not one.unusable_reason}

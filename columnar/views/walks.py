@@ -1,13 +1,13 @@
-"""Walks over a region of a view or of a source, for a check: digests of what is there, or entries in some buckets.
+"""Walks over a region of a view or of a source, for a check: digests of the content, or entries in some buckets.
 
-A walk that asks for some buckets passes over everything else without unpacking it: a row or a member is in a bucket by
+A walk over some buckets skips everything else without unpacking it: a row or a member is in a bucket by
 its name alone.
 
 Each function is a generator that yields wherever it may be interrupted (``stepping``), every STRIDE cells or so.  It
-gives a source row, or a group, as of one moment: the iterators over totals, members and order are made together, before
+reads a source row, or a group, as of one moment: the iterators over totals, members and order are made together, before
 any write can come between.
 
-A walk ends at the region's end, or with the row that it is in when its time is over.
+A walk ends at the region's end, or with its present row when its time is over.
 
 Owned by the loop.
 """
@@ -34,7 +34,7 @@ from columnar.views.digests import PART_BUCKETS, Digest, bucket_of, entry_hash, 
 from columnar.views.entries import Entries
 from columnar.views.group_check import GroupCheck
 
-CURSOR_ROWS: Final = 256  # of a source, or of members, read by one cursor: it is held for some milliseconds
+CURSOR_ROWS: Final = 256  # of a source, or of members, read by one cursor: it is open for some milliseconds
 STRIDE: Final = 16  # cells, at some microseconds each, between two places where a walk may be interrupted
 LISTED: Final = 2_000  # entries of one answer
 WRONG: Final = 1_000  # groups of one answer
@@ -128,7 +128,7 @@ def walk_source(
             if is_over() or walk.listed >= LISTED or len(walk.digest) >= PART_BUCKETS:
                 walk.next_row = place
                 return
-        del cursor  # none is held while others write for long
+        del cursor  # no cursor is open during long writes of others
 
 
 def _take(walk: SourceWalk, entries: tuple[Entry, ...], row: bytes, is_summed: bool) -> None:
@@ -187,7 +187,7 @@ class GroupsWalk:
 
 
 def walk_groups(region: Region, walk: GroupsWalk, is_over: IsOver) -> Iterator[None]:
-    """A group is checked as of one moment, to its end; a digest that is full gets the rest with the next walk."""
+    """Check each group as of one moment, to its end; if the digest is full, the next walk adds the rest."""
     low = range_start(walk.start)
     if walk.after:
         yield from _rest_of_group(region, walk)
@@ -219,7 +219,7 @@ def walk_groups(region: Region, walk: GroupsWalk, is_over: IsOver) -> Iterator[N
 
 
 def _rest_of_group(region: Region, walk: GroupsWalk) -> Iterator[None]:
-    """The members behind ``after`` into the digest; ``next_row`` is set where there are more."""
+    """Add the members after ``after`` to the digest; ``next_row`` is set if there are more."""
     view, now_ms, left = region.views[MEMBERS], region.now_ms, STRIDE
     low, walk.after = cell_key(walk.start, walk.after) + b"\0", b""
     for key, raw in region.store.scan(view.space, low, row_end(walk.start)):
@@ -281,7 +281,7 @@ class MembersWalk:
 def walk_members(
     region: Region, walk: MembersWalk, buckets: bytes, is_over: IsOver, *, is_summed: bool = False
 ) -> Iterator[None]:
-    """Members in some buckets, from behind ``after`` in the group ``start``; leaves the place of the next one.
+    """Walk over members in some buckets, from after ``after`` in the group ``start``; leave the place of the next one.
 
     ``is_summed``: into the digest, else they are listed.
     """
@@ -320,7 +320,7 @@ def walk_members(
 
 
 def _member_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
-    """None: the member was withdrawn.  Empty: it cannot be read."""
+    """Hash a member; None: it was withdrawn.  Empty: it cannot be read."""
     try:
         if unpack(data).is_gone:
             return None
