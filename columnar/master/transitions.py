@@ -9,7 +9,8 @@
                                                                 FAILED_OPEN after too many tries, or if it is damaged
     try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or as another one opened
     died_opening  its owner died of it, perhaps                 a try; regions that two owners died of are opened one
-                                                                at a time, so that it is certain which it is
+                                                                at a time, so that it is certain which it is; after
+                                                                ``DEATHS_DEADLY`` deaths it is opened no more
 
 A row whose ``behind`` changes on the way goes to disk before the owner is told.  Each step looks at who is alive now,
 so a step that comes again, or comes late, is harmless.

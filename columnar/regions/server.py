@@ -3,7 +3,8 @@
 A quiet region that was not used lately is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk
 refused an fsync is closed and opened again from what is on disk; its writers have heard "outcome unknown" (house rule
 5).
-``hosting_state`` says what may become of a region, and ``hosting`` carries it out.
+``hosting_state`` says what may become of a region, and ``hosting`` carries it out.  A region is opened with the current
+schema only, and follows every later schema before it serves.
 
 Owned by one event loop; nothing here waits, but for what closes regions.
 """
