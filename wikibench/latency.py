@@ -3,17 +3,17 @@
 Two latencies of each request, both in microseconds:
 
     response  from the intended start to the last byte: what a visitor who came at that moment waited
-    service   from the actual send to the last byte: what the wiki needed once asked
+    service   from the actual send to the last byte: what the wiki needed once it got the request
 
 When a wiki stalls, requests pile up behind the stall; only the response time of each
-shows it.  Histograms of responses hold every request with its own latency, so no
+shows it.  Histograms of responses have every request with its own latency, so no
 correction after the fact is needed, nor made.
 
 Invariants:
     I1. Every record is in exactly one (kind, outcome) and one interval; the totals agree (``check``).
     I2. Memory does not depend on the number of requests.
 
-Knows nothing of clocks: it is told the moments, in seconds from the start of the replay.
+Knows nothing of clocks: moments are arguments, in seconds from the start of the replay.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class LiveLine:
             self._live.update(self._line(injector), refresh=True)
         elif injector.now_s() - self._last_s >= QUIET_S:
             self._last_s = injector.now_s()
-            if takes_a_line(sys.stderr):  # a pipe that nobody reads would hold up the load
+            if takes_a_line(sys.stderr):  # a pipe that is not read would block the load
                 self._console.print(self._line(injector))
 
     def _line(self, injector: Injector) -> Text:

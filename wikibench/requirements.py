@@ -52,7 +52,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A requirement held against a replay; ``got`` is None where nothing was measured."""
+    """A requirement compared with a replay; ``got`` is None where nothing was measured."""
 
     requirement: Requirement
     got: float | None

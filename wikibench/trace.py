@@ -15,7 +15,7 @@
 
 Invariants:
     I1. ``parse_line(format_line(r)) == r`` for every request; times are exact to the microsecond.
-    I2. A line that cannot be read is never skipped unless the caller handed in somewhere to report it.
+    I2. A line that cannot be read is never skipped unless the caller gave a place to report it.
     I3. ``in_order`` neither loses nor invents a request; without a window its result is sorted and stable.
 
 Knows nothing of files, of HTTP, or of what a path means to a wiki.
@@ -103,8 +103,8 @@ def format_line(request: Request) -> str:
 def in_order(requests: Iterable[Request], window: int | None = None) -> Iterator[Request]:
     """The requests by time.
 
-    Without ``window`` all are held in memory and sorted.  With it at most that many
-    are held, which mends disorder up to that many lines; what is later still comes
+    Without ``window`` all are kept in memory and sorted.  With it at most that many
+    are kept, which repairs disorder up to that many lines; what is later still comes
     out late, and pacing then starts it at once.
     """
     if window is None:
@@ -133,7 +133,7 @@ def _time_us(text: str) -> int | None:
 
 
 def _iso_us(whole: str, fraction: str, has_fraction: bool) -> int | None:
-    # the fraction is read apart because traces write it with two digits as well as with three
+    # the fraction is read separately because traces write it with two digits as well as with three
     zone = ""
     for mark in ("Z", "+", "-"):
         at = fraction.find(mark)

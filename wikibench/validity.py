@@ -1,6 +1,6 @@
 """Whether a replay says anything of the wiki: it was offered as planned, or the figures are of the generator (pure).
 
-Response times hold the generator's own lateness, so a little of it only makes the wiki look slower than it is.
+Response times include the generator's own lateness, so a little of it only makes the wiki look slower than it is.
 Beyond a bound what was planned was not offered: then the run is not valid, whatever was met or missed.
 """
 

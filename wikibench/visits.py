@@ -1,6 +1,6 @@
 """What one visitor does: view a page, or fetch an edit form and post it back.
 
-Both are told as samples, whatever happens: a visit that is cut off is one too.  The
+Both are returned as samples, whatever happens: a visit that is cut off is one too.  The
 visitor keeps no state between visits; the cookies of an edit live as long as the edit.
 """
 

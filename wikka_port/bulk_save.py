@@ -1,6 +1,6 @@
 """Save many pages at once: groups of them in several threads, so that the store's group commit serves all.
 
-``BulkSaver.put`` hands a group over and waits only where ``IN_FLIGHT`` groups are on their way, where one of them
+``BulkSaver.put`` queues a group and waits only if ``IN_FLIGHT`` groups are in flight, if one of them
 has a page of this group (a dump may have a page twice), or where the triggers lag, so that the change log does not
 grow without need.
 
@@ -79,7 +79,7 @@ class BulkSaver:
         *,
         merges: bool = False,
     ) -> None:
-        """``done(mark)`` is called once all groups up to the one handed over with ``mark`` are stored."""
+        """``done(mark)`` is called once all groups up to the one passed with ``mark`` are stored."""
         self.stored = Stored()
         self.waited_s = 0.0  # for triggers
         self._wiki = wiki
@@ -114,7 +114,7 @@ class BulkSaver:
         self._collect(most=0)
 
     def clear(self) -> None:
-        """Remove what merges have left, behind ``drain``: the triggers look at it until they have seen the merge."""
+        """Remove what merges have left, after ``drain``: the triggers read it until they have seen the merge."""
         with self._left_lock:
             left, self._left = self._left, []
         if left and self._wiki.settle("", _SETTLE_S):
@@ -344,7 +344,7 @@ class _Known:
     origins: dict[int, Origin | None]
 
     def is_before(self, new: Sequence[tuple[int, ImportedRevision]]) -> bool:
-        """Whether the first of them comes behind what is there: ids order revisions of one moment."""
+        """Whether the first of them comes after what is there: ids order revisions of one moment."""
         if not new:
             return True
         held, given = self.origins.get(new[0][0] - 1), new[0][1].origin
@@ -360,7 +360,7 @@ class _Known:
 
 
 def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, _Known]:
-    """The page's cells of its newest revision, and what ``plan`` asks for, by number."""
+    """The page's cells of its newest revision, and what ``plan`` needs, by number."""
     newest = head_of(row)
     if is_stale(row):
         row = {**row, **fresh_cells(connection, key, row)}

@@ -4,7 +4,7 @@ One walk over ``pages`` with their revisions beside them says what should be the
 walk over each derived table says what is there and should not.  All walks are streams: a few
 hundred rows are in memory, and the differences.
 
-What is looked at beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
+What is checked beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
 said against them):
     a page's cells are those of its newest revision
     every number up to the newest has its row, on the chain
@@ -12,10 +12,10 @@ said against them):
     number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
     what a crash may leave of accounts (``accounts.account_check``)
 
-What differs is looked at a second time, and only what differs both times counts: the rest were
-changes of people who edit meanwhile.  A repair writes at the store's time of before the look: later than all
-that triggers had written of what the look saw, earlier than what comes of a later edit.  Where the application
-keeps the indexes it is the time of the source, as there.  It looks again; what then still differs is written at
+What differs is checked a second time, and only what differs both times counts: the rest were
+changes of people who edit meanwhile.  A repair writes at the store's time of before the check: later than all
+that triggers had written of what the check saw, earlier than what comes of a later edit.  Where the application
+keeps the indexes it is the time of the source, as there.  It checks again; what then still differs is written at
 the time of now, later than any marker.
 """
 
@@ -80,7 +80,7 @@ def check(
     progress: Callable[[str, int], None] = lambda step, done: None,
     clock: Callable[[], int] = clock_ms,
 ) -> CheckReport:
-    """Raises StoreUnavailable.  O(all that is stored).  ``settle`` waits for the triggers; called before each look."""
+    """Raises StoreUnavailable.  O(all that is stored).  ``settle`` waits for the triggers; called before each check."""
     wiki.mover.finish_all()
     settle()
     first = _CheckPass(wiki, progress, clock()).run()
@@ -152,7 +152,7 @@ class _CheckPass:
         rows = connection.table(schema.REVISIONS).scan(columns=[b"meta"], batch_size=500)
         revisions = groupby(rows, lambda row: row[0][: schema.KEY_BYTES])
         group: dict[bytes, Cells] = {}
-        claimed: set[bytes] = set()  # histories of pages that have them from elsewhere
+        claimed: set[bytes] = set()  # histories of pages that have them from another page
         unclaimed: set[bytes] = set()
         entries: dict[bytes, tuple[Cells, int]] = {}
         for key, page, its in _side_by_side(pages, revisions):
@@ -202,7 +202,7 @@ class _CheckPass:
             schema.revision_row(key, newest), columns=list(schema.CONTENT_FAMILIES)
         )
         if not row:
-            return page  # told by the chain
+            return page  # known by the chain
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}
         if page_key(expected[schema.NAME].decode()) != key and schema.NAME in page:
             expected[schema.NAME] = page[schema.NAME]  # it was renamed since that revision
@@ -221,7 +221,7 @@ class _CheckPass:
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
-    """Languages that pages have and that no search would ask for; one that no page has any more is none."""
+    """Languages that pages have and that no search would use; one that no page has any more is none."""
     held = connection.table(schema.PAGES).row(LANGUAGES_ROW)
     expected = {column(code): b"" for code in spoken}
     listed = {one: (value, 0) for one, value in held.items() if one in expected}
@@ -356,7 +356,7 @@ def _store_time(wiki: Wiki) -> int | None:
     if wiki.indexes == "application":
         return None
     nobody, never = bytes(schema.KEY_BYTES), [Expect(schema.VERSIONCOUNT, b"never")]
-    put = [Put(schema.VERSIONCOUNT, b"never")]  # the condition does not hold, so nothing is written
+    put = [Put(schema.VERSIONCOUNT, b"never")]  # the condition is false, so nothing is written
     return wiki.store.run(lambda c: c.table(schema.PAGES).check_and_mutate(nobody, never, put)).timestamp
 
 

@@ -1,6 +1,6 @@
 """How the wiki's tables can differ from what its pages say (pure), and how it is put right.
 
-Knows nothing of which cells a table should hold (``consistency``, ``link_check``).
+Knows nothing of which cells a table should have (``consistency``, ``link_check``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Kind(Enum):
     MISSING = "missing"  # a cell that should be there
     STALE = "stale"  # a cell, or a row, that should not
     DIFFERENT = "different"  # a cell with another value
-    SPARE = "spare"  # a cell that no reader needs and that may be there: counted apart, removed by a repair
+    SPARE = "spare"  # a cell that no reader needs and that may be there: counted separately, removed by a repair
     LOST = "lost"  # a revision whose row is gone and cannot be made again
 
 

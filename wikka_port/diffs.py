@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 
 BUDGET: Final = 150_000  # inner steps of one diff; about a fifth of a second
 WORD_BUDGET: Final = 150_000  # of all its lines together
-LINES: Final = 20_000  # of each text from its first change on; what follows is not looked at
+LINES: Final = 20_000  # of each text from its first change on; what follows is not compared
 MAX_LINE_TOKENS: Final = 4_000  # longer lines are shown as changed as a whole
 MAX_LINE_CHARS: Final = 8 * MAX_LINE_TOKENS
 MAX_PAIRING: Final = 2_500  # lines times lines of a block in which the likest pairs are searched
@@ -224,7 +224,7 @@ def _clipped(spans: tuple[Span, ...], chars: int) -> tuple[Span, ...]:
 
 
 def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]:
-    """All rows, each made when it is asked for."""
+    """All rows, each made when it is requested."""
     found, is_whole = changes_of(a, b, work.lines)
     for index, operation in enumerate(found):
         _, a0, a1, b0, b1 = operation

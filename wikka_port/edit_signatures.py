@@ -3,7 +3,7 @@
     revisions   the author of each edit, hidden revisions and those of deleted pages among them
     pages       the author of the newest revision; ``deleted`` as well, and who deleted the page
     changes     the list of changes
-    moves       who renamed, deleted or asked for work on many pages
+    moves       who renamed, deleted or requested work on many pages
 
 and the owner of pages, deleted ones and their revisions among them, who keeps nobody else from owning them: the name
 stays taken, and so does the neutral one.
@@ -31,7 +31,7 @@ _PLACES: Final = (
     (schema.REVISIONS, schema.REVISION_AUTHOR, schema.SIGNED),
     (schema.PAGES, schema.USER, schema.SIGNED),
     (DELETED, schema.USER, schema.SIGNED),
-    (DELETED, GONE_BY, b""),  # nobody deletes a page under the name of an account that is not his
+    (DELETED, GONE_BY, b""),  # no person deletes a page under the name of another account
     (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
     (MOVES, BY, SIGNED),
     (schema.REVISIONS, schema.OWNER, b""),

@@ -46,7 +46,7 @@ class Folder:
     missing: tuple[str, ...]  # tables of this program that are not there
 
     def advice(self) -> str:
-        """A sentence for whoever runs the wiki; "": there is nothing to do."""
+        """A sentence for the administrator; "": there is nothing to do."""
         if self.number == FORMAT and not self.missing:
             return ""
         lacks = f" and lacks the tables {', '.join(self.missing)}" if self.missing else ""
@@ -67,5 +67,5 @@ def read_folder(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder
 
 
 def note(connection: Connection) -> None:
-    """Write the number, behind ``looked_at``: it is never lowered."""
+    """Write the number, after ``read_folder``: it is never lowered."""
     connection.table(SITE).put(ROW, {NUMBER: b"%d" % FORMAT})

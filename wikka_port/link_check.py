@@ -1,8 +1,8 @@
-"""What the tables of links should hold, compared with what they hold: ``backlinks`` and ``wanted``.
+"""The contents that the tables of links should have, compared with what they have: ``backlinks`` and ``wanted``.
 
 From the pages: each link of a text needs its cell ``to`` in the source's row, ``from`` in the
 target's, and a cell in ``wanted`` where there is no target, or the mark that there was one.  From the tables: each
-cell ``from`` and each cell of a source in ``wanted`` needs a source that links there; the source is asked through
+cell ``from`` and each cell of a source in ``wanted`` needs a source that links there; the source is checked through
 its ``to``, which was compared with its text before.  ``wrong_to`` are those that were found wrong.  For that the
 cells are sorted by source (``link_spool``) and walked beside the cells ``to``: each is read once.  Cells of
 ``wanted`` beside a page that is there are spare (``triggers``).
@@ -28,7 +28,7 @@ _SOURCES_PER_CALL: Final = 50  # rows of ``to`` may be wide
 
 
 class LinkCheck:
-    """One look; first ``of_pages`` for all pages, then ``of_tables``."""
+    """One pass; first ``of_pages`` for all pages, then ``of_tables``."""
 
     def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
         """``at``: when a repair is to be written of what follows from a source of that time."""

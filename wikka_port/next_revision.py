@@ -1,4 +1,8 @@
-"""The revision that follows another (pure): all that its row and its page's row will say."""
+"""The revision that follows another (pure): all that its row and its page's row will say.
+
+A revision number does not come again at one name by a save, unless a move to the name was given up: a row that is no
+page any more keeps the last number (``page_rows.number_before``), and the next page of the name counts on from there.
+"""
 
 from __future__ import annotations
 

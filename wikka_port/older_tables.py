@@ -1,7 +1,7 @@
 """Tables of an older wiki get the families that this one has beside theirs; what is in them stays as it is.
 
 A Columnar adds them while the table serves.  Thrift has no call for that on a plain HBase: there its administrator has
-to do it, and is told how.
+to do it, and the message says how.
 """
 
 from __future__ import annotations

@@ -42,17 +42,17 @@ class Page:
     minor: bool = False
     hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
     token: str = ""  # of this revision (``schema``)
-    language: str = ""  # of ``body``; "": nobody has said (``page_languages``)
+    language: str = ""  # of ``body``; "": not chosen (``page_languages``)
 
     @property
     def version(self) -> int:
-        """Tells this text from every other that stood at this name: another page may have come to it by a rename."""
+        """Identify this text among all that stood at this name: another page may have come to it by a rename."""
         return self.number * (schema.TIME_MAX_MS + 1) + self.time_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One stored revision; ``body`` is None where only the list was asked for."""
+    """One stored revision; ``body`` is None where only the list was requested."""
 
     name: str
     number: int
@@ -141,7 +141,7 @@ def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
 
 
 def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
-    """The other way: the newest revision's row, from the page's."""
+    """The reverse: the newest revision's row, from the page's."""
     moved = {
         schema.USER: schema.REVISION_AUTHOR,
         schema.NOTE: schema.REVISION_NOTE,

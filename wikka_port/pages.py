@@ -10,18 +10,18 @@ The protocol of a save (``base`` is the number of the revision that the edit beg
     4. (plain HBase) put the other cells of the page's row, ``meta:head`` among them
     5. (``indexes="application"``) run the functions of ``triggers`` for this change
 
-What a crash leaves, and why nobody sees it:
-    behind 2  a revision row that is on no chain (``history``): never shown; swept by ``wikka check``
-    behind 3  (plain) ``meta:head`` is not ``meta:versioncount``: readers take the revision's own row,
+What a crash leaves, and why no reader sees it:
+    after 2  a revision row that is on no chain (``history``): never shown; swept by ``wikka check``
+    after 3  (plain) ``meta:head`` is not ``meta:versioncount``: readers take the revision's own row,
               which was staged before; ``wikka check --repair`` writes the page's cells again
-    behind 4  (application) indexes that lack this change: ``wikka check --repair`` adds it
+    after 4  (application) indexes that lack this change: ``wikka check --repair`` adds it
 
-A save that is given ``allow`` asks it with the rights in the row of step 1, and its commit depends on ``acl:revision``
+A save that is given ``allow`` calls it with the rights in the row of step 1, and its commit depends on ``acl:revision``
 too: a right that is lost in between fails the save, with nothing written.  On a plain HBase, where one cell can be a
 condition, the rights are read again before step 3.
 
 Two that save at once stage different rows (the token is made from the content), and one of them
-commits; the other removes its staged row and hears Conflict.  A save whose answer was lost is sent
+commits; the other removes its staged row and raises Conflict.  A save whose answer was lost is sent
 again as it was: if the revision on the chain bears its token, it had come through.  That is why all
 cells carry an explicit timestamp, the revision's time: the clock of the machine that saves, but
 always later than the revision before.  So the changes of a page rise strictly for its triggers,
@@ -155,7 +155,7 @@ class Wiki(Listings):
     # --- reading -----------------------------------------------------------------------------------
 
     def page(self, name: str) -> Page | None:
-        """The rules of the site come with it, where those that are held are too old."""
+        """The rules of the site come with it, if those in memory are too old."""
         key = page_key(name)
         asked = self.rights.memory.asking()
         if asked is None:
@@ -251,7 +251,7 @@ class Wiki(Listings):
 
         ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
         edit began from, 0 for a new page, and ``base_token`` its token (``is_revision``).  ``markup`` is the format
-        of the text.  What is None stays as it is; a new page links CamelCase and belongs to nobody.  Raises Conflict,
+        of the text.  What is None stays as it is; a new page links CamelCase and has no owner.  Raises Conflict,
         InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
         """
         name = normalise(name)
@@ -278,7 +278,7 @@ class Wiki(Listings):
                 return self.commit(draft, row, allow=allow)
             except Conflict as conflict:
                 if (conflict.current.number if conflict.current else 0) != base:
-                    raise  # else its rights changed, or a move holds it
+                    raise  # else its rights changed, or a move has marked it
         raise Conflict(name, self.page(name))
 
     def _row_to_save(self, name: str, base: int, token: str, allow: Allow | None) -> Cells:
@@ -328,7 +328,7 @@ class Wiki(Listings):
     def commit(self, draft: Draft, before: Cells, *, allow: Allow | None = None) -> Saved:
         """Steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict.
 
-        With ``allow`` the rights must be those of ``before``, too; on a plain HBase it is asked again.
+        With ``allow`` the rights must be those of ``before``, too; on a plain HBase it is called again.
         """
         key = page_key(draft.name)
         if allow is not None and not self.store.is_columnar:
@@ -363,7 +363,7 @@ class Wiki(Listings):
         return outcomes
 
     def _committed(self, key: bytes, draft: Draft, before: Cells, sequence: str | None) -> Saved:
-        """Step 5, behind a commit that answered with ``sequence``.  Raises Conflict."""
+        """Step 5, after a commit that answered with ``sequence``.  Raises Conflict."""
         if sequence is None:
             sequence = self._lost_or_repeated(key, draft)
         if self.indexes == "application":
@@ -458,7 +458,7 @@ def unchanged_rights(before: Cells) -> list[Expect]:
 def _commit_atomically(
     connection: Connection, key: bytes, draft: Draft, before: Cells, further: Collection[Expect]
 ) -> str | None:
-    """The sequence of the change; None where another revision stands there, or a condition does not hold."""
+    """The sequence of the change; None where another revision stands there, or a condition is false."""
     conditions, puts = _step(draft, before)
     result = connection.table(schema.PAGES).check_and_mutate(key, [*conditions, *further], puts)
     return result.sequence if result.applied else None

@@ -9,7 +9,7 @@
                             when it has delivered what it has, and stays if that takes longer than OLDER_WAIT_MS
 
 Old and new triggers may run side by side: they lead to the same tables (``triggers``).  The folder's format
-(``folder_format``) is looked at first and written last.
+(``folder_format``) is checked first and written last.
 """
 
 from __future__ import annotations

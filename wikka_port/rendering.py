@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def page_document(site: Site, request: Request, page: Page) -> Document:
-    """Parsed, in the lane that the page belongs to.  Raises TooManyExpensiveRequests."""
+    """Parsed, in the queue that the page belongs to.  Raises TooManyExpensiveRequests."""
     kept = site.documents.kept(page.name, page.version, autolink=page.autolink, markup=page.markup)
     if kept is None and is_expensive(page.body, markup=page.markup):
         run_in_slow_lane(request.environ)
@@ -64,7 +64,8 @@ def page_html(
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
     """A preview never fails, and says which of its actions readers will not see.
 
-    While the store is away, links are shown as if their pages existed.  ``whole``: the text is a page, not a section.
+    While the store is unavailable, links are shown as if their pages existed.  ``whole``: the text is a page, not a
+    section.
     """
     document = parse(text, autolink=autolink, markup=markup)
     try:
@@ -76,7 +77,7 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
 
 
 def _note(slot: ActionSlot) -> str:
-    """What an author is told of an action that is not run."""
+    """The message to an author about an action that is not run."""
     if slot.refused:
         said = _("The action {name} is not run: {why}.", name=slot.name, why=slot.refused)
     else:
@@ -153,7 +154,7 @@ class _runner:  # noqa: N801 - a function with a memory
             problem = _("it is about a page that you may not read")
             return self._site.fragment("notice.html", action=action, problem=problem)
         except (StoreUnavailable, ValueError, ArithmeticError, LookupError) as problem_:
-            # what an author wrote is said on the page: whoever writes a page could fill the log
+            # what an author wrote is said on the page: an author could fill the log
             level = logging.DEBUG if isinstance(problem_, ValueError) else logging.WARNING
             log.log(level, "action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
             said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreUnavailable) else str(problem_)

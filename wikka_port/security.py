@@ -78,7 +78,7 @@ class RateLimiter:
     def __init__(
         self, per_minute: float, burst: int, buckets: EditBuckets, clock: Callable[[], float], purpose: str = ""
     ) -> None:
-        """``purpose``: limiters that share ``buckets`` and have another purpose count apart."""
+        """``purpose``: limiters that share ``buckets`` and have another purpose count separately."""
         self._purpose = purpose
         self._rate_s = per_minute / 60
         self._burst = float(max(burst, 1))
@@ -112,7 +112,7 @@ def network_of(address: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Reads like the address of a machine: nobody may sign with one that he does not have."""
+    """Reads like the address of a machine: no visitor may sign with one that is not his."""
     host, _, port = text.strip().rpartition(":")
     for shown in (text, host if port.isdigit() else text):
         try:

@@ -27,7 +27,7 @@ def cells_of(
 ) -> Iterator[ExportedCell]:
     """Rows ``start <= row < end`` (empty: to the last), ascending by row, family, qualifier; the newest version first.
 
-    A store may hold rows outside of its region's range, which a split left behind: nobody reads them.
+    A store may hold rows outside of its region's range, which a split left: no reader sees them.
     """
     keys = range_start(start), range_start(end) if end else None
     held = [view for _, view in sorted(views.items()) if view.space in store.spaces]

@@ -78,7 +78,7 @@ class BackupFolder:
     """``save`` and ``keep`` are for one process at a time, which ``locked`` sees to."""
 
     def __init__(self, path: str) -> None:
-        """``opened`` and ``made`` look at what is there."""
+        """``opened`` and ``made`` check what is there."""
         self.path = path
         self._files = os.path.join(path, "files")
         self._backups = os.path.join(path, "backups")
@@ -169,7 +169,7 @@ class BackupFolder:
         done.copied_bytes += size
         return SavedFile(place, size, sha256, facts.st_mtime_ns)
 
-    # --- looking -----------------------------------------------------------------------------------
+    # --- checking ----------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         """The oldest first."""

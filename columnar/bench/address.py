@@ -21,7 +21,7 @@ class EndpointFailed(Exception):
 
 
 class Misaddressed(EndpointFailed):
-    """It is asked in a way that it does not speak, or certificates are refused: to ask once more is no use."""
+    """The endpoint does not speak the chosen transport, or certificates are refused: a retry is no use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ def _pool(plan: Plan) -> AbstractContextManager[Generators]:
 
 
 class _RunProgress:
-    """The turns of load, on a bar."""
+    """Show the runs of load on a progress bar."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress = progress

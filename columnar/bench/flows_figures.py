@@ -1,4 +1,4 @@
-"""(pure) Figures of one turn of the ETH experiment, out of what the application noted.
+"""(pure) Figures of one run of the ETH experiment, out of what the application noted.
 
     response      in open loop from when the tweet was due to its acknowledgement, in closed loop from when it was
                   begun; a tweet that was never acknowledged counts with the time it had waited
@@ -37,7 +37,7 @@ class FlowRun:
     sent: Sent
     drained_ns: int  # when all acknowledged tweets were spread
     is_drained: bool  # in the time that there was
-    executions: int  # of this turn; 0: the application itself wrote everything
+    executions: int  # of this run; 0: the application itself wrote everything
     executed_before: int
     cpu_s: dict[str, float] = field(default_factory=dict)  # of each part; empty where processes were replaced
     resident_mb: dict[str, float] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class FlowRun:
 
 @dataclass(frozen=True, slots=True)
 class FlowRuns:
-    """All turns of one variant under one load."""
+    """All runs of one variant under one load."""
 
     workload: str
     title: str
@@ -117,7 +117,7 @@ def late_answers(turn: FlowRun) -> int:
 
 
 def rate_of(turn: FlowRun, tweets: int) -> float:
-    """So many tweets over the load's time, and over the drain behind it, where there is one."""
+    """So many tweets over the load's time, and over the drain after it, where there is one."""
     end = turn.sent.start_ns + int(sum(phase.seconds for phase in turn.phases) * 1e9)
     return tweets / ((max(turn.drained_ns, end) if turn.executions else end) - turn.sent.start_ns) * 1e9
 

@@ -1,4 +1,4 @@
-"""Connections that ask and wait: one call timed, or many sent with some of them in flight."""
+"""Connections of the growth probes: one call timed, or many sent with some of them in flight."""
 
 from __future__ import annotations
 

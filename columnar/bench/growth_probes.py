@@ -30,7 +30,7 @@ _VERSIONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What one step asks for."""
+    """The calls of one step."""
 
     what: str
     table: bytes
@@ -46,7 +46,7 @@ Timing = Callable[[Line, int], float]  # call number n of a kind
 @dataclass(frozen=True, slots=True)
 class Probe:
     column: str
-    share: float  # of the calls that are asked for
+    share: float  # of the calls that are requested
     packed: Callable[[Target], Timing]
 
 
@@ -99,7 +99,10 @@ PUT: Final = Probe("durable put us", 1.0, _put)
 def timed(
     endpoint: Endpoint, targets: Sequence[Target], probes: Sequence[Probe], each: int, advance: Callable[[int], None]
 ) -> tuple[Step, ...]:
-    """A step of each target, of ``each`` calls of a whole share; ``advance`` hears of calls.  EndpointFailed."""
+    """Time a step of each target, ``each`` calls of a whole share.  Raises EndpointFailed.
+
+    ``advance`` is called with the number of calls.
+    """
     taken: list[dict[str, list[float]]] = [{probe.column: [] for probe in probes} for _ in targets]
     with line_to(endpoint) as line:
         for probe in probes:

@@ -1,4 +1,4 @@
-"""Who is asked what, when: turns of load on one endpoint, or on several in turn.
+"""The order of measurements: runs of load on one endpoint, or on several in turn.
 
 The endpoints take turns within each workload (A B, then B A, and so on), so that whatever else the
 machine does meets all of them alike; of the rounds the median counts.
@@ -32,7 +32,7 @@ class Plan:
     workloads: tuple[str, ...]
     connections: tuple[int, ...]
     rounds: int
-    duration_s: float  # of one turn
+    duration_s: float  # of one run
     generators: int  # processes
     data: DataSet
     open_share: float | None = None  # of the closed loop's rate, for open loop; None: closed loop only
@@ -48,7 +48,7 @@ class Line:
     workload: str
     connections: int
     outcomes: tuple[list[Outcome], ...] = field(default=())
-    opened: tuple[list[OpenOutcome], ...] = field(default=())  # the same in open loop, where it was asked for
+    opened: tuple[list[OpenOutcome], ...] = field(default=())  # the same in open loop, where it was requested
 
 
 class Generators:
@@ -131,9 +131,9 @@ def measure(
     lines: list[Line],
     servers: Sequence[tuple[int, ...]] = (),
 ) -> None:
-    """Every workload at every number of connections, into ``lines``; ``began`` hears of each turn.
+    """Every workload at every number of connections, into ``lines``; ``began`` is called at each run.
 
-    ``servers``: the processes behind each endpoint, where their processor time is wanted.
+    ``servers``: the processes of each endpoint, if their processor time is wanted.
 
     EndpointFailed: ``lines`` has what was measured before.
     """
@@ -163,7 +163,7 @@ def measure(
 
 
 def _sync_disks() -> None:
-    """What the kernel still holds of the turn before goes to the disk now: it is that endpoint's, and would else be
+    """Dirty pages of the run before are written to the disk now: it is that endpoint's, and would else be
     written beside this one's fsyncs.  Blocks until it is there; not timed.
     """
     os.sync()

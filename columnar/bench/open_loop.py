@@ -2,7 +2,7 @@
 
 One process, one epoll loop, as in ``generator``; ``arrivals`` says what is due and keeps the times.
 Between arrivals it sleeps in ``select`` (whose timer has microseconds, where epoll's has milliseconds)
-until ``SPIN_NS`` before the next one and then asks the clock, so as not to be late by a wake-up.
+until ``SPIN_NS`` before the next one and then reads the clock, so as not to be late by a wake-up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SCHEDULE_SEED: Final = 0x0A11  # its own chance beside that of the calls
 
 @dataclass(frozen=True, slots=True)
 class OpenLoadRun:
-    """A turn in which so many operations per second arrive."""
+    """A run in which so many operations per second arrive."""
 
     load_run: LoadRun
     rate: float
@@ -37,13 +37,13 @@ class OpenLoadRun:
 
 @dataclass(frozen=True, slots=True)
 class OpenOutcome:
-    """What a generator saw in a turn of open loop."""
+    """What a generator saw in a run of open loop."""
 
-    rate: float  # asked for
+    rate: float  # requested
     latencies_us: Counter[int] = field(default_factory=Counter)  # since the operation was due
     late_us: Counter[int] = field(default_factory=Counter)  # of the generator itself
     backlog: int = 0  # due and not begun when the last one arrived
-    unanswered: int = 0  # when the turn was given up
+    unanswered: int = 0  # when the run was given up
     connections: int = 0
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -55,7 +55,7 @@ class OpenOutcome:
 
 
 def run_open(asked: OpenLoadRun) -> OpenOutcome:
-    """Drive one turn in this process; EndpointFailed."""
+    """Drive one run in this process; EndpointFailed."""
     turn = asked.load_run
     due = poisson(Random(turn.seed ^ _SCHEDULE_SEED), asked.rate, turn.warm_up_s + turn.duration_s)
     sessions = sessions_of(turn)

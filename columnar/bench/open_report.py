@@ -23,7 +23,7 @@ from columnar.bench.workloads import WORKLOADS
 class OpenSide:
     """One endpoint at one workload in open loop."""
 
-    rate: float  # asked for, operations per second
+    rate: float  # requested, operations per second
     calls: int  # counted
     latency_us: dict[str, int]
     late_us: dict[str, int]  # of the generator, where a connection was free

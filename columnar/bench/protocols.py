@@ -1,4 +1,4 @@
-"""(pure) The two protocols that a call can be packed in, as far as the generator looks into replies.
+"""(pure) The two protocols that a call can be packed in, as far as the generator reads replies.
 
     binary   message := 80 01 00 kind:u8 length:u32 name seqid:u32 struct
              result  := type:u8 00 00 value          00 without a value
@@ -96,7 +96,7 @@ class Wire(ABC):
         """The length of the list that follows ``good``.  BadReply where ``good`` is not."""
 
     def good_begin(self, method: str, success: Success) -> bytes:
-        """What a good reply to ``method`` begins with, behind the frame's head."""
+        """What a good reply to ``method`` begins with, after the frame's head."""
         return self.begin(REPLY, method) + self.success(success)
 
 
@@ -183,7 +183,7 @@ def varint(number: int) -> bytes:
 
 
 def varint_at(reply: bytes, at: int) -> tuple[int, int]:
-    """The number, and the place behind it.  IndexError where the reply ends before."""
+    """The number, and the place after it.  IndexError where the reply ends before."""
     number = shift = 0
     while True:
         byte = reply[at]

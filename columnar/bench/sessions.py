@@ -68,7 +68,7 @@ class Workload:
     unit: str  # what is counted per second
     sessions: Sessions  # for so many connections
     on_ycsb: bool = False  # it wants the table of YCSB, not the others
-    open_loop: bool = True  # operations that can arrive one by one; not those that hold a connection for long
+    open_loop: bool = True  # operations that can arrive one by one; not those that occupy a connection for long
 
 
 def repeating(ring: Callable[[DataSet, Chance], list[CallSpec]]) -> Sessions:

@@ -5,7 +5,7 @@ Python's ssl works on two buffers in memory, so a whole answer costs as many sys
 
 Invariants:
     I1. The handshake is over when the connection is made: no clock runs yet.
-    I2. Nothing that can be decrypted is left behind ``recv``: the socket alone says when there is more.
+    I2. Nothing that can be decrypted is left after ``recv``: the socket alone says when there is more.
     I3. What was encrypted is sent before anything else is: nothing is encrypted twice.
 """
 
@@ -37,7 +37,7 @@ def context_of(tls: ClientTls) -> ssl.SSLContext:
 
 
 def connector(endpoint: Endpoint) -> Callable[[Session], Connection]:
-    """Makes the connections of a turn, plain or TLS; Misaddressed."""
+    """Makes the connections of a run, plain or TLS; Misaddressed."""
     host, port = endpoint.host, endpoint.port
     if endpoint.tls is None:
         return lambda session: Connection(plain_socket(host, port), session)
@@ -52,7 +52,7 @@ class TlsConnection(Connection):
         try:
             return Connection.receive(self)
         except ssl.SSLWantReadError:
-            return None  # a part of a record, or tickets, which are nobody's answer
+            return None  # a part of a record, or tickets, which are no answer
 
 
 class TlsStream:
@@ -78,7 +78,7 @@ class TlsStream:
             stream._shake_hands()
         except (OSError, ValueError):
             with suppress(OSError):
-                sock.send(outgoing.read())  # the alert that tells the endpoint why
+                sock.send(outgoing.read())  # the alert that says why
             sock.close()
             raise
         return stream
@@ -151,7 +151,7 @@ class TlsStream:
     def close(self) -> None:
         if not self._unsent:  # in the middle of a record the farewell would be taken for its rest
             with suppress(OSError):
-                self._tls.unwrap()  # it wants the endpoint's farewell too, for which nobody waits
+                self._tls.unwrap()  # it waits for the endpoint's farewell too, which is not needed
             with suppress(OSError):
                 self._sock.send(self._outgoing.read())
         self._sock.close()

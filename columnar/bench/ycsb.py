@@ -69,7 +69,7 @@ def _read_modify_write(key: bytes, rng: Chance) -> list[CallSpec]:
 class Rows:
     """Which rows there are: those of the data set, and those that this process has inserted since.
 
-    The list of the latter lives as long as one turn of load.
+    The list of the latter lives as long as one run of load.
     """
 
     __slots__ = ("_came", "_first", "_next")
@@ -113,7 +113,7 @@ class Inserts:
 
 
 def _rows_of(data: DataSet, rng: Chance) -> Rows:
-    """Numbers of a start of its own: what one turn inserts, another one does not find there."""
+    """Numbers of a start of its own: what one run inserts, another one does not find there."""
     return Rows(data.rows, (1 + rng.randrange(1 << 20)) << 32)
 
 

@@ -5,7 +5,7 @@ Beyond that:
     * each key is one of ours; rows outside the region's range are counted;
     * each value decodes;
     * older versions stand only where a newest one does, and below its time (``regions.row_draft`` I1);
-    * each record of the log decodes, and what the log tells last of a cell is not newer than the cell;
+    * each record of the log decodes, and what the log says last of a cell is not newer than the cell;
     * each cursor decodes.
 
 Memory: LAST_ROWS rows of the log.  Blocks.
@@ -109,7 +109,7 @@ class RegionCheck:
             if cell_key(row, qualifier) != key or END_OF_ROW not in key or not row:
                 self._say("a key that is none of ours", f"{abbreviate(key)} in {view.space}")
             elif not self._info.contains_row(row):
-                self._outside += 1  # what a split left behind: nobody reads it
+                self._outside += 1  # left by a split: no reader sees it
             if not _decodes(raw):
                 self._say(
                     "a value that does not decode",

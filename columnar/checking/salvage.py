@@ -1,7 +1,7 @@
 """What is readable of a damaged region, as the store of a new one; what was lost, by range of keys.
 
-A block whose checksum does not match stops every reader at it.  Behind it the engine reads on, if one knows a key
-to go on from; that is searched for: in growing steps until one is readable, then halving.  A damaged block in
+A block whose checksum does not match stops every reader at it.  After it the engine reads on, if one knows a key
+to continue from; that is searched for: in growing steps until one is readable, then halving.  A damaged block in
 one file takes with it what other files hold in its range: what they hold may be older, and nobody can tell.
 
 Blocks.
@@ -144,7 +144,7 @@ def _drop_headless_versions(store: Store, table: Table, lost: list[Lost]) -> Non
         if view is not None:
             number = view.number.to_bytes(2, "big")
             stop = number + gap.to if gap.to is not None else (view.number + 1).to_bytes(2, "big")
-            # A version key goes on with 00 00 behind its cell key, so what belongs to ``after`` ends before 00 01.
+            # A version key continues with 00 00 after its cell key, so what belongs to ``after`` ends before 00 01.
             start = number + gap.after + b"\x00\x01" if gap.after else number
             batch.delete_range(VERSIONS_SPACE, start, stop)
     store.write(batch)
@@ -174,7 +174,7 @@ def _key_from(store: Store, space: str, key: bytes) -> bytes | None:
 
 
 def _first_readable(key_from: Callable[[bytes], bytes | None], after: bytes) -> bytes | None:
-    """A key that is there and readable, behind ``after``: the first that steps and halving find; None: none is.
+    """A key that is there and readable, beyond ``after``: the first that steps and halving find; None: none is.
 
     ``bad`` is always damaged, ``high`` never: between them lies an end of the damage.
     """

@@ -1,6 +1,6 @@
 """A whole data folder, or copies of all its regions: catalogue, folders, regions, snapshots.
 
-Reads and changes nothing.  Offline its caller holds the folder's lock; online it looks at copies that were
+Reads and changes nothing.  Offline its caller holds the folder's lock; online it reads copies that were
 taken at one moment (``master.snapshots.stage_everything``), and at the live folder only for names.
 
 Blocks.
@@ -42,7 +42,7 @@ class Damaged(NamedTuple):
 
 
 class StoreCheck:
-    """Use once: ``run``, then look at ``report`` and at what a repair wants to know."""
+    """Use once: ``run``, then read ``report`` and what a repair wants to know."""
 
     def __init__(
         self,

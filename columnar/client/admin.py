@@ -63,7 +63,7 @@ class RegionStatus:
 
 
 class Admin:
-    """Each method blocks until what it asks for is done, and on disk."""
+    """Each method blocks until the change is done, and on disk."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

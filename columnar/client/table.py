@@ -20,7 +20,7 @@ _OPS = {"<": 0, "<=": 1, "=": 2, "!=": 3, ">=": 4, ">": 5, "exists": 6, "absent"
 class Expect:
     """``column op value``.
 
-    An empty cell exists: ``absent`` holds where ``exists`` does not, ``!=`` where ``=`` does not.  ``absent or empty``
+    An empty cell exists: ``absent`` is true if ``exists`` is false, ``!=`` if ``=`` is false.  ``absent or empty``
     is what HBase's checkAndPut expects without a value.
     """
 
@@ -111,7 +111,7 @@ class CheckResult:
     timestamp: int  # what cells without one of their own were stamped with
     sequence: str  # opaque; for ``Triggers.wait``
     counters: list[int]  # new values of the increments, in their order
-    failed_condition: int | None  # index of the first that did not hold
+    failed_condition: int | None  # index of the first that was not met
 
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Table(_HappybaseTable):
     def check_and_mutate(
         self, row: bytes, conditions: Sequence[Expect], operations: Sequence[Operation]
     ) -> CheckResult:
-        """All conditions hold: all operations are applied, in the order given, as one step; else nothing is.
+        """If all conditions are met all operations are applied, in the order given, as one step; else nothing is.
 
         Returns after the fsync.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
         """

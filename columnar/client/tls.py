@@ -1,6 +1,6 @@
 """TLS of a client: whom it trusts, and who it says it is.
 
-The certificate of the server is always verified, and that it is made out to the host that was asked for.
+The certificate of the server is always verified, and that it is made out to the host that was requested.
 """
 
 from __future__ import annotations

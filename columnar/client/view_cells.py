@@ -27,13 +27,13 @@ SIDES: Final = {LEFT: "left", RIGHT: "right", b"": ""}
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group that nobody is in has the count 0."""
+    """A group without members has the count 0."""
 
     key: Key
     count: int = 0
     sums: Mapping[str, Figure] = field(default_factory=dict)
     averages: Mapping[str, float | Decimal | None] = field(default_factory=dict)  # None: no row has the cell
-    lowest: Figure | bytes | None = None  # by the view's order; None: no member stands in it, or it was not asked for
+    lowest: Figure | bytes | None = None  # by the view's order; None: no member stands in it, or it was not requested
     highest: Figure | bytes | None = None
 
 
@@ -117,7 +117,7 @@ def _scaled(total: int, number: Number) -> Figure:
 
 
 def rows_of(view: View, key: Key) -> list[bytes]:
-    """The rows of the view's table that hold the group.  IllegalArgument: the key has too few parts, or too many."""
+    """The rows of the view's table that contain the group.  IllegalArgument: the key has too few parts, or too many."""
     parts = (key,) if isinstance(key, bytes) else tuple(key)
     wanted = len(view.source.key)
     if len(parts) != wanted:

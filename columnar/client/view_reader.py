@@ -78,7 +78,7 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Group]:
-        """Groups whose keys begin with ``prefix``, ascending, from behind ``after``; without extremes.
+        """Groups whose keys begin with ``prefix``, ascending, beyond ``after``; without extremes.
 
         A prefix of several parts is whole but for its last one: ``(b"alice", b"")`` is all of ``alice``.  Groups of a
         join are left sides; ``sides`` has the other.  ``written``: the token of a write that must be in them (``get``).
@@ -130,7 +130,7 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Member]:
-        """Members by source row, from behind ``after``, the last one of the page before.
+        """Members by source row, beyond ``after``, the last one of the page before.
 
         ``side``: of a join, ``left`` or ``right``; ``left`` where nothing is said.  ``written``: as in
         ``groups``.

@@ -9,7 +9,8 @@
                                                                 FAILED_OPEN after too many tries, or if it is damaged
     try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or as another one opened
     died_opening  its owner died of it, perhaps                 a try; regions that two owners died of are opened one
-                                                                at a time, so that it is certain which it is
+                                                                at a time, so that it is certain which it is; after
+                                                                ``DEATHS_DEADLY`` deaths it is opened no more
 
 A row whose ``unreplayed_logs`` change during the transition goes to disk before the owner is notified.  Each step
 checks which servers are alive now, so a step that is repeated, or late, is harmless.

@@ -2,7 +2,8 @@
 
 A quiet region that was not used lately is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk
 refused an fsync is closed and opened again from its data on disk; its writers got "outcome unknown" (house rule 5).
-``hosting_state`` decides on the states of a region, and ``hosting`` carries the decisions out.
+``hosting_state`` decides on the states of a region, and ``hosting`` carries the decisions out.  A region is opened with
+the current schema only, and follows every later schema before it serves.
 
 Owned by one event loop; only the methods that close regions wait.
 """

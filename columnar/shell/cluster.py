@@ -52,7 +52,7 @@ def where(server: Server, table: str, row: str) -> None:
 
 
 def _lags(server: Server, table: str) -> list[str] | None:
-    """Triggers that are behind with the table: its writers may be slowed for them.  None: servers know them alone."""
+    """Triggers that lag on the table: its writers may be slowed for them.  None: servers know them alone."""
     if server.unix_socket:
         return None
     told = []
@@ -209,7 +209,7 @@ def unassign(server: Server, region: str, dry_run: bool) -> None:
         show_change(server, ClusterAdmin(connection).unassign(typed(region), dry_run=dry_run))
 
 
-# --- what is going on --------------------------------------------------------------------------------
+# --- transitions -------------------------------------------------------------------------------------
 
 
 @click.command()

@@ -180,7 +180,7 @@ def report_errors(store: str, step: str = _START) -> Iterator[None]:
 
 
 def _silence(store: str, error: Exception, step: str) -> str:
-    """Why nothing came from the store, and the next step: ``step`` only where nobody took the connection."""
+    """Why nothing came from the store, and the next step: ``step`` only if the connection was not accepted."""
     if isinstance(error, NoAnswer):
         return (
             f"{store} did not answer within {error.seconds:g} s, so the outcome is unknown; 'columnar servers', with "
@@ -213,7 +213,7 @@ def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) 
             return table_meant(arguments, [readable(name) for name in connection.tables()])
         if error_class == "NoSuchColumnFamilyException":
             return family_meant(arguments, list(map(readable, connection.table(typed(arguments["table"])).families())))
-    except (TException, ProtocolError, OSError, EOFError, KeyError):  # the refusal itself is told
+    except (TException, ProtocolError, OSError, EOFError, KeyError):  # the refusal itself is reported
         return None
     return None
 
@@ -221,6 +221,6 @@ def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) 
 def _refusal(error: Any, hint: str | None = None) -> str:
     message = error.message
     text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
-    line = text.strip().split("\n")[0]  # HBase sends its stack trace behind it
+    line = text.strip().split("\n")[0]  # HBase sends its stack trace after it
     step = hint or _NEXT_STEP.get(hbase_class(error))
     return f"{line.removesuffix('.')}; {step}" if step else line

@@ -1,7 +1,7 @@
 """The connection that the commands of one shell share: lent to one command at a time, opened when it is needed.
 
 Invariants:
-    K1. A connection is lent only while nobody else uses it, and comes back only with no answer under way: a command
+    K1. A connection is lent only while no other command uses it, and returned only with no answer under way: a command
         that was interrupted, or whose call broke off, leaves none behind.
     K2. A connection that the store has closed meanwhile is replaced before it is lent, so no call is sent twice.
 
@@ -33,7 +33,7 @@ class KeptConnection:
     def __init__(self, connect: Callable[[str, ClientTls | None], Opened]) -> None:
         self._connect = connect
         self._idle_connection: Opened | None = None
-        self._where: tuple[str, ClientTls | None] | None = None  # of the one that is held
+        self._where: tuple[str, ClientTls | None] | None = None  # of the kept connection
 
     @contextmanager
     def lent(self, store: str, tls: ClientTls | None) -> Iterator[Opened]:

@@ -1,11 +1,11 @@
-"""The way to a store's private socket, by which its supervisor answers by itself, also while no server is up.
+"""The connection to a store's private socket, by which its supervisor answers by itself, also while no server is up.
 
 --data DIR    the store that serves DIR on this machine, by the socket that its run file names
 without it    a look, or a change that ends no process, goes by the port; a command that ends processes asks the store
               at --store for its folder: where this user can read the run file there, and it is of that store, it goes
               by its socket; else by the port itself, which answers if it asks for certificates
 
-A supervisor that hangs takes connections and answers none, so it is asked something short first.
+A supervisor that hangs takes connections and answers none, so a short call is made first.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _connected(found: run_file.RunFile, data: str, patience_s: float) -> Connect
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and what it came of, one behind the other."""
+    """Yield the error and what it came of, one after the other."""
     while error is not None:
         yield error
         error = error.__context__

@@ -132,7 +132,7 @@ class Commands:
                 try:
                     return _ended(words, process.wait())
                 except KeyboardInterrupt:
-                    continue  # it has heard it too, and stops in order
+                    continue  # it got the signal too, and stops in order
 
 
 def _ended(words: tuple[str, ...], status: object) -> Outcome:

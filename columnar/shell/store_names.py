@@ -1,7 +1,7 @@
-"""Names of what a store holds, for completion: asked within a bound of time, remembered for some seconds.
+"""Names of what a store contains, for completion: read within a bound of time, remembered for some seconds.
 
-A kind is a line of ``KINDS``: a function that asks an open connection.  An argument of a command takes part with
-``shell_complete=completing(kind)`` (``completion``).  Errors are no names: a person who presses Tab is told nothing.
+A kind is a line of ``KINDS``: a function that reads over an open connection.  An argument of a command takes part with
+``shell_complete=completing(kind)`` (``completion``).  Errors are no names: a person who presses Tab sees nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ KINDS: Final[Mapping[str, Callable[[_Asking], Iterable[bytes | str]]]] = {
 
 
 class StoreNames:
-    """Any thread may ask; two that ask for the same at once both do."""
+    """Any thread may call; two that want the same at once both read it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock  # seconds, monotonic

@@ -144,7 +144,7 @@ def pairs(server: Server, name: str, group: tuple[str, ...], kind: Any, limit: i
     server.output.table(("Left", "Carries", "Right", "Carries"), rows)
 
 
-# --- how it looks ------------------------------------------------------------------------------------
+# --- form of answers ---------------------------------------------------------------------------------
 
 
 def _key(group: Sequence[str]) -> Key:

@@ -112,7 +112,7 @@ def _is_built(connection: Connection, name: str, table: str, advance: Callable[[
     advance(found[-1].built_rows)
     if found[-1].state == "live":
         return True
-    connection.views.wait(f"{name}@{found[-1].generation}", "", STEP_MS)  # then it is looked at again
+    connection.views.wait(f"{name}@{found[-1].generation}", "", STEP_MS)  # then it is read again
     return False
 
 

@@ -1,7 +1,7 @@
-"""What listens at an address, found out before the first call: a port that speaks HTTP is told in three seconds.
+"""What listens at an address, found out before the first call: a port that speaks HTTP is found in three seconds.
 
 A server of Thrift answers the cheapest call of HBase's interface at once.  Another one says something else, or waits
-for more: then it is asked over HTTP.  Whatever is no HTTP is left to the first call, which may wait for a busy store.
+for more: then it gets an HTTP request.  Whatever is no HTTP is left to the first call, which may wait for a busy store.
 
     connect CONNECT_S, ANSWER_S for the call, ANSWER_S for the page: at most 3 s at an address of this machine
 """
@@ -26,7 +26,7 @@ _TAKES_CALLS: Final = re.compile(rb"^Allow: *POST *\r$", re.MULTILINE | re.IGNOR
 
 
 def http_found(host: str, port: int, tls: ssl.SSLContext | None) -> str | None:
-    """What is wrong with the address, or None.  OSError: nobody listens there, or wants a certificate."""
+    """What is wrong with the address, or None.  OSError: nothing listens there, or it wants a certificate."""
     try:
         answer = _probe_port(_connected(host, port), host, tls, _CALL)
     except TimeoutError:

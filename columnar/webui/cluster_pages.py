@@ -46,29 +46,29 @@ from columnar.wire.browsers import Visitors
 
 MAX_LISTED_TABLES: Final = 200
 MAX_LISTED_TRANSITIONS: Final = 200
-UNSERVED: Final = ("waiting", "failed")  # kinds of transitions: nobody serves the region
+UNSERVED: Final = ("waiting", "failed")  # kinds of transitions: no server serves the region
 MAX_LISTED_UNSERVED: Final = 20
 MAX_LISTED_DECISIONS: Final = 20  # about one server or region
 
 
 class Servers(Protocol):
-    """Looks at all servers.  The web thread calls, and is blocked for seconds at most.  NotAnswering."""
+    """The status of all servers.  The web thread calls, and is blocked for seconds at most.  Raises NotAnswering."""
 
     def measures(self) -> tuple[Mapping[str, Sequence[Family]], Sequence[str]]:
         """Return families by the server's name, and names of servers that did not answer."""
 
     def flows(self) -> tuple[Sequence[FlowStatus], Sequence[str]]:
-        """Return one look for each flow, and names of servers that did not answer."""
+        """Return the status of each flow, and names of servers that did not answer."""
 
     def slow_requests(self) -> tuple[Sequence[SlowRequest], Sequence[str]]:
         """Return the last slow requests of each server, and names of servers that did not answer."""
 
     def triggers(self) -> tuple[Sequence[TriggerStatus], Sequence[str]]:
-        """Return one look for each trigger, and names of servers that did not answer."""
+        """Return the status of each trigger, and names of servers that did not answer."""
 
 
 class ClusterStatusPages:
-    """The pages by their paths, for an application to take in.  Holds nothing that changes."""
+    """The pages by their paths, for an application to take in.  Constant after construction."""
 
     def __init__(
         self, ask: LoopRunner, looks: ClusterStatusSource, status: Callable[[], PageStatus], templates: Environment
@@ -251,7 +251,7 @@ def _none(text: str) -> Response:
 
 
 def _slice(request: Request, regions: Sequence[RegionStatus]) -> tuple[Sequence[RegionStatus], int, int]:
-    """The regions of the page that was asked for, which one it is, and how many there are."""
+    """The regions of the page that was requested, which one it is, and how many there are."""
     text = request.args.get("page", "")
     asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
     pages = max(1, -(-len(regions) // REGIONS_PER_PAGE))

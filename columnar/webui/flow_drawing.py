@@ -19,7 +19,7 @@ WIDTH: Final = 358  # of a phone's page
 ROW: Final = 44
 LEFT: Final = 70  # of the texts; arcs stand beside them
 RIGHT: Final = 318
-NAME_WIDTH: Final = RIGHT - LEFT - 10  # of names and figures: arcs that lead back stand behind them
+NAME_WIDTH: Final = RIGHT - LEFT - 10  # of names and figures: arcs that lead back stand after them
 NAME_SIZE: Final = 14
 FIGURES_SIZE: Final = 12
 # Widths of letters in parts of their size, in the widest of the usual fonts; all others count as MIDDLE.

@@ -75,7 +75,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a request asks to see: tables, or the regions of one; ``page`` counts from 1."""
+    """The content of a page: tables, or the regions of one; ``page`` counts from 1."""
 
     table: str = ""
     page: int = 1
@@ -91,12 +91,12 @@ class PageRequest:
 
 
 class Pages:
-    """Pages by their paths.  One instance serves all requests, from any thread: it holds nothing that changes."""
+    """Pages by their paths.  One instance serves all requests, from any thread: it is constant."""
 
     def __init__(
         self, answers: dict[str, Callable[[Request], Response]], store: str, visitors: Visitors | None
     ) -> None:
-        """``store``: the store's address, told to a client that took this port for the store's."""
+        """``store``: the store's address, sent to a client that took this port for the store's."""
         self._visitors = visitors or Visitors()
         self._headers = {**_SAFE_HEADERS, "X-Columnar-Store": store}
         self._answers: dict[str, Callable[[Request], Response]] = {
@@ -295,7 +295,7 @@ _BYTE: Final = re.compile(r"(\\x[0-9A-Fa-f]{2})")
 
 
 def unbroken(text: str) -> Markup:
-    """A row key as ``shown`` writes it, which a browser breaks before and behind ``\\x00`` rather than within."""
+    """A row key as ``shown`` writes it, which a browser breaks before and after ``\\x00`` rather than within."""
     return Markup("<wbr>").join(part for part in _BYTE.split(text) if part)
 
 

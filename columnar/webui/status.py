@@ -1,6 +1,6 @@
 """What the page and the metrics may show, as values: gathered on the loop, shown in another thread.
 
-Numbers of one gathering belong to one moment.  Sizes of regions that are open come from their
+Numbers of one status belong to one moment.  Sizes of regions that are open come from their
 engine; those of closed ones are left out here (``folder``) and looked up by the thread that shows
 them, for the disk is slow and the loop must not wait.
 """
@@ -44,7 +44,7 @@ class NotAnswering(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TriggerLine:
-    """One trigger as its owner tells it: see ``Sources.triggers``."""
+    """One trigger as its owner reports it: see ``Sources.triggers``."""
 
     name: str
     table: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from tests.tidy.sources import PACKAGES, ROOT, SOURCES, module_name, statements, tree_of
@@ -111,6 +112,13 @@ def test_imports_go_down() -> None:
 
 def test_the_top_has_no_other_modules() -> None:
     assert {path.stem for path in (ROOT / "columnar").glob("*.py")} == TOP, "find the folder that a module belongs to"
+
+
+def test_the_page_has_the_same_layers() -> None:
+    rows = re.findall(r"^\| (\d[\d.]*) \| (.*) \|$", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    on_the_page = {f"columnar.{name}": float(layer) for layer, text in rows for name in re.findall(r"`(\w+)`", text)}
+    assert {name: LAYERS[prefix_of(name)] for name in on_the_page} == on_the_page
+    assert LAYERS.keys() - on_the_page.keys() == {"columnar", "columnar.__main__"}, "not on the page"
 
 
 def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:

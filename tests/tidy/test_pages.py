@@ -16,6 +16,7 @@ PAGES = [
     ROOT / "COMPATIBILITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+ARCHITECTURE_BYTES = 16 * 1024  # a module's docstring has its invariants, docs/decisions.md the reasons
 EXAMPLES = {"my_triggers.py", "hello.py"}  # no file of ours: the reader writes it, or shows it on a page of the wiki
 
 _BLOCK = re.compile(r"^```.*?^```$", re.S | re.M)
@@ -64,6 +65,13 @@ def broken_links(text: str, page: Path) -> list[str]:
     return broken
 
 
+def missing_modules(text: str, there: frozenset[str]) -> list[str]:
+    """Bare names in backticks that are no module, and folders that are not there."""
+    parts = {part for name in there for part in name.removesuffix(".py").split("/")}
+    named = re.findall(r"`((?:\w+/)+|[a-z_0-9]+)`", _BLOCK.sub("", text))
+    return sorted({name for name in named if not set(name.strip("/").split("/")) <= parts})
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_a_page_names_files_that_are_there(page: Path) -> None:
     assert missing_files(page.read_text(), files()) == []
@@ -72,6 +80,19 @@ def test_a_page_names_files_that_are_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_a_page_links_to_what_is_there(page: Path) -> None:
     assert broken_links(page.read_text(), page) == []
+
+
+def test_the_architecture_is_short_and_names_modules_that_are_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert len(text.encode()) <= ARCHITECTURE_BYTES, "keep what many ask; the rest belongs in docstrings"
+    reading = text[text.index("## Reading order") : text.index("## Layers")]
+    assert missing_modules(reading, files()) == []
+
+
+def test_missing_modules_are_found() -> None:
+    there = frozenset({"columnar/wire/detect.py", "columnar/cli.py"})
+    text = "`columnar/wire/`: `detect`, `told` and `Told`; `wire/gone/`"
+    assert missing_modules(text, there) == ["told", "wire/gone/"]
 
 
 def test_missing_files_and_broken_links_are_found() -> None:

@@ -2,7 +2,7 @@
 
     emails    a row that belongs to no account: its registration fell, or its release   stale
               an account's address without a row: somebody deleted it                   missing
-    users     a row without a name or status, behind a fall on a plain HBase            stale
+    users     a row without a name or status, after a crash on a plain HBase           stale
               a deleted account, the edits of which still bear its name                 missing
 
 A row younger than GRACE_MS may belong to a registration that runs right now, and is left alone.

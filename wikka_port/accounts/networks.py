@@ -1,4 +1,4 @@
-"""Networks of visitors without an account: kept apart from the pages, for administrators, for 90 days."""
+"""Networks of visitors without an account: kept separately from the pages, for administrators, for 90 days."""
 
 from __future__ import annotations
 

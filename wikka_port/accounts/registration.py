@@ -6,8 +6,8 @@
     registered -> signed-up (mail is configured) -> [pending (approval)] -> active -> suspended, banned, deleted
     made by a command -> invited -> active, once a password is set from its link
 
-An address is unique, and nobody but its owner hears that it is taken: then the account is made without the address,
-cannot be confirmed, and goes as every unconfirmed one does; the owner is told by mail.  Work and answer are the same.
+An address is unique, and only its owner learns that it is taken: then the account is made without the address,
+cannot be confirmed, and goes as every unconfirmed one does; the owner gets a mail.  Work and answer are the same.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Registration:
 
     @property
     def is_address_required(self) -> bool:
-        """Without mail an address would be of no use, and is not asked for."""
+        """Without mail an address would be of no use, and is not requested."""
         return self.outbox.is_open
 
     # --- beginning ---------------------------------------------------------------------------------
 
     def refusal(self, asked: RegistrationForm) -> str | None:
-        """Why nobody can register so, before anything was typed; None: it is possible."""
+        """Why registration is impossible so, before anything was typed; None: it is possible."""
         if asked.administrator:
             return None if self.links.find_link(asked.administrator, "administrator") else _(OUTDATED)
         if asked.invitation:
@@ -173,7 +173,7 @@ class Registration:
         self.outbox.post(letter)
 
     def request_reset(self, given: str) -> None:
-        """A link goes to the account's address, where there is one; the caller hears nothing of it."""
+        """A link goes to the account's address, where there is one; the caller learns nothing of it."""
 
         def letter() -> Mail | None:
             account = self.directory.by_address(given) if "@" in given else self.directory.account(given)
@@ -229,7 +229,7 @@ def describe_origin(asked: RegistrationForm) -> str:
 
 
 def _state(account: Account, *more: str) -> str:
-    """Changes with each password, and tells nothing of it."""
+    """Changes with each password, and reveals nothing of it."""
     return hashlib.sha256("\n".join((account.id, account.password, *more)).encode()).hexdigest()[:32]
 
 

@@ -1,8 +1,8 @@
 """Steps on one row: what accounts are made of, on Columnar and on a plain HBase.
 
-``change`` is one step on Columnar: all that is expected holds and everything is written, or nothing is.  On a plain
+``change`` is one step on Columnar: all that is expected is true and everything is written, or nothing is.  On a plain
 HBase the first expected cell guards the first put in one step (``checkAndPut``), and the rest follows; callers put
-first what nobody else would put there: an id or a token of this attempt.  So an attempt whose answer was lost is
+first what no other attempt would put there: an id or a token of this attempt.  So an attempt whose answer was lost is
 recognised when it is repeated.
 
 Knows nothing of accounts.
@@ -70,7 +70,7 @@ class StoreRows:
     def scan(
         self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None
     ) -> Iterator[tuple[bytes, Cells]]:
-        """In steps, each a scan of its own: no connection is held while a caller works."""
+        """In steps, each a scan of its own: no connection is occupied while a caller works."""
         left = limit
         while left is None or left > 0:
             step = _STEP if left is None else min(left, _STEP)
@@ -138,7 +138,7 @@ def _in_steps(
     puts: Cells,
     deletes: Sequence[bytes],
 ) -> bool:
-    """The guarded put of the first cell, then the rest; what was ours already goes on from there."""
+    """The guarded put of the first cell, then the rest; what was ours already continues from there."""
     (guard, known), (first, *others) = next(iter(expected.items())), puts.items()
     applied = check_and_put(connection, table, row, guard, known, first[1], put=first[0])
     if not applied and not _was_ours(connection, table, row, expected, puts):

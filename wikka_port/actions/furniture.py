@@ -1,6 +1,6 @@
 """Furniture of pages: ``{{editlink}}``, ``{{lastedit}}``, ``{{whoami}}`` and the like, short words within a line.
 
-Links take ``label``; what is told of a page is told of the page that the action stands on.
+Links take ``label``; figures of a page are those of the page that the action stands on.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _to_site(handler: str, label: str) -> Action:
 
 
 def _of_page(tell: Callable[[Page], str]) -> Action:
-    """Tell of the newest revision; nothing where there is none yet (a preview)."""
+    """Show figures of the newest revision; nothing where there is none yet (a preview)."""
 
     def run(call: ActionCall) -> str:
         page = call.site.wiki.page(call.page)

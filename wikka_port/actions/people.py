@@ -5,7 +5,7 @@ authors of changes anyway, all of them for administrators: a list of all names w
 accounts there are is no secret.
 
 Cost: pages of an owner are found by one scan of the pages' rows on the store's side; accounts by a scan of theirs.  So
-these actions are dear (``markup/document``).
+these actions are expensive (``markup/document``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path
 
 SIGN_IN: Final = N_("Sign in to see what is yours.")
-AUTHORS_OF: Final = 2_000  # changes that are looked at for names
+AUTHORS_OF: Final = 2_000  # changes that are searched for names
 CHANGES_LISTED: Final = 200  # changes of one person, by the newest
 
 
@@ -121,7 +121,7 @@ def acls(call: ActionCall) -> str:
 
 
 def _owner_of(call: ActionCall) -> str:
-    """ "": nobody.  Raises NotAllowed."""
+    """ "": none.  Raises NotAllowed."""
     page = call.site.wiki.page(normalise(call.arguments.get("page", "") or call.page))
     held = page.owner if page is not None else ""
     return "" if held in NO_OWNERS or held == PUBLIC else held

@@ -281,7 +281,7 @@ def _undo(wiki: Wiki, job_id: str) -> None:
 
 
 def _do(wiki: Wiki, job: Job, names: list[str]) -> None:
-    """With a bar; Ctrl-C stops it where it can be gone on with."""
+    """With a bar; Ctrl-C stops it where it can be continued."""
     jobs = Jobs(wiki.rows, clock_ms)
     jobs.begin(job, names)
     with _bar(len(names)) as step:

@@ -5,7 +5,7 @@ Rules:
     D2. ``keep`` returns only after the store's answer.
     D3. An owner has at most KEPT_PER_PAGE drafts of a page; another one displaces the one that was kept longest ago.
 
-The door to this module is ``rights.guarded``, which says who may edit the page.
+The entry point of this module is ``rights.guarded``, which says who may edit the page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Drafts:
         self._rows = rows
 
     def keep(self, name: str, draft: KeptDraft) -> KeptDraft:
-        """``draft`` as it stands in the store now; a spell of writing that goes on keeps its beginning."""
+        """``draft`` as it stands in the store now; a spell of writing that continues keeps its beginning."""
         own = {one.id: one for one in self._found(prefix(name, draft.owner), 2 * KEPT_PER_PAGE)}
         before = own.pop(draft.id, None)
         if before is not None and draft.time_ms - before.time_ms < PRESENT_MS:

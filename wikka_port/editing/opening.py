@@ -1,4 +1,4 @@
-"""The drafts that an opened editor tells of: the one that it goes on with, those on offer, who else is writing."""
+"""The drafts that an opened editor shows: the one that it continues with, those on offer, who else is writing."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def _is_from(kept: KeptDraft, page: Page | None) -> bool:
 
 
 def _is_saved(kept: KeptDraft, page: Page | None) -> bool:
-    """The page has the text already: the draft came behind its save."""
+    """The page has the text already: the draft came after its save."""
     return page is not None and not kept.section and kept.text == page.body

@@ -4,7 +4,7 @@ A change that would take a right from its author is asked about first, and so is
 not count.  A user who was typed to be tried is tried first: Enter in that field presses "Save".  The form comes back
 as it was typed, whatever goes wrong:
 
-    400  a list with a mistake, or an owner whom nobody knows      409  somebody else changed the rights meanwhile
+    400  a list with a mistake, or an unknown owner      409  somebody else changed the rights meanwhile
     403  the form was too old, or came from elsewhere
 """
 

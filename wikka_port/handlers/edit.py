@@ -6,7 +6,7 @@ Whatever goes wrong, the answer is a page with the text as it was typed, ready t
          or was made for somebody else than who is signed in now: a sign-in stands beside the text
          or the page may not be edited (any more)
     400, 413  something in it cannot be saved                429  too many edits from one address
-    503  the store is away
+    503  the store is unavailable
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
 
 
 def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Response | None:
-    """The text in another format, where one was chosen: it is looked at before it is saved."""
+    """The text in another format, where one was chosen: it is shown before it is saved."""
     if not draft.written or draft.written == draft.markup or not draft.markup:
         return None
     if is_expensive(draft.body, markup=draft.written):

@@ -1,4 +1,4 @@
-"""Renaming a page: the form says what goes along; links of others are rewritten behind it, as edits of who asked."""
+"""Renaming a page: the form says what goes along; links of others are rewritten after it, as edits of the visitor."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _begin_jobs(site: Site, request: Request, move: Move) -> str:
-    """Begin the work that was chosen; the page is moved already.  Id of the job to look at, "": none.
+    """Begin the work that was chosen; the page is moved already.  Id of the job to show, "": none.
 
     Raises StoreUnavailable.
     """

@@ -1,4 +1,4 @@
-"""A save as the editor makes it: what is looked at before it, the step itself, and what follows behind it."""
+"""A save as the editor makes it: what is checked before it, the step itself, and what follows after it."""
 
 from __future__ import annotations
 

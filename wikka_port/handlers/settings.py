@@ -1,4 +1,4 @@
-"""A person's settings: how the wiki looks to them, their mail address, their password."""
+"""A person's settings: the appearance of the wiki, their mail address, their password."""
 
 from __future__ import annotations
 

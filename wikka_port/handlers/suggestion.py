@@ -84,7 +84,7 @@ def _of_page(page: Page) -> FormDraft:
 
 
 def _require_to_suggest(site: Site, name: str) -> None:
-    """Raises NotAllowed for who may write, and for who is shut out."""
+    """Raises NotAllowed for who may write, and for who is blocked."""
     if not site.wiki.can(name).suggest:
         raise NotAllowed(name, Privilege.WRITE, site.wiki.decision(name, Privilege.WRITE))
 
@@ -229,7 +229,7 @@ def _form(
     sent: bool = False,
     preview: str | None = None,
 ) -> Response:
-    """``page`` None: the store is away."""
+    """``page`` None: the store is unavailable."""
     if page is not None:
         draft = replace(draft, written=page.markup)  # for the editor's script
     owners = owners_of(site, request)

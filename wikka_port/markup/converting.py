@@ -3,7 +3,7 @@
 The tokens that the page is shown from become a line of Markdown for each line.  Links, headings and words of the two
 texts are then compared: a difference that no rule below knows of is said as well, so nothing is lost without a word.
 
-Knows nothing of pages and forms: nobody saves what it returns before somebody has looked at it (``handlers/convert``).
+Knows nothing of pages and forms: its result is saved only after a person has read it (``handlers/convert``).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _compare(before: Sequence[Token], after: Sequence[Token], lost: dict[str, No
 
 
 def _words(read: Sequence[Token]) -> list[str]:
-    """The words that a reader sees, in no order: footnotes stand elsewhere."""
+    """The words that a reader sees, in no order: footnotes stand at the end."""
     said = []
     for token in read:
         if isinstance(token, str):

@@ -99,7 +99,7 @@ def placed(html: str, places: Places) -> str:
 
 
 def clean(source: str, *, inline: bool = False) -> tuple[str, bool]:
-    """``source`` as safe HTML, and whether it holds block elements; with ``inline`` it holds none."""
+    """``source`` as safe HTML, and whether it has block elements; with ``inline`` it has none."""
     if "<" not in source and "&" not in source:
         return escape(source), False  # by far the most frequent use: text without its markup
     source = _FORMATTING_WITH_ATTRIBUTES.sub(r"<\1>", source)

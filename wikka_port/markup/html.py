@@ -4,13 +4,13 @@ The state is a mode and four things that may be open around it:
 
     floats > lists or table > paragraph, item, heading or cell > toggles
 
-    TOP        between blocks (a list or table may go on in the next line)
+    TOP        between blocks (a list or table may continue in the next line)
     PARAGRAPH  ITEM  HEADING  CELL    text has a place
 
 Invariants:
-    I1. Toggles are closed before what holds them is.  A toggle that is closed out of turn has the ones
+    I1. Toggles are closed before what contains them is.  A toggle that is closed out of turn has the ones
         inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.  Those that are open
-        around a heading or rule inside a line are opened again in the heading and behind both.
+        around a heading or rule inside a line are opened again in the heading and after both.
     I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
     I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that stands
         in nothing else.

@@ -72,7 +72,7 @@ _STYLE_OF_RUN: Final = {2: ("//",), 3: ("**",), 5: ("**", "//")}
 
 
 def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
-    """``text`` holds no line break; the answer neither."""
+    """``text`` has no line break; the answer neither."""
     matches = list(_TOKEN.finditer(text))
     if not matches:
         return collapse(escape(unescape(text), cell=cell)).strip(" ")
@@ -154,7 +154,7 @@ def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tu
 
 
 def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[int]) -> int:
-    """The first run of three behind a word of one letter, else behind another word, else behind a blank."""
+    """The first run of three after a word of one letter, else after another word, else after a blank."""
     behind_word = behind_blank = -1
     end = 0
     for at, (run, length) in enumerate(zip(found, lengths, strict=True)):
@@ -329,7 +329,7 @@ class _Line:
         return joins(self._draft.edges(before)[1], self._draft.edges(after)[0])
 
     def _around(self, runs: list[_Run], position: int, step: int) -> str:
-        """EDGE_CHARS of what stands before the run (``step`` -1), or behind it."""
+        """EDGE_CHARS of what stands before the run (``step`` -1), or after it."""
         found = ""
         position += step
         while 0 <= position < len(runs) and len(found) < EDGE_CHARS:
@@ -342,7 +342,7 @@ class _Line:
     def _runs(self) -> list[_Run]:
         """Neighbouring texts as one: what a tag stood between, or a mark of nothing, may be a pair now."""
         runs: list[_Run] = []
-        waiting: list[str] = []  # marks of nothing behind what is no text
+        waiting: list[str] = []  # marks of nothing after what is no text
         for is_text, string in self._parts:
             if self._is_nothing(is_text, string):
                 if runs and runs[-1].is_text:

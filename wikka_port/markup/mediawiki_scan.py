@@ -35,7 +35,7 @@ _TOKEN: Final = re.compile(
       | (?P<link>\[\[) | (?P<unlink>\]\])""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Letters directly behind a link belong to its label; only scripts that put blanks between words.
+# Letters directly after a link belong to its label; only scripts that put blanks between words.
 _TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
 _NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
 _NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
@@ -99,7 +99,7 @@ class _Scan:
         self._levels[-1].parts.append(part)
 
     def _token(self, match: re.Match[str]) -> int:
-        """Take one token; the answer is where to go on."""
+        """Take one token; the answer is where to continue."""
         if match["comment"]:
             return self._comment(match)
         if match["raw"]:
@@ -135,7 +135,7 @@ class _Scan:
         return found
 
     def _comment(self, match: re.Match[str]) -> int:
-        """Comments that follow each other; a line that holds nothing else goes with them, as in MediaWiki."""
+        """Comments that follow each other; a line with nothing else goes with them, as in MediaWiki."""
         text = self._text
         begin, end, blanks = match.start(), match.start(), ""
         while begin and text[begin - 1] in " \t":
@@ -167,7 +167,7 @@ class _Scan:
         return closing.end()
 
     def _poem(self, match: re.Match[str]) -> int:
-        """Its lines stay lines; it cannot hold another one."""
+        """Its lines stay lines; it cannot contain another one."""
         closing = self._closing(r"</poem\s*+>", match.end())
         if closing is None:
             return match.end()
@@ -193,7 +193,7 @@ class _Scan:
         return closing.end()
 
     def _caption(self, text: str) -> str:
-        """A line of a gallery, which lies in this text and cannot hold another gallery."""
+        """A line of a gallery, which lies in this text and cannot contain another gallery."""
         return scan(self._draft, text)
 
     # -- templates ------------------------------------------------------------------
@@ -226,7 +226,7 @@ class _Scan:
             depth -= 1
         if self._levels[depth].kind == "template":
             return depth
-        # Links with no template below them: let nobody walk down here again.
+        # Links with no template below them: never walk down here again.
         if depth < len(self._levels) - 1:
             self._walls(depth)
         return None
@@ -296,7 +296,7 @@ class _Scan:
         return trail.end() if trail else match.end()
 
     def _link(self, level: _Level, trail: str) -> Piece | None:
-        # The head decides without a look at the rest, or closing many levels would be quadratic.
+        # The head decides without the rest, or closing many levels would be quadratic.
         first = level.parts[0] if level.parts else ""
         if not isinstance(first, str) or any(isinstance(part, list) for part in level.parts):
             return None

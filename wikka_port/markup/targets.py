@@ -54,7 +54,7 @@ def safe_url(raw: str) -> str | None:
 
 
 def safe_picture(raw: str) -> str | None:
-    """As ``safe_url``, for a picture: it is asked for by https alone, since the policy of the site refuses http."""
+    """As ``safe_url``, for a picture: it is requested by https alone, since the policy of the site refuses http."""
     url = safe_url(raw)
     if url is None or not (scheme := _SCHEME.match(url)):
         return url

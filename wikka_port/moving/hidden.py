@@ -1,4 +1,4 @@
-"""Single revisions that nobody is shown: their numbers stand in the page's row, so they follow the page.
+"""Single revisions that no reader sees: their numbers stand in the page's row, so they follow the page.
 
 The newest revision cannot be hidden: another one has to be saved first.
 """

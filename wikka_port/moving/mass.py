@@ -1,4 +1,4 @@
-"""A job's work on one page, as the visitor who asked for it: every right is asked again for each page.
+"""A job's work on one page, as the visitor who requested it: every right is checked again for each page.
 
 links     the links to the old name lead to the new one; saved as an edit
 subpages  Name/x becomes New/x

@@ -1,7 +1,7 @@
-"""The steps of a move on one row: each a condition on ``meta:versioncount`` and what is written where it holds.
+"""The steps of a move on one row: each a condition on ``meta:versioncount`` and what is written if it is true.
 
 On Columnar a step is one ``check_and_mutate``.  On a plain HBase a ``checkAndPut`` of that cell decides and the rest
-stands around it, in an order in which a reader sees the row before the step or behind it:
+stands around it, in an order in which a reader sees the row before the step or after it:
 
     arrive   "0:..:ID" reserves the row, which is no page; its cells are put; "N:token:HISTORY:ID" makes it the page
     leave    what a later page has to know is put; the cell says that the page is gone, or names the redirect's
@@ -66,7 +66,7 @@ def _atomically(
 
 
 def mark(connection: Connection, move: Move, row: Cells, further: Collection[Expect], *, plain: bool) -> bool:
-    """Hold the page.  False: it was changed, or ``further`` does not hold."""
+    """Mark the page for the move.  False: it was changed, or ``further`` is not true."""
     before, after = move.head.pack(), move.marked.pack()
     if plain:
         return _swap(connection, move.source_place, before, after, 0, True)
@@ -106,7 +106,7 @@ def _arriving(move: Move, source: Cells) -> dict[bytes, bytes]:
 
 
 def arrive(connection: Connection, move: Move, source: Cells, *, plain: bool) -> bool:
-    """Put the page where it goes to, still held.  False: a page is there."""
+    """Put the page where it goes to, still marked.  False: a page is there."""
     table, key = move.target_place
     cells, marked = _arriving(move, source), arriving_head(move).pack()
     if table == DELETED:
@@ -150,7 +150,7 @@ def _arrive_plainly(connection: Connection, move: Move, held: Cells, cells: Cell
 
 
 def settle_down(connection: Connection, move: Move, *, plain: bool) -> None:
-    """The page is held no more."""
+    """Remove the mark of the move."""
     head = arriving_head(move)
     _swap(connection, move.target_place, head.pack(), head.unmarked().pack(), move.at_ms, plain)
 
@@ -177,7 +177,7 @@ def remove_arrival(connection: Connection, move: Move, *, plain: bool) -> None:
 
 
 def redirect_draft(move: Move, source: Cells) -> Draft:
-    """The revision with which the old name goes on."""
+    """The revision with which the old name continues."""
     key = page_key(move.source)
     draft = Draft(
         name=move.source,
@@ -208,7 +208,7 @@ def left_cells(move: Move, source: Cells) -> dict[bytes, bytes]:
 
 
 def leave(connection: Connection, move: Move, *, plain: bool) -> bool:
-    """Take the page from where it was; again, where somebody fell behind the decision.  False: it is not held."""
+    """Take the page from where it was; again, if a process crashed after the decision.  False: it is not marked."""
     table, key = move.source_place
     held: Cells = connection.table(table).row(key)
     if table == DELETED:
@@ -216,7 +216,7 @@ def leave(connection: Connection, move: Move, *, plain: bool) -> bool:
     after = left_cells(move, held)
     if held.get(VERSIONCOUNT) not in (move.marked.pack(), after[VERSIONCOUNT]):
         return False
-    if stamp_of(held) > move.at_ms:  # the page came back here behind this move, and who was late has marked it
+    if stamp_of(held) > move.at_ms:  # the page came back here after this move, and a late process has marked it
         return False
     if held[VERSIONCOUNT] == after[VERSIONCOUNT] and not plain:
         return True

@@ -17,7 +17,7 @@ from wikka_port.texts import _
 from wikka_port.visitors import Visitor
 
 Readable = Callable[[Collection[str]], Collection[str]]
-_JOINERS_MAX = 20  # group pages of one list whose own rights are looked at
+_JOINERS_MAX = 20  # group pages of one list whose own rights are read
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Rights in the store: read from the rows that they stand in, never from an index; changed in one step each.
 
-A change of a page's rights depends on ``acl:revision``, which it raises: of two that change at once one hears
+A change of a page's rights depends on ``acl:revision``, which it raises: of two that change at once one gets
 RightsChanged.  The first list of a page of this site is announced in the row of the rules before it is written, so
-processes that hold "there is no rule" learn of it within a second.
+processes with "there is no rule" in memory learn of it within a second.
 
 On a plain HBase the first cell decides (``accounts.rows``); the others follow in a call of their own.  A crash between
 the two leaves a revision number without a change.
@@ -76,7 +76,7 @@ class StoredRights:
         clock: Callable[[], float] = time.monotonic,
         finish: Callable[[bytes], object] = lambda move: None,
     ) -> None:
-        """``clock``: in seconds, of this process; ``finish`` goes on with a move that fell, by its id."""
+        """``clock``: in seconds, of this process; ``finish`` continues a move that was cut off, by its id."""
         self._finish = finish
         self._rows = rows
         self._clock = clock
@@ -194,7 +194,7 @@ class StoredRights:
         return account[ACCOUNT_NAME].decode() if ACCOUNT_NAME in account else owner
 
     def _change_page(self, name: str, before: PageRights, puts: Mapping[bytes, bytes]) -> None:
-        """Not while a move holds the page: its rights may have been read for its new row.  RightsChanged.
+        """Not while a move has marked the page: its rights may have been read for its new row.  RightsChanged.
 
         The move is finished first, so the next attempt meets the page where it is then.
         """
@@ -218,7 +218,7 @@ class StoredRights:
         self.memory.forget()
 
     def change_rules(self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules) -> Rules:
-        """Set lists for names that begin with ``prefix`` ("": all), or take them away (None).
+        """Set lists for names that begin with ``prefix`` ("": all), or remove them (None).
 
         Raises RightsChanged; BadList where one is no list, or where there would be too many.
         """

@@ -2,8 +2,8 @@
 
 A posting's cell has one page that it comes from, and bears the stamp of that page's change.  On a normal delivery the
 difference between the page before the change and now is written; a careful one writes all that the page says now, and
-takes back what ``docs`` still knows of it.  So ``docs`` never knows less than the terms hold: it is put with what goes
-as well before the first posting, and without it behind the last.
+takes back what ``docs`` still knows of it.  So ``docs`` never knows less than the terms have: it is put with what goes
+as well before the first posting, and without it after the last.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _postings_changes(batch: Sequence[Change], client: Connection) -> list[_Post
 
 
 def _is_careful(change: Change) -> bool:
-    """It may have run before, or nobody knows what changed."""
+    """It may have run before, or what changed is unknown."""
     return change.attempt > 1 or not change.changes
 
 
@@ -84,7 +84,7 @@ def _concerns(change: Change) -> bool:
         return True
     columns = {cell.column for cell in change.changes}
     put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
-    has_ended = schema.VERSIONCOUNT in put and not is_there(put)  # deleted, or moved away
+    has_ended = schema.VERSIONCOUNT in put and not is_there(put)  # deleted, or moved
     return (
         schema.HEAD in columns
         or has_ended

@@ -1,6 +1,6 @@
 """The index of words against the pages: what ``wikka check`` says of ``terms`` and ``docs``, and its repair.
 
-Each page is counted anew, and each posting of ``terms`` is looked at once.  Both sides give a sum over a page's
+Each page is counted anew, and each posting of ``terms`` is read once.  Both sides give a sum over a page's
 postings, which is the same for the same postings in any order.  So one walk over the pages and one over the terms find
 the pages whose postings differ, in O(all postings) time and some hundred bytes of memory for a page.
 
@@ -41,7 +41,7 @@ _NONE: Final[_Sum] = (0, 0)
 
 
 class Recount:
-    """A look: first ``of_pages`` for all pages, then ``of_tables``."""
+    """A pass: first ``of_pages`` for all pages, then ``of_tables``."""
 
     def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
         """``at``: when a repair is to be written of what follows from a source of that time."""

@@ -1,4 +1,4 @@
-"""Passages (pure): the place in a page where the words stand that were asked for, with marks.
+"""Passages (pure): the place in a page where the words of the query stand, with marks.
 
 A passage is the part of at most PASSAGE_CHARS characters with the most different words, then with the most; the
 earliest of these.  It is cut at blanks.
@@ -56,7 +56,7 @@ def passage(
 
 
 def _without_headings(read: PageText, wanted: Collection[str], language: str) -> str:
-    """The running text; the headings with the words before it, set apart, where it has none of them."""
+    """The running text; the headings with the words before it, separated, where it has none of them."""
     text = " ".join(read.text.split())
     if text and (not wanted or any(word.stem in wanted for word in words(text, language))):
         return text
