@@ -28,6 +28,7 @@ _asked = os.environ.get("COLUMNAR_COMPILED")
 os.environ["COLUMNAR_COMPILED"] = "no"
 import columnar  # noqa: E402, F401 - now, while the sources are asked for
 from columnar.runtime.faults import FAULTS  # noqa: E402
+from tests.support.deep import SHARES  # noqa: E402
 
 if _asked is None:
     del os.environ["COLUMNAR_COMPILED"]
@@ -37,8 +38,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="record the answers of tests/scenarios anew")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Called in the process that started the workers; only a worker has collected the tests."""
+    SHARES.update(getattr(node, "workeroutput", {}).get("shares", {}))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["shares"] = SHARES
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """A skip is easily overlooked: this is not.  Here, because with several processes only this file is asked."""
+    if SHARES:
+        terminalreporter.write_sep("-", "make test-deep runs all of these")
+        terminalreporter.write_line("; ".join(f"{what}: {share}" for what, share in sorted(SHARES.items())))
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped if report.longrepr)
     for reason, count in sorted(reasons.items()):

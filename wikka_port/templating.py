@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, pass_context
 from jinja2.runtime import Context
@@ -24,17 +24,40 @@ ZONE: Final = N_("Times are of the time zone {zone}.")
 LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
 
 
+class _Settings(NamedTuple):
+    """What compiled templates hold of a wiki's configuration."""
+
+    site_name: str
+    root_page: str
+    max_note_chars: int
+    edit_notes: int
+    language: str
+    assets: tuple[tuple[str, str], ...]  # file name and URL
+
+
 class Templates:
-    """Compiled once for each language that is spoken."""
+    """Compiled once for each language that is spoken; wikis of one process with the same settings share them."""
 
     def __init__(self, config: WikiConfig, assets: Mapping[str, Asset]) -> None:
-        self._environment = lru_cache(maxsize=LANGUAGES_KEPT)(lambda catalogue: _environment(config, assets, catalogue))
+        settings = _Settings(
+            site_name=config.site_name,
+            root_page=config.root_page,
+            max_note_chars=config.max_note_chars,
+            edit_notes=config.edit_notes,
+            language=config.language,
+            assets=tuple((name, asset.url) for name, asset in assets.items()),
+        )
+        self._environment = lru_cache(maxsize=LANGUAGES_KEPT)(
+            lambda catalogue: _environment(settings, texts_asset(assets, catalogue).url, catalogue)
+        )
 
     def page(self, name: str, catalogue: Catalogue) -> Template:
         return self._environment(catalogue).get_template(name)
 
 
-def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Catalogue) -> Environment:
+@lru_cache(maxsize=LANGUAGES_KEPT)
+def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> Environment:
+    """Nothing changes an environment once it is made: threads and wikis share it."""
     environment = Environment(
         loader=PackageLoader("wikka_port"),
         autoescape=True,
@@ -44,19 +67,19 @@ def _environment(config: WikiConfig, assets: Mapping[str, Asset], catalogue: Cat
         auto_reload=False,
         cache_size=-1,
     )
-    urls_of = {name: asset.url for name, asset in assets.items()} | {"texts.js": texts_asset(assets, catalogue).url}
+    urls_of = {**dict(settings.assets), "texts.js": texts_url}
     environment.globals.update(
-        site_name=config.site_name,
-        root_page=config.root_page,
+        site_name=settings.site_name,
+        root_page=settings.root_page,
         page_path=urls.page_url,
         site_path=urls.site_path,
         assets=urls_of,
-        max_note_chars=config.max_note_chars,
-        edit_notes=config.edit_notes,
+        max_note_chars=settings.max_note_chars,
+        edit_notes=settings.edit_notes,
     )
     speak_in(environment, catalogue)
     environment.globals["text_language"] = lru_cache(maxsize=None)(
-        lambda code: _text_language(code or config.language, catalogue)
+        lambda code: _text_language(code or settings.language, catalogue)
     )
     environment.filters["when"] = when
     environment.filters["clock"] = clock_time

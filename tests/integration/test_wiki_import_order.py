@@ -18,6 +18,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from columnar.client import Connection
+from tests.support.deep import seeds
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
@@ -31,7 +32,7 @@ from wikka_port.pages import Wiki
 from wikka_port.rights.rules import PageRights, Privilege
 
 SEED = seed(3301)
-ROUNDS = int(os.environ.get("COLUMNAR_IMPORT_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("COLUMNAR_IMPORT_ROUNDS") or seeds("rounds of imports in any order", deep=12, short=3))
 TABLES = tuple(table.name for table in schema.TABLES)
 BEGIN_S = 1_100_000_000
 SITE = "<siteinfo><sitename>T</sitename><base>http://t.example/wiki/Main_Page</base></siteinfo>"

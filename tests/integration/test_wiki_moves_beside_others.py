@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.test_wiki_moves import ANN, IS_LEFT, Clock, Fallen, acting, assert_right, body, opened, save
 from tests.integration.test_wiki_moves_helped import assert_moved, assert_nothing_is_held
+from tests.support.deep import spread
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.moving.journal import DELETED, MOVES
@@ -161,7 +162,7 @@ def test_a_move_beside_which_another_writes_loses_no_text(kind: str, other: str,
     looking = opened(store.port, kind, clock)
     theirs = opened(store.port, kind, lambda: clock.now - 3_600_000)  # of a machine whose clock is slow
     then, seen = BESIDE[other][0], set[bool]()
-    for number in range(1, WRITES):
+    for number in spread("writes of a move beside others", range(1, WRITES), one_in=4, of=f"{kind} {other} {act}"):
         name = f"{kind} {other} {act} {number}"
         told, row = f"before write {number}", prepared(looking, name, act)
         wiki = opened(store.port, kind, clock)
@@ -204,7 +205,7 @@ def test_a_move_that_falls_before_any_of_its_calls_is_finished_by_another(
     def fall() -> None:
         raise Fallen
 
-    for number in range(1, WRITES):
+    for number in spread("writes of a move that falls", range(1, WRITES), one_in=4, of=f"{kind} {act}"):
         name = f"{kind} falls {act} {number}"
         row = prepared(looking, name, act)
         wiki = opened(store.port, kind, clock)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_wiki_moves import ANN, IS_LEFT, Clock, Fallen, acting, assert_right, body, opened, save
+from tests.support.deep import spread
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
@@ -104,7 +105,7 @@ def test_at_each_call_of_one_another_does_the_move_or_falls_in_it(kind: str, act
     rng, clock = random.Random(f"{SEED} {kind} {act}"), Clock()
     opened(store.port, "application", clock).prepare()
     looking = opened(store.port, kind, clock)
-    for number in range(1, CALLS):
+    for number in spread("calls of a move that is helped", range(1, CALLS), one_in=4, of=f"{kind} {act}"):
         falls_at = rng.choice((0, rng.randrange(1, CALLS // 2)))
         name = f"{kind} {act} {number} {falls_at}"
         move = begun(looking, name, act)
@@ -144,7 +145,7 @@ def test_one_that_is_late_does_not_move_a_page_that_came_back(kind: str, text: s
     clock = Clock()
     opened(store.port, "application", clock).prepare()
     looking = opened(store.port, kind, clock)
-    for number in range(1, CALLS):
+    for number in spread("calls of a move that is late", range(1, CALLS), one_in=4, of=f"{kind} {text}"):
         name = f"{kind} late {text} {number}"
         move = begun(looking, name, "move")
         first = opened(store.port, kind, clock)

@@ -12,9 +12,10 @@ import sys
 import pytest
 
 from tests.simulation.world import World, run
+from tests.support.deep import seeds
 from tests.support.seeds import seed
 
-SEEDS = 300
+SEEDS = seeds("seeds of the simulation", deep=300, short=60)
 SECONDS = 10.0
 TOGETHER = 10
 

@@ -6,6 +6,7 @@ from html import unescape
 
 import pytest
 
+from tests.support.deep import cases
 from tests.support.well_nested import check
 from wikka_port.limits import ACTIONS_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX, STEPS_MAX
 from wikka_port.markup.bounds import is_expensive, over_bounds
@@ -25,7 +26,7 @@ def camel_list(count: int) -> str:
     return " ".join(f"AaB{number}x" for number in range(count))
 
 
-def cells(count: int) -> str:
+def row_of_cells(count: int) -> str:
     return "||a" * count + "||"
 
 
@@ -54,7 +55,7 @@ def test_a_page_linked_twice_counts_once() -> None:
 
 
 def test_so_many_cells_and_not_one_more() -> None:
-    text = cells(CELLS_MAX - 1)
+    text = row_of_cells(CELLS_MAX - 1)
     assert sum(isinstance(token, Cell) for token in tokens(text)) == CELLS_MAX
     assert over_bounds(text) is None
     assert rest_of(text + "b||c").source == "||c"
@@ -131,9 +132,13 @@ DENSE = {
 }
 
 
-@pytest.mark.parametrize("markup", FORMATS)
-@pytest.mark.parametrize("unit", DENSE.values(), ids=list(DENSE))
-def test_a_megabyte_of_anything_is_read_up_to_a_bound_in_each_format(markup: str, unit: str) -> None:
+IN_FORMATS = [(dense, markup) for dense in DENSE for markup in FORMATS]
+ALTERNATING = [(dense, tuple(FORMATS)[number % len(FORMATS)]) for number, dense in enumerate(DENSE)]
+
+
+@pytest.mark.parametrize(("dense", "markup"), cases("megabytes of markup", deep=IN_FORMATS, short=ALTERNATING))
+def test_a_megabyte_of_anything_is_read_up_to_a_bound_in_each_format(dense: str, markup: str) -> None:
+    unit = DENSE[dense]
     text = unit * (MEGABYTE // len(unit))
     read = tokens_of(text, markup=markup)
     assert len(read) <= STEPS_MAX + 5
@@ -160,7 +165,7 @@ def test_links_and_cells_have_the_same_bound_in_each_format(markup: str) -> None
     ):
         assert tokens_of(listed, markup=markup)[-1].over == "links"  # type: ignore[union-attr]
         assert "more than 5,000 pages" in (over_bounds(listed, markup=markup) or "")
-    table = "|a|b|\n|--|--|\n" + "|a\n" * (CELLS_MAX // 2) if markup == "markdown" else cells(CELLS_MAX + 1)
+    table = "|a|b|\n|--|--|\n" + "|a\n" * (CELLS_MAX // 2) if markup == "markdown" else row_of_cells(CELLS_MAX + 1)
     assert tokens_of(table, markup=markup)[-1].over == "cells"  # type: ignore[union-attr]
     actions = "{{pageindex}} " * (ACTIONS_MAX + 1)
     assert f"{ACTIONS_MAX} are the most" in (over_bounds(actions, markup=markup) or "")
