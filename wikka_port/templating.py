@@ -25,7 +25,7 @@ LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
 
 
 class _Settings(NamedTuple):
-    """What compiled templates hold of a wiki's configuration."""
+    """A wiki's configuration, as compiled templates hold it."""
 
     site_name: str
     root_page: str
