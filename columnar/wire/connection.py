@@ -56,7 +56,7 @@ class Connection:
     """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
 
     def __init__(self, server: WireServer, connection_id: int, read: bytes | None = None, counts: int = 1) -> None:
-        """``read``: bytes of its request that another server read; None: accepted locally.  ``counts``: 0: background."""
+        """``read``: bytes of its request read by another server; None: accepted locally.  ``counts``: 0: background."""
         self._server = server  # constant, as are the next three
         self._loop = asyncio.get_running_loop()
         limits = server.limits
