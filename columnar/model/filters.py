@@ -250,7 +250,7 @@ class FilteredRow:
             self.wants_cells = flt.ends_at_cells and not flt.filter_all_remaining()
 
     def take(self, cells: Iterable[Cell]) -> int:
-        """Apply the filter to a cell; returns the number of cells kept of the row so far.
+        """Apply the filter to further cells; returns the number of cells kept of the row so far.
 
         Some hundred nanoseconds a cell and filter: every row of a scan calls it.
         """
