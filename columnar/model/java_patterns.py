@@ -8,8 +8,8 @@ HBase's clients write Java patterns.  Most of the two languages is the same; wha
     \\h \\v \\R \\e \\cX \\0n \\x{..}                    escapes Python lacks or reads differently
 
 Constructs without an equivalent in Python are refused by name: \\p of Unicode properties, \\G, \\X, \\b{g}, the flags
-d u x U, a lookbehind without a fixed width.  As in Java, letters without regard to case, \\w, \\d, \\s and \\b are ASCII.
-With (?m), ``$`` takes only the newline as a line end.
+d u x U, a lookbehind without a fixed width.  As in Java, letters without regard to case, \\w, \\d, \\s and
+\\b are ASCII.  With (?m), ``$`` takes only the newline as a line end.
 
 Knows nothing of filters; ``bounded_search`` has the searches, which take a bounded time, as Java's do not.
 """
