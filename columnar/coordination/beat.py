@@ -20,8 +20,8 @@ assert BEAT_BYTES == 28, "both ends are of one program; a server of another vers
 class Beat:
     iterations: int  # how often the loop was seen alive
     open: int = 0  # connections of clients now
-    taken: int = 0  # connections that came over the doorbell so far
-    given: int = 0  # connections that were given back over the doorbell so far
+    taken: int = 0  # connections that came over the channel so far
+    given: int = 0  # connections that were returned over the channel so far
 
 
 def packed(beat: Beat) -> bytes:

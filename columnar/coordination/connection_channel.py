@@ -1,14 +1,14 @@
-"""A doorbell: a socket of packets that carries connections of clients between a supervisor and a server.
+"""The connection channel: a socket of packets that passes connections of clients between a supervisor and a server.
 
-    packet := door:u8 read:byte[0..READ_BYTES]        of SOCK_SEQPACKET, with one descriptor: the connection
-    door      the service that the client has connected to: ``doors.DOOR_1`` or ``DOOR_2``
-    read      what a server has read of the connection and not answered: the beginning of the next request
+    packet := service:u8 read:byte[0..READ_BYTES]     of SOCK_SEQPACKET, with one descriptor: the connection
+    service   the service that the client has connected to: ``ports.THRIFT1_SERVICE`` or ``THRIFT2_SERVICE``
+    read      bytes that a server has read of the connection and not answered: the beginning of the next request
 
-The supervisor rings for a server that is to serve the connection; the server rings back for a connection that another
-server is to go on with.  A connection travels between two requests only, so nothing else belongs to it: what it speaks
-is found in its next bytes, as in the first ones.
+The supervisor sends a connection to the server that is to serve it; the server returns a connection that another
+server is to continue.  A connection is passed between two requests only, so it has no other state: its protocol
+is detected from its next bytes, as from the first ones.
 
-A packet arrives whole or not at all.  The queue of a doorbell is short (``net.unix.max_dgram_qlen``, 10 packets).
+A packet arrives whole or not at all.  The queue of a channel is short (``net.unix.max_dgram_qlen``, 10 packets).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ READ_BYTES: Final = 64 * 1024  # a packet must be smaller than the send buffer o
 
 @dataclass(frozen=True, slots=True)
 class DispatchedConnection:
-    """A connection on its way; whoever has it closes it."""
+    """A connection that is passed on; its receiver closes it."""
 
     service: bytes
     connection: socket.socket
@@ -31,29 +31,29 @@ class DispatchedConnection:
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """The two ends of a new doorbell."""
+    """Return the two ends of a new channel."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def send_connection(doorbell: socket.socket, handed: DispatchedConnection) -> bool:
-    """Send the connection, which the caller still has to close; False: the queue is full, or nobody is there.
+def send_connection(channel: socket.socket, dispatched: DispatchedConnection) -> bool:
+    """Send the connection, which the caller still has to close; False: the queue is full, or the other end is closed.
 
-    Does not block where the socket does not.
+    Does not block if the socket does not.
     """
-    assert len(handed.read) <= READ_BYTES, "more does not fit a packet"
+    assert len(dispatched.read) <= READ_BYTES, "more does not fit a packet"
     try:
-        socket.send_fds(doorbell, [handed.service, handed.read], [handed.connection.fileno()])
+        socket.send_fds(channel, [dispatched.service, dispatched.read], [dispatched.connection.fileno()])
     except OSError:
         return False
     return True
 
 
-def receive_connection(doorbell: socket.socket) -> DispatchedConnection | None:
-    """The next connection; None: the other end is closed, and nothing more comes.
+def receive_connection(channel: socket.socket) -> DispatchedConnection | None:
+    """Receive the next connection; None: the other end is closed, and no more connections come.
 
-    BlockingIOError: none waits.  OSError: it is lost, as no descriptor is left.
+    BlockingIOError: none waits.  OSError: the connection is lost, as no descriptor is left.
     """
-    packet, descriptors, _, _ = socket.recv_fds(doorbell, 1 + READ_BYTES, 1)
+    packet, descriptors, _, _ = socket.recv_fds(channel, 1 + READ_BYTES, 1)
     if not packet:
         return None
     if not descriptors:

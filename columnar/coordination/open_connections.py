@@ -1,11 +1,11 @@
-"""(pure) How many connections each server has open, as its supervisor knows it at any moment.
+"""(pure) The number of open connections of each server, as its supervisor knows it at any moment.
 
     open = the server's own number in its last beat
-         + connections that were handed to it and that it had not taken by then
-         - connections that it has given back since then
+         + connections that were dispatched to it and that it had not taken by then
+         - connections that it has returned since then
 
-Both sides count what goes over the doorbell since the server's start, so a number that is late is only late: nothing is
-counted twice.
+Both sides count the connections on the channel since the server's start, so a late number is only late: no connection
+is counted twice.
 
 Knows nothing of sockets and processes; ``Name`` is whatever names a server.
 """
@@ -48,7 +48,7 @@ class OpenConnections(Generic[Name]):
         self._counts[server].dispatched += 1
 
     def count_returned(self, server: Name) -> None:
-        """A server that has ended may have given back before."""
+        """Count a connection that the server returned; no effect if the server has ended meanwhile."""
         count = self._counts.get(server)
         if count is not None:
             count.returned += 1
@@ -61,7 +61,7 @@ class OpenConnections(Generic[Name]):
         return max(0, said.open + max(0, count.dispatched - said.taken) - max(0, count.returned - said.given))
 
     def surplus(self, servers: Iterable[Name]) -> tuple[Name, int] | None:
-        """The server with the most connections, and how many it has over its share; None: they are even enough.
+        """Return the server with the most connections, and its number above its share; None: they are even enough.
 
         O(servers).  A difference of one is no surplus, nor is an eighth of a share: connections come and go.
         """

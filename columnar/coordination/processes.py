@@ -1,15 +1,15 @@
 """Children of a supervisor: processes that are started with sockets to them, watched, and killed for certain.
 
-    child's arguments   CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD LINES_FD, behind the command; it inherits them
-    control             a stream socket; whoever is at one end sees the other process end
-    doorbell            connections of clients, to be served, or given back: ``coordination.doorbell``
-    beats               a pipe to the supervisor: ``coordination.beat``, whenever the child wants to be heard
-    lock                a descriptor that the child only holds open: its lock lasts as long as any process has it
-    lines               a file where the child keeps the last lines of its log: ``last_lines``, read at its end
+    child's arguments   CONTROL_FD CHANNEL_FD BEATS_FD LOCK_FD LINES_FD, after the command; it inherits them
+    control             a stream socket; each end sees the end of the other process
+    channel             connections of clients, to be served, or returned: ``coordination.connection_channel``
+    beats               a pipe to the supervisor: ``coordination.beat``, whenever the child reports
+    lock                a descriptor that the child only keeps open: its lock lasts as long as any process has it
+    lines               a file in which the child keeps the last lines of its log: ``last_lines``, read at its end
     stdin               one line, the child's settings; written once they are known, so that the child starts before
 
-The death of a child is known when ``waitpid`` has returned: then it answers nothing any more, and none of its memory
-is at work.  ``fence`` is SIGKILL and that; it ends stopped processes too.
+The death of a child is known when ``waitpid`` has returned: from then on it sends no answer, and no part of it
+runs.  ``fence`` is SIGKILL and that wait; it ends stopped processes, too.
 
 Children end with their supervisor.  On Linux a child asks the kernel for SIGKILL at the death of the thread that
 started it, so children are started by the thread that lives as long as the process: that of the loop.
@@ -35,19 +35,19 @@ from columnar.coordination.connection_channel import DispatchedConnection, pair,
 from columnar.coordination.processor_time import ProcessorWatch
 from columnar.runtime.last_lines import last_lines, lines_file
 
-_BEATS_READ: Final = 512  # at a time; older ones say nothing that the last does not
+_BEATS_READ: Final = 512  # at a time; the last one has all information of older ones
 
 
 class Child:
     """A process that was started; ``started`` makes one."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], control: socket.socket, doorbell: socket.socket, lines: int
+        self, process: subprocess.Popen[bytes], control: socket.socket, channel: socket.socket, lines: int
     ) -> None:
-        """The supervisor's ends of its sockets, and the file of its last lines; all are this object's."""
+        """Take over the supervisor's ends of the child's sockets, and the file of its last lines."""
         self.pid = process.pid
         self.control = control
-        self.connection_channel = doorbell
+        self.connection_channel = channel
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its status: reaped
         self.last_lines: tuple[str, ...] = ()  # of its log; once it has ended
         self._lines = lines
@@ -70,7 +70,7 @@ class Child:
         return self.ended.done()
 
     def signal(self, number: int) -> None:
-        """Nothing where it was reaped."""
+        """Send the signal, unless the child was reaped."""
         if not self.is_over:
             self._process.send_signal(number)
 
@@ -78,27 +78,27 @@ class Child:
         self.signal(signal.SIGTERM)
 
     async def fence(self) -> int:
-        """Kill it; when this returns it answers nothing any more.  Its status."""
+        """Kill the child and wait for its end; returns its status.  It sends no answer from then on."""
         self.signal(signal.SIGKILL)
         return await asyncio.shield(self.ended)
 
-    def send_connection(self, handed: DispatchedConnection) -> bool:
-        """As ``doorbell.ring``: hand a connection over.  False: the child takes none now."""
-        return send_connection(self.connection_channel, handed)
+    def send_connection(self, dispatched: DispatchedConnection) -> bool:
+        """Dispatch a connection to the child, as ``connection_channel.send_connection``.  False: it takes none now."""
+        return send_connection(self.connection_channel, dispatched)
 
     def has_worked(self) -> bool:
-        """Whether it has used a processor since the last call, a moment ago: it lives, though it says nothing."""
+        """Tell whether the child has used a processor since the last, recent call: it lives, though it is silent."""
         return not self.is_over and self._processor.has_worked(asyncio.get_running_loop().time())
 
     # --- watching ------------------------------------------------------------------------------------
 
-    def watch(self, beats: int, heard: Callable[[Beat], None]) -> None:
-        """Report beats from now on, and the end.  ``beats``: the pipe's read end, from now on this object's."""
+    def watch(self, beats: int, on_beat: Callable[[Beat], None]) -> None:
+        """Report beats and the child's end from now on.  ``beats``: the pipe's read end, taken over by this object."""
         self._beats = beats
-        asyncio.get_running_loop().add_reader(beats, self._read_beats, heard)
+        asyncio.get_running_loop().add_reader(beats, self._read_beats, on_beat)
         threading.Thread(target=self._wait, args=(asyncio.get_running_loop(),), daemon=True).start()
 
-    def _read_beats(self, heard: Callable[[Beat], None]) -> None:
+    def _read_beats(self, on_beat: Callable[[Beat], None]) -> None:
         try:
             data = os.read(self._beats, _BEATS_READ * BEAT_BYTES)
         except BlockingIOError:
@@ -106,7 +106,7 @@ class Child:
         if not data:
             self._forget_beats()
         elif len(data) >= BEAT_BYTES:
-            heard(last_of(data))
+            on_beat(last_of(data))
 
     def _forget_beats(self) -> None:
         if self._beats >= 0:
@@ -115,7 +115,7 @@ class Child:
             self._beats = -1
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread of its own: works with any loop, and needs no signal."""
+        """Wait for the child in a thread of its own: works with any loop, and needs no signal."""
         status = self._process.wait()
         with suppress(RuntimeError):  # the loop has ended: so does this process
             loop.call_soon_threadsafe(self._over, status)
@@ -123,42 +123,44 @@ class Child:
     def _over(self, status: int) -> None:
         self._forget_beats()
         self.connection_channel.close()
-        with suppress(OSError):  # nobody can say what they were: the log has them
+        with suppress(OSError):  # they cannot be read: the log has them
             self.last_lines = last_lines(self._lines)
         os.close(self._lines)
         if not self.ended.done():
             self.ended.set_result(status)
 
 
-def started(command: Sequence[str], lock: int, heard: Callable[[Beat], None], environment: Mapping[str, str]) -> Child:
-    """Start a child, in some 2 ms.  ``lock``: the descriptor that it holds open.  OSError: nothing was started."""
+def started(
+    command: Sequence[str], lock: int, on_beat: Callable[[Beat], None], environment: Mapping[str, str]
+) -> Child:
+    """Start a child, in some 2 ms.  ``lock``: the descriptor that it keeps open.  OSError: no child was started."""
     control, its_control = socket.socketpair()
-    doorbell, its_doorbell = pair()
+    channel, its_channel = pair()
     beats, its_beats = os.pipe()
     lines = lines_file()
-    ours = [control.fileno(), doorbell.fileno(), beats]
+    ours = [control.fileno(), channel.fileno(), beats]
     try:
-        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, lock, lines)
+        passed = (its_control.fileno(), its_channel.fileno(), its_beats, lock, lines)
         process = subprocess.Popen(
             [*command, *map(str, passed)],
             stdin=subprocess.PIPE,
-            stdout=sys.stderr.fileno(),  # the supervisor's stdout has the ready line and nothing else
+            stdout=sys.stderr.fileno(),  # the supervisor's stdout has only the ready line
             pass_fds=passed,
             env=dict(environment),
-            process_group=0,  # Ctrl-C of a terminal reaches the supervisor alone, which stops them in order
+            process_group=0,  # Ctrl-C of a terminal reaches only the supervisor, which stops them in order
         )
     except BaseException:
         control.close()
-        doorbell.close()
+        channel.close()
         os.close(beats)
         os.close(lines)
         raise
     finally:
         its_control.close()
-        its_doorbell.close()
+        its_channel.close()
         os.close(its_beats)
     for descriptor in ours:
         os.set_blocking(descriptor, False)
-    child = Child(process, control, doorbell, lines)
-    child.watch(beats, heard)
+    child = Child(process, control, channel, lines)
+    child.watch(beats, on_beat)
     return child

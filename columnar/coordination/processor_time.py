@@ -1,4 +1,4 @@
-"""Processor time of another process' interpreter: whether a process that says nothing works, or is stopped.
+"""Processor time of another process' interpreter: whether a silent process works, or is stopped.
 
 A step that keeps the interpreter lock silences every thread of Python in its process, and burns one processor.  A
 process that is stopped, waits for a disk, or is deadlocked burns none.  Three things burn some without being a sign
@@ -8,7 +8,7 @@ of life, so ``works`` counts threads one by one:
     the engine's threads    merge files on and on, whatever becomes of the interpreter: they are not counted
     a moment of work        a clock of 10 ms cannot tell it from none
 
-Linux alone tells these numbers; elsewhere ``threads_of`` gives None, and a silent process counts as one that is
+Only Linux has these numbers; on other systems ``threads_of`` returns None, and a silent process counts as one that is
 stopped.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 _TICK_MS: Final = 1000 / os.sysconf("SC_CLK_TCK")
-_WORKED_MS: Final = 20  # of one thread between two looks: two ticks of the usual clock
+_WORKED_MS: Final = 20  # of one thread between two polls: two ticks of the usual clock
 _BETWEEN_WAITS_MS: Final = 0.1  # of processor time: six times what waiting for the lock has
 _ENGINE: Final = "rocksdb:"
 POLL_S: Final = 1.0
@@ -31,7 +31,7 @@ class ThreadTime(NamedTuple):
 
 
 def threads_of(pid: int) -> dict[int, ThreadTime] | None:
-    """The threads of a process, by number, without the engine's; None: nobody tells, or there is none any more."""
+    """Return the threads of a process, by number, without the engine's; None: unknown, or the process has ended."""
     folder = f"/proc/{pid}/task"
     try:
         numbers = os.listdir(folder)
@@ -54,7 +54,7 @@ def threads_of(pid: int) -> dict[int, ThreadTime] | None:
 
 
 def works(before: Mapping[int, ThreadTime] | None, now: Mapping[int, ThreadTime] | None) -> bool:
-    """Whether a thread has worked between two looks at the same process."""
+    """Tell whether a thread has worked between two polls of the same process."""
     if before is None or now is None:
         return False
     for number, thread in now.items():
@@ -66,7 +66,7 @@ def works(before: Mapping[int, ThreadTime] | None, now: Mapping[int, ThreadTime]
 
 
 class ProcessorWatch:
-    """The threads of one process as they were at the last look."""
+    """The threads of one process as they were at the last poll."""
 
     def __init__(self, pid: int, threads: Callable[[int], dict[int, ThreadTime] | None] = threads_of) -> None:
         self._pid = pid
@@ -75,7 +75,7 @@ class ProcessorWatch:
         self._seen_s = 0.0
 
     def has_worked(self, now_s: float) -> bool:
-        """Whether it has worked since the last look; an older one than LOOK_S says nothing of now."""
+        """Tell whether it has worked since the last poll; a poll older than POLL_S is ignored."""
         before = self._seen if now_s - self._seen_s <= POLL_S else None
         self._seen, self._seen_s = self._threads(self._pid), now_s
         return works(before, self._seen)

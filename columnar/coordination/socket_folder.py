@@ -3,9 +3,9 @@
     FOLDER          made by ``mkdtemp`` in the system's folder for temporary files, 0700: paths of sockets must be short
     FOLDER/NAME     a listening socket; ``ListeningPath`` has one process listen there again if the name is removed
 
-Cleaners remove files of temporary folders that were not touched for days.  The supervisor holds a shared ``flock`` on
-the folder, which systemd-tmpfiles respects (tmpfiles.d(5)); for others each process looks at its own path every
-CHECK_S and makes folder and socket again.  A folder that somebody else has made in its place is never used.
+Cleaners remove files of temporary folders that were not touched for days.  The supervisor keeps a shared ``flock`` on
+the folder, which systemd-tmpfiles respects (tmpfiles.d(5)); for other cleaners each process checks its own path every
+CHECK_S and makes folder and socket again.  A folder that another user has made in its place is never used.
 
 Owned by the loop, but for ``make_private``.
 """
@@ -27,11 +27,11 @@ from columnar.errors import HostError
 
 _log = logging.getLogger(__name__)
 
-CHECK_S: Final = 1.0  # a look costs a stat of some 2 us
+CHECK_S: Final = 1.0  # a check costs a stat of some 2 us
 
 
 def make_private(path: str) -> None:
-    """Make the folder if it is missing.  HostError: it cannot be made, or others than its user may enter it."""
+    """Make the folder if it is missing.  HostError: it cannot be made, or other users may enter it."""
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)

@@ -1,1 +1,1 @@
-"""What the words of the store mean: cells, mutations, schemas, scans, filters.  Pure."""
+"""(pure) The values of the store: cells, mutations, schemas, scans, filters."""

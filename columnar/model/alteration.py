@@ -1,7 +1,7 @@
 """(pure) A change of a table's schema as one value, and the table after it.
 
-Knows nothing of whether the change may be made (``columnar.master.alterations``) nor of how regions
-follow it (``columnar.regions.region``).
+Knows nothing of the checks of a change (``columnar.master.alterations``) and of its execution by
+regions (``columnar.regions.region``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from columnar.model.schema import Family, Table, checked_family, checked_table
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """All of it or nothing: families that come, change and go, and attributes of the table."""
+    """An atomic change: families that are added, changed and dropped, and attributes of the table."""
 
     add: tuple[Family, ...] = ()
     change: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # family -> attribute -> text, "": default
@@ -58,7 +58,7 @@ def altered(table: Table, change: TableChange) -> Table:
 
 
 def expiry_changes(before: Table, after: Table) -> list[str]:
-    """Families of both in which cells may vanish or come back by themselves, and no trigger would hear of it."""
+    """Return the families of both in which cells may expire or reappear by the change, without a trigger's notice."""
     held = {family.name: family for family in before.families}
     return [
         family.name

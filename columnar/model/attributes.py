@@ -1,10 +1,10 @@
-"""(pure) Attributes of a column family by HBase's names, as text: what a person gives and is shown.
+"""(pure) Attributes of a column family by HBase's names, as text: as a person writes and reads them.
 
-Each attribute is one line of ``FAMILY_ATTRIBUTES``: how its text becomes the field of ``Family`` and
-back.  An empty text means the default.  Attributes of HBase that change nothing are kept as text, as
+Each attribute is one line of ``FAMILY_ATTRIBUTES``: the conversion between its text and the field of
+``Family``.  An empty text means the default.  Attributes of HBase without an effect are kept as text, as
 ``inert_attributes`` says.
 
-Knows nothing of what an attribute does: that stands where it is done, and in docs/administration.md.
+Knows nothing of the effect of an attribute: docs/administration.md describes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from columnar.model.schema import (
 from columnar.model.written_amounts import bytes_written, seconds_written
 
 _OTHER_COMPRESSIONS: Final = ("LZO", "BZIP2", "LZMA", "BROTLI")  # which HBase has where their libraries are
-OWN_COMPRESSION: Final = "LZ4"  # where our own administration is told nothing; HBase's Thrift says NONE
+OWN_COMPRESSION: Final = "LZ4"  # the default of our own administration; HBase's Thrift says NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def attributes_of(family: Family) -> dict[str, str]:
 
 
 def merged_attributes(held: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Table attributes after a change; an empty text, or the default of an inert one, takes one away."""
+    """Return the table attributes after a change; an empty text, or the default of an inert one, removes one."""
     for name in given:
         check_attribute_name(attribute_name(name))
     changed = checked_attributes({name: text for name, text in given.items() if text})

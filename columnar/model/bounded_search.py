@@ -1,9 +1,9 @@
 """Searches by regular expressions that end: each in a bounded time, and so all of one row together.
 
 Python's ``re`` cannot be stopped, and a pattern with two repetitions can take it time exponential in the length of a
-text.  So ``re`` searches only where its time is bounded by the form of the pattern and the length of the text;
-everything else is searched by the ``regex`` module: ``re``'s language and rules, in an engine that looks at the clock.
-It looks at processor time, now and then: a search over its bound ends some tenths of a second later at most.
+text.  So ``re`` searches only if its time is bounded by the form of the pattern and the length of the text;
+everything else is searched by the ``regex`` module: ``re``'s language and rules, in an engine that checks the clock.
+It checks processor time, now and then: a search over its bound ends some tenths of a second later at most.
 
 All searches for one row share ``limits.PATTERN_S`` (``begin_row``), as a filter may have many patterns; so do the
 searches for substrings in large values.  Each large value has more time by its length, and the row by all of them.
@@ -32,7 +32,7 @@ class PatternTimeout(Exception):
 
 
 class _Clock:
-    """The time of all searches for the row under way, and its last large value as text."""
+    """The time of all searches for the current row, and its last large value as text."""
 
     spent_s = 0.0
     characters = 0  # of all large values of the row
@@ -56,7 +56,7 @@ def _begin_value(value: bytes, text: str) -> None:
 
 
 def decoded(value: bytes) -> str:
-    """The value as text; a large one is converted once for all patterns that ask one after the other."""
+    """Return the value as text; a large one is converted once for all patterns that search it in succession."""
     if len(value) <= LARGE_BYTES:
         return value.decode("utf-8", "replace")
     if value is not _clock.value:

@@ -3,7 +3,7 @@
 A column is written ``family:qualifier``, split at the first colon; ``family`` alone means
 the whole family and ``family:`` the empty qualifier (HBase's ``CellUtil.parseColumn``).
 
-Knows nothing of how cells are stored (``columnar.storage.layout``) or sent.
+Knows nothing of the storage (``columnar.storage.layout``) and the transfer of cells.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from columnar.limits import ROW_KEY_BYTES
 
 
 class Cell(NamedTuple):
-    """One version of one column of one row; the row is known from where the cell was found."""
+    """A version of a column of a row; the row is known from the cell's place."""
 
     family: bytes
     qualifier: bytes

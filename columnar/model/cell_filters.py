@@ -18,7 +18,7 @@ from columnar.model.filters import Filter, ReturnCode
 
 @dataclass(eq=False)
 class KeyOnlyFilter(Filter):
-    """Every value is replaced by nothing, or by its length as four bytes, big-endian."""
+    """Replaces every value by an empty one, or by its length as four bytes, big-endian."""
 
     length_as_value: bool | None = None
 
@@ -168,7 +168,7 @@ class _OneColumn(Filter):
 
 @dataclass(eq=False)
 class ColumnValueFilter(_OneColumn):
-    """The one column, where its value passes; nothing else of the row."""
+    """Passes only one column of a row, if its value passes."""
 
     op: Operator
     right: Comparator

@@ -21,7 +21,7 @@ CLASSES_DEEP: Final = 20
 
 
 class ClassProblem(ValueError):
-    """What is wrong, and at which character."""
+    """A fault of a set, and the position of its character."""
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:

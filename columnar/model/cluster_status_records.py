@@ -1,17 +1,17 @@
-"""(pure) What a person sees of a cluster: values that commands and pages show as they are.
+"""(pure) The status of a cluster: values that commands and pages print as they are.
 
     ClusterStatus     all servers, and what concerns them together
     TableStatus       a table, in sums
-    RegionStatus      a region: where it is, in HBase's words, why it is there, how busy
-    RowStatus         the region of a row, and what stands in the way of its requests
-    TransitionStatus  something that is under way
+    RegionStatus      a region: its server, its state in HBase's words, the reason, the load
+    RowStatus         the region of a row, and the obstacles to its requests
+    TransitionStatus  a region's transition in progress
     DecisionStatus    an instruction of the master, with its reason
-    Change          what a person had done, or would have
+    Change            the effect of a person's instruction, or of a dry run
 
-Times are ages: nobody needs the master's clock to read them.  A name of a server that is empty means none.
+Times are ages, so reading them needs no master's clock.  An empty name of a server means none.
 
-Knows nothing of how a look is made: ``master.cluster_looks`` makes the one of a cluster, ``thrift.single_server``
-that of a process that is alone.
+Knows nothing of the making of a status: ``master.cluster_control`` makes that of a cluster, ``thrift.single_server``
+that of a standalone process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 
 from columnar.model.region_info import RegionInfo
 
-UNKNOWN_MS: Final = -1  # an age that nobody knows
+UNKNOWN_MS: Final = -1  # an unknown age
 
 OPENING: Final = "OPENING"
 OPEN: Final = "OPEN"
@@ -50,7 +50,7 @@ class ServerStatus:
     pid: int = 0
     connections: int = 0
     notes: tuple[str, ...] = ()  # what is out of the ordinary
-    busy_ms: int = 0  # it has been in one step, and answers nothing meanwhile; 0: it is not
+    busy_ms: int = 0  # how long it has been in one step, without answers; 0: it is not busy
     last_lines: tuple[str, ...] = ()  # of the log of its start that died last, the newest last
 
 
@@ -60,8 +60,8 @@ class ClusterStatus:
     regions: int
     unassigned: int  # without an owner, though somebody wants them served
     transitions: int
-    is_balancing: bool = False  # the wish
-    is_splitting: bool = True  # the wish
+    is_balancing: bool = False  # the operator setting
+    is_splitting: bool = True  # the operator setting
     is_writable: bool = True  # the catalogue
     remarks: tuple[str, ...] = ()  # what cannot be done
     faults: tuple[str, ...] = ()  # remarks among them about regions whose requests fail: the store is not healthy
@@ -114,14 +114,14 @@ class DecisionStatus:
     server: str
     why: str
     text: str  # all of it, as a sentence
-    at_ms: int = 0  # of the Unix epoch; 0: nobody knows
+    at_ms: int = 0  # of the Unix epoch; 0: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class RowStatus:
     region: RegionStatus
     server: ServerStatus | None
-    remarks: tuple[str, ...]  # why a request may wait, with the next step; empty: nothing stands against it
+    remarks: tuple[str, ...]  # why a request may wait, with the next step; empty: no obstacle
     decisions: tuple[DecisionStatus, ...]  # about the region, newest first
 
 

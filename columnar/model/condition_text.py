@@ -3,7 +3,7 @@
     condition := f:q=VALUE | f:q!=VALUE              by bytes; VALUE goes to the end, or is quoted
                | f:q<'VALUE' | <= | > | >=           by bytes, so the value is quoted: '9' is above '10'
                | number(f:q)<10 | <= | > | >= | = | !=    by number; also counter(f:q), decimal(f:q, 2)
-               | f:q exists | f:q absent             an empty cell exists; absent holds where exists does not
+               | f:q exists | f:q absent             an empty cell exists; absent is the opposite of exists
 
 A cell that is no number meets ``!=`` and no other comparison of numbers.
 """

@@ -1,24 +1,24 @@
-r"""(pure) Contributions: the bytes of a member and of an ordered cell, and what a contribution makes of a member.
+r"""(pure) Contributions: the bytes of a member and of an ordered cell, and the effect of a contribution on a member.
 
     member  := version:u8(1) kind:u8 origin:u64 epoch:u32 n:u64 applied_ms:u64
                count:u8 (total:u16-bytes amount:i64)* ordered:u8-bytes order:u16-bytes carried           big-endian
              | version:u8(2) kind:u8 origin:u64 epoch:u32 n:u64 part:u32 applied_ms:u64 count:u8 ...     part above 0
-    kind    := 1 gives | 2 gone: a guard, which gives nothing and refuses what is said late
+    kind    := 1 gives | 2 gone: a guard, which gives no amount and refuses late contributions
     carried := count:u16 (column:u16-bytes value:u32-bytes)*
 
 A member is the cell ``family:source``.  ``total`` is the column of a total, ascending; ``ordered`` is the family of the
 ordered cell, empty if the source has none.  That cell's qualifier is ``order 00 01 source``, the order escaped
 (``key_parts``), and its value ``carried``.
 
-A member names its totals: a source whose set of totals changes is taken out of the old totals exactly, and what is
-withdrawn need not be told where it was.
+A member names its totals: a source whose set of totals changes is subtracted from the old totals exactly, and a
+withdrawal need not name the totals.
 
 Invariants:
-    I1. A contribution whose sequence and part are at or below the member's own changes nothing.
-    I2. Totals differ by what the member gives now from what it gave: added up over any history, a total is the sum
-        over the members that stand, modulo 2^64 as HBase's counters wrap.
+    I1. A contribution whose sequence and part are at or below the member's own has no effect.
+    I2. A total changes by the difference between the member's present and previous amounts: over any history, a total
+        is the sum over the members that exist, modulo 2^64 as HBase's counters wrap.
 
-Knows nothing of cells and clocks: ``regions.contributions`` reads and writes them.
+Knows nothing of cells and clocks: ``regions.write.contributions`` reads and writes them.
 Golden bytes: tests/golden/test_contribution_golden.py; the page: docs/formats/contributions.md.
 """
 
@@ -157,7 +157,7 @@ def pack_carried(carried: Carried) -> bytes:
 
 
 def unpack_carried(data: bytes) -> Carried:
-    """DamagedData: the bytes are not what an ordered cell holds."""
+    """Unpack the value of an ordered cell.  DamagedData: the bytes are no such value."""
     try:
         (count,), at, found = _SHORT.unpack_from(data), 2, []
         for _ in range(count):
@@ -198,7 +198,7 @@ def split_order_qualifier(qualifier: bytes) -> tuple[bytes, bytes]:
     return order.replace(b"\0\xff", b"\0"), source
 
 
-# --- members of the plain form: of known totals, in no order, carrying nothing, of no part --------------
+# --- members of the plain form: known totals, no order, no carried columns, no part ---------------------
 
 
 class Names:
@@ -286,7 +286,7 @@ def plain_sequence(data: bytes) -> Sequence:
 
 
 def follow(held: Member | None, said: Contribute, now_ms: int) -> Member | None:
-    """The member after the contribution; None: it changes nothing (I1)."""
+    """Return the member after the contribution; None: it has no effect (I1)."""
     if held is not None and (said.sequence, said.part) <= (held.sequence, held.part):
         return None
     if said.amounts is None:

@@ -1,17 +1,18 @@
-"""(pure) Effects: what a function of a trigger yields for the store to write.
+"""(pure) Effects: the writes that a function of a trigger yields to the store.
 
-Authors import them from ``columnar.triggers.api``.  An effect is a tuple whose first element is its kind, because that
-is what travels (``triggers.frames``) without being unpacked in between.
+Authors import them from ``columnar.triggers.api``.  An effect is a tuple whose first element is its kind, because
+``triggers.frames`` sends it in that form without unpacking.
 
     [PUT, table, row, {column: value}]
     [DELETE, table, row, [column, ...] | nil]
-    [CHECKPOINT, state, part]       travels no further than the worker, as the next
+    [CHECKPOINT, state, part]       handled by the worker, as the next
     [BARRIER]                       ends the slice
     [CONTRIBUTE, table, row, {total: amount} | nil, members, source | nil, {column: value}, order | nil, ordered, part]
     [TALLY, table, row, {total: amount}, members, source | nil, {}, nil, "", part]
 
 A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
-Authors make effects of part 0; the worker numbers the parts of what a change gives (``triggers.held_gifts``).
+Authors make effects of part 0; the worker numbers the parts of a change's contributions
+(``triggers.contribution_buffer``).
 Constant; the types are checked when an effect is made, so that the traceback points to the author's line.
 """
 
@@ -127,11 +128,11 @@ class Delete(Effect):
 
 
 class Contribute(Parted):
-    """The changed row gives these amounts to totals of ``row`` now; None: nothing any more.
+    """The changed row contributes these amounts to totals of ``row`` from now on; None: it contributes no longer.
 
-    Exact however often and late it runs: the table keeps what each source gives in the family ``members``, and a later
-    change replaces it.  With ``order`` the source has a cell in the family ``ordered``, sorted by the order's bytes,
-    which holds ``carry``.  The source is the changed row, behind the trigger's name; ``source`` names another.
+    Exact however often and late it runs: the table keeps each source's amounts in the family ``members``, and a later
+    change replaces them.  With ``order`` the source has a cell in the family ``ordered``, sorted by the order's bytes,
+    with the value ``carry``.  The source is the changed row, after the trigger's name; ``source`` names another.
     """
 
     __slots__ = ()
@@ -174,8 +175,8 @@ class Contribute(Parted):
 class Tally(Parted):
     """This change adds these amounts to totals of ``row``, once, however often it runs.
 
-    Several tallies of one change into one row add up, before a Checkpoint and behind it.  Gifts are written when the
-    function ends well or yields a Checkpoint or a Barrier.  ``members`` and ``source`` as in ``Contribute``.
+    Several tallies of one change into one row add up, before a Checkpoint and after it.  Contributions are written when
+    the function ends well or yields a Checkpoint or a Barrier.  ``members`` and ``source`` as in ``Contribute``.
     """
 
     __slots__ = ()
@@ -237,13 +238,13 @@ class Checkpoint(Parted):
 
 
 class Barrier(Effect):
-    """Go on when everything yielded before is on disk: what follows may count on it, whatever crashes.
+    """Continue when every effect yielded before is on disk: later effects may rely on it, whatever crashes.
 
     Effects between two barriers may become durable in any order, for they go to regions with logs of their own.
     A barrier costs a slice, which is a message each way and an fsync.
 
-    A batch yields a barrier without a change: it is all changes'.  Their gifts to totals are sent at the end all the
-    same, for a later run may have other changes in its batch, and barriers at other places.
+    A batch yields a barrier without a change: it is for all changes.  Their contributions to totals are still sent at
+    the end, for a later run may have other changes in its batch, and barriers at other places.
     """
 
     __slots__ = ()

@@ -188,7 +188,7 @@ def keys_of(extractors: tuple[Extractor, ...], row: bytes, image: Image, last: t
         raise Unreadable(f"row {abbreviate(row)} would be in more than {GROUPS_OF_A_ROW} groups")
     keys: list[bytes] = []
     left = KEYS_BYTES
-    for one in parts[0] if is_plain else product(*parts):  # looked at as it is made: all may be a thousand rows large
+    for one in parts[0] if is_plain else product(*parts):  # checked as it is made: all may be a thousand rows large
         key = one if isinstance(one, bytes) else joined((*one, *last))
         left -= len(key)
         if len(key) > ROW_KEY_BYTES:

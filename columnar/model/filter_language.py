@@ -8,12 +8,12 @@
               | "true" | "false" (any case) | an integer | "<" | "<=" | "=" | "!=" | ">=" | ">"
 
 Words are case-sensitive; any white space is a blank.  ANDs and ORs of one level make one list.  The parser
-goes over the bytes once and holds open groups on a stack of its own: time is linear, and depth
+goes over the bytes once and keeps open groups on a stack of its own: time is linear, and depth
 (parentheses and SKIP/WHILE together) is bounded by ``limits.FILTER_DEPTH`` and not by the interpreter.
 
-Everything that is no filter is a FilterSyntaxError with the byte where it begins.
+Everything that is no filter is a FilterSyntaxError with the position of its first byte.
 
-Knows nothing of what the filters do.
+Knows nothing of the effect of filters.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WORDING: Final[dict[Kind, str]] = {
 class Signature(NamedTuple):
     make: Callable[..., Filter]
     forms: tuple[tuple[Kind, ...], ...]  # the argument lists it takes
-    any_number: bool = False  # of the one kind that ``forms`` names; handed over as a tuple
+    any_number: bool = False  # of the one kind that ``forms`` names; passed as a tuple
 
 
 _COLUMN: Final[tuple[Kind, ...]] = ("bytes", "bytes")
@@ -99,7 +99,7 @@ def parse(text: bytes) -> Filter:
 
 
 def parse_in_steps(text: bytes) -> Generator[None, None, Filter]:
-    """As ``parse``, and yields between two words: whoever asks may do something else in between."""
+    """Parse as ``parse`` does, yielding between two words so that the caller may do other work."""
     if len(text) > FILTER_BYTES:
         raise FilterSyntaxError(f"the string has {len(text)} bytes, over the limit of {FILTER_BYTES}", FILTER_BYTES)
     return (yield from _Parser(text).steps())
@@ -279,7 +279,7 @@ class _Parser:
             self.fail(str(problem), argument.position)
 
     def check(self, name: bytes, given: list[_Argument], values: list[Any]) -> None:
-        """What depends on more than one argument."""
+        """Check the rules about more than one argument."""
         if name == b"MultipleColumnPrefixFilter" and len(set(values)) < len(values):
             self.fail("the prefixes must be distinct", given[0].position)
         if name == b"DependentColumnFilter":

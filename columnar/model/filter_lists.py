@@ -1,10 +1,10 @@
 """(pure) Filters over filters: AND, OR, SKIP, WHILE.
 
-A code says whether a cell is included and how far to go.  AND includes what all include and goes as far
-as any asks; OR includes what one includes and goes only as far as all agree.  Both follow HBase 2.6
-(``FilterListWithAND``, ``FilterListWithOR``): AND stops asking at the first filter that drops the cell,
-so the order of its filters matters to those that count; OR remembers for each filter what that one has
-already done with, because the list may move in smaller steps than the filter asked for.
+A code says whether a cell is included and how far to go.  AND includes the cells that all filters include and goes as
+far as the furthest; OR includes the cells that one includes and goes only as far as all agree.  Both follow HBase 2.6
+(``FilterListWithAND``, ``FilterListWithOR``): AND stops calling filters at the first one that drops the cell,
+so the order of its filters matters to those that count; OR remembers for each filter the cells that the filter has
+finished with, because the list may move in smaller steps than the filter requested.
 
 Knows nothing of the single filters.
 """
@@ -32,7 +32,7 @@ def _both(a: ReturnCode, b: ReturnCode) -> ReturnCode:
 def _either(a: ReturnCode, b: ReturnCode) -> ReturnCode:
     if a is b:
         return a
-    # How far a hint leads is not known here, so beside another filter it counts as one cell.
+    # The distance of a hint is not known at this point, so beside another filter it counts as one cell.
     steps = (0 if code is _HINT else code.step for code in (a, b))
     return _CODES[a.included or b.included, min(steps)]
 
@@ -134,7 +134,7 @@ class AndList(FilterList):
 
     def filter_row_key(self, row: bytes) -> bool:
         dropped = False
-        for f in self.filters:  # every one: prefix and stop filters learn the row here
+        for f in self.filters:  # every one: prefix and stop filters learn the row by this call
             if f.filter_all_remaining() or f.filter_row_key(row):
                 dropped = True
         return dropped
@@ -153,7 +153,7 @@ class AndList(FilterList):
             code = _BOTH[code.number][local.number]
             if not code.included:
                 break
-        for f in asking:  # dropped already; those behind may still know how far to go
+        for f in asking:  # dropped already; later filters may still know how far to go
             if f.hinting and f.filter_cell(cell) is _HINT:
                 self._hinting.append(f)
         return _HINT if self._hinting else code
@@ -211,7 +211,7 @@ class OrList(FilterList):
         return dropped
 
     def _settled(self, index: int, cell: Cell) -> ReturnCode | None:
-        """What the filter's own last step says of ``cell``, where it reaches that far."""
+        """Return the code for ``cell`` of the filter's own last step, if that step covers the cell."""
         code, previous = self._codes[index], self._previous[index]
         if code is None or previous is None or cell.family != previous.family:
             return None

@@ -1,9 +1,9 @@
-"""(pure) Filters that answer for a row by that row alone, and so can be run anew for each step of a scan.
+"""(pure) Filters whose answer for a row depends only on that row, so they can be restarted for each step of a scan.
 
 A scan over several servers is run step by step at the owners of its regions.  A filter that remembers earlier rows
 (a page counts them, WHILE may have ended within an OR) runs at the gateway instead.
 
-A filter that is not named here is taken for one that remembers.
+A filter that this module does not name is taken for one that remembers.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
     Filter     := name:string(1) serialized:bytes(2)            name: a Java class, serialized: a message of its own
     Comparator := name:string(1) serialized:bytes(2)
-    FilterList := operator(1: 1 all, 2 one) Filter(2)*           lists hold filters, SKIP and WHILE hold one
+    FilterList := operator(1: 1 all, 2 one) Filter(2)*           lists have filters, SKIP and WHILE have one
 
 Numbers are fields of Filter.proto and Comparator.proto of HBase 2.6; a message is protobuf's wire format, and fields
 that are not known are passed over, as by protobuf.  The language has no form for some classes and for some of their
 fields: those are refused by name.
 
-Invariant: a string that is made here is parsed by ``filter_language`` into the filter that was serialised, or refused
-there with the reason.
+Invariant: ``filter_language`` parses a string made by this module into the filter that was serialised, or refuses it
+with the reason.
 
-Knows nothing of what the filters do.
+Knows nothing of the effect of filters.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def _dependent(fields: Fields) -> list[bytes]:
 _ARGUMENTS: Final[Mapping[str, Callable[[Fields], list[bytes]]]] = {
     "KeyOnlyFilter": lambda fields: [_truth(_needed_number(fields, 1))],
     "FirstKeyOnlyFilter": lambda fields: [],
-    "PrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "PrefixFilter"))],  # HBase: null lets nothing through
+    "PrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "PrefixFilter"))],  # HBase: null passes no row
     "ColumnPrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "ColumnPrefixFilter"))],
     "MultipleColumnPrefixFilter": _prefixes,
     "ColumnCountGetFilter": lambda fields: [_whole(_needed_number(fields, 1))],

@@ -1,4 +1,4 @@
-"""(pure) What a filter is, and how one is run over the cells of a row.
+"""(pure) The protocol of filters, and their application to the cells of a row.
 
 The protocol is that of HBase 2.6 (``Filter``, ``UserScanQueryMatcher``, ``RegionScannerImpl``), so that
 lists, SKIP, WHILE and paging end in the same answers.  For each row of a scan, in this order:
@@ -8,7 +8,7 @@ lists, SKIP, WHILE and paging end in the same answers.  For each row of a scan, 
     filter_cell             for each cell until the row, its family or its column needs no more
     transform               for each cell that is to be returned
     filter_row_cells        over the list of those, if ``has_filter_row``
-    filter_row              true: the row is dropped; asked only while cells are left
+    filter_row              true: the row is dropped; called only while cells are left
     reset                   before the next row
 
 A filter is stateful (a page counts rows): it belongs to one scan.  ``clone()`` gives a fresh one.
@@ -16,14 +16,14 @@ A filter is stateful (a page counts rows): it belongs to one scan.  ``clone()`` 
 Invariants:
     I1. Cells come sorted by family, qualifier, newest first, with the older versions that the
         family keeps: filters see them (``ValueFilter`` may return an old version).
-    I2. A code speaks of one family: NEXT_ROW ends the cells of that family, and the next family is asked
-        again, as HBase reads each family by a scanner of its own.
-    I3. Of the accepted cells of one column at most ``max_versions`` are returned, the newest first.
-    I4. A row that is dropped by its key leaves nothing behind in the filter but this: a prefix or a stop is past, which
+    I2. A code is about one family: NEXT_ROW ends the cells of that family, and the filter is called again for the next
+        family, as HBase reads each family by a scanner of its own.
+    I3. Each column has at most ``max_versions`` of its accepted cells returned, the newest first.
+    I4. A row that is dropped by its key changes the filter's state only in this: a prefix or a stop is past, which
         drops all later rows anyway.  So the row need not be read.  Only a filter that ``ends_at_cells`` learns from
         such a row; it needs all rows up to the last that may pass.
 
-Knows nothing of strings (``columnar.model.filter_language``), of storage, or of which rows a scan visits.
+Knows nothing of strings (``columnar.model.filter_language``), of storage, and of the rows that a scan visits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from columnar.model.row_ranges import EVERY_ROW, RowRanges
 
 
 class ReturnCode(enum.Enum):
-    """What becomes of a cell, and where the next one to look at stands.
+    """The decision on a cell, and the distance to the next cell to check.
 
     The value is (is the cell included, how far to go: 0 next cell, 1 next column, 2 next family).
     """
@@ -61,7 +61,7 @@ class ReturnCode(enum.Enum):
 
 
 class RowAnswer(NamedTuple):
-    cells: list[Cell]  # what the scan returns of this row; empty: nothing
+    cells: list[Cell]  # of this row, to be returned by the scan; may be empty
     done: bool  # the scan is at its end
 
 
@@ -69,7 +69,7 @@ class Filter:
     """Base of all filters: passes everything.  Subclasses are dataclasses whose init fields are the arguments."""
 
     reversed: bool = False  # the scan goes from high rows to low ones
-    has_filter_row: bool = False  # looks at whole rows: cannot be used with a scan that cuts rows (batchSize)
+    has_filter_row: bool = False  # filters whole rows: cannot be used with a scan that cuts rows (batchSize)
     hinting: bool = False  # may answer SEEK_NEXT_USING_HINT (HBase: HintingFilter)
     ends_at_cells: bool = False  # a cell may end the scan, even one of a row that another filter dropped by its key
     completes_rows: bool = False  # ``row_complete`` may become true
@@ -89,7 +89,7 @@ class Filter:
         return ReturnCode.INCLUDE
 
     def next_qualifier(self, cell: Cell) -> bytes | None:
-        """After SEEK_NEXT_USING_HINT on ``cell``: the first qualifier of its family worth looking at."""
+        """Return the first qualifier of the family worth checking, after SEEK_NEXT_USING_HINT on ``cell``."""
         return None
 
     def transform(self, cell: Cell) -> Cell:
@@ -122,12 +122,12 @@ class Filter:
 
     @property
     def tests_values(self) -> bool:
-        """Whether ``filter_cell`` looks at values."""
+        """Whether ``filter_cell`` reads values."""
         return False
 
     @property
     def hides_values(self) -> bool:
-        """Whether every returned value is replaced by nothing."""
+        """Whether every returned value is replaced by an empty one."""
         return False
 
     @property
@@ -163,7 +163,7 @@ class Filter:
 
 
 def written(value: object) -> bytes:
-    """One argument as the language writes it; an absent optional one is nothing."""
+    """Return an argument as the language writes it; an absent optional one is empty."""
     match value:
         case None:
             return b""
@@ -206,8 +206,8 @@ class _Position:
 def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1) -> RowAnswer:
     """Run ``flt`` over one row and leave it ready for the next.  PatternTimeout: the row takes too long.
 
-    ``cells`` may be lazy: nothing is taken from it where the row's key decides, and no more than is
-    needed elsewhere.  Rows without cells must not be handed in.
+    ``cells`` may be lazy: no cell is taken from it if the row's key decides, and otherwise no more cells than
+    needed.  Rows without cells must not be passed.
     """
     filtered = FilteredRow(flt, row, max_versions)
     if filtered.wants_cells:
@@ -246,13 +246,13 @@ class FilteredRow:
         self._has_ended = flt.filter_all_remaining()
         self._is_dropped = not self._has_ended and flt.filter_row_key(row)
         self.wants_cells = not self._has_ended
-        if self._is_dropped:  # HBase walks through the dropped row; only WHILE and the like can tell
+        if self._is_dropped:  # HBase walks through the dropped row; only WHILE and the like see that
             self.wants_cells = flt.ends_at_cells and not flt.filter_all_remaining()
 
     def take(self, cells: Iterable[Cell]) -> int:
-        """How many cells are kept of the row so far.
+        """Apply the filter to further cells; returns the number of cells kept of the row so far.
 
-        Some hundred nanoseconds a cell and filter: every row of a scan passes here.
+        Some hundred nanoseconds a cell and filter: every row of a scan calls it.
         """
         flt, kept, most, position = self._filter, self._kept, self._most, self._position
         family, qualifier, count = self._family, self._qualifier, self._count
@@ -271,7 +271,7 @@ class FilteredRow:
                 count += 1
                 if count <= most:
                     kept.append(flt.transform(cell))
-                else:  # by now HBase, too, has asked the filter once more than it returns
+                else:  # by now HBase, too, has called the filter once more than it returns
                     step = max(step, 1)
             if step:
                 position = position or _Position()

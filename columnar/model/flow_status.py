@@ -1,6 +1,6 @@
-"""(pure) Looks at flows: what a server knows of its own regions, and what all servers know together.
+"""(pure) The status of flows: of a server's own regions, and merged over all servers.
 
-Knows nothing of who asks, nor of followers and pages.
+Knows nothing of requests, followers and pages.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _finite(seconds: float) -> float | None:
 
 
 def from_json(text: str) -> tuple[list[FlowStatus], list[str]]:
-    """The looks and the silent servers.  A newer server may say more."""
+    """Return the status and the silent servers.  A newer server may send more."""
     held = json.loads(text)
     return [_parse_flow_status(one) for one in held["flows"]], list(held["silent_servers"])
 

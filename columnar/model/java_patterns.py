@@ -7,9 +7,9 @@ HBase's clients write Java patterns.  Most of the two languages is the same; wha
     [a-z&&[^b]] [a[bc]]    sets of characters      \\p{Upper} \\P{..}  the ASCII classes
     \\h \\v \\R \\e \\cX \\0n \\x{..}                    escapes Python lacks or reads differently
 
-What Python cannot do is refused by name: \\p of Unicode properties, \\G, \\X, \\b{g}, the flags d u x U, a
-lookbehind without a fixed width.  As in Java, letters without regard to case, \\w, \\d, \\s and \\b are ASCII.
-With (?m), ``$`` knows the newline alone as a line end.
+Constructs without an equivalent in Python are refused by name: \\p of Unicode properties, \\G, \\X, \\b{g}, the flags
+d u x U, a lookbehind without a fixed width.  As in Java, letters without regard to case, \\w, \\d, \\s and
+\\b are ASCII.  With (?m), ``$`` takes only the newline as a line end.
 
 Knows nothing of filters; ``bounded_search`` has the searches, which take a bounded time, as Java's do not.
 """
@@ -50,9 +50,9 @@ def compiled(java: str, *, ignore_case: bool = False) -> BoundedPattern:
 
 
 class _Translation:
-    """One pass over the pattern.
+    """A pass over the pattern.
 
-    ``levels`` holds, per open group, the flag groups opened within it; ``items`` how much the group has so far, written
+    ``levels`` has, per open group, the flag groups opened within it; ``items`` how much the group has so far, written
     out: an engine may write a repeated group as often as it must match, and once more.
     """
 
@@ -78,7 +78,7 @@ class _Translation:
         return not self.has_inner_branches
 
     def _repeat(self, least: int) -> None:
-        """What came last is repeated, ``least`` times or more."""
+        """Repeat the last item, ``least`` times or more."""
         self.repetitions += 1
         if not self.closes_group:
             return
@@ -127,7 +127,7 @@ class _Translation:
             self.closes_group = True
             self.emit(")" * (len(self.levels.pop()) + 1))
         elif c == "|":
-            # A flag holds to the end of its group, over every alternative.
+            # A flag applies to the end of its group, over every alternative.
             flags = self.levels[-1]
             self.has_branches = True
             self.has_inner_branches = self.has_inner_branches or len(self.levels) > 1

@@ -1,9 +1,9 @@
-"""(pure) What can be asked of one row, and the conditions under which.
+"""(pure) Mutations of one row, and their conditions.
 
 The operations of a ``RowMutation`` apply in the order given, as one atomic step (design 5,
 "order within a batch").
 
-Operations are plain classes, compared by what they hold: a load makes millions of them, and compiled they
+Operations are plain classes, compared by their fields: a load makes millions of them, and compiled they
 are fields: 0.2 microseconds to make one, half of a named tuple's.  Constant.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class _Value:
-    """Compared by ``_held``."""
+    """Compared by its fields."""
 
     __slots__ = ()
 
@@ -54,11 +54,11 @@ class Put(_Value):
 
 
 class Delete(_Value):
-    """Removes what stands at or below ``timestamp``; a qualifier of None means the whole family.
+    """Removes versions at or below ``timestamp``; a qualifier of None means the whole family.
 
     ``exact`` removes one version: the one at ``timestamp``, or without it the newest that a reader sees;
-    of a whole family the version at ``timestamp`` in each column.  What the family kept behind it comes to
-    light; surplus versions do not (HBase: after a major compaction).
+    of a whole family the version at ``timestamp`` in each column.  Older versions that the family kept become
+    visible; surplus versions do not (HBase: after a major compaction).
     """
 
     __slots__ = ("exact", "family", "qualifier", "timestamp")
@@ -100,12 +100,12 @@ class Append(_Value):
 
 
 class Contribute(_Value):
-    """What one source gives to totals of this row, as of a sequence: exact, however often and however late it is said.
+    """The contribution of a source to totals of this row, as of a sequence: exact, however often and late it comes.
 
-    The cell ``family:source`` (a member) keeps what the source gives.  A sequence at or below the member's own changes
-    nothing; of one sequence a higher ``part`` is newer.  Any other replaces the member, adds the difference to each
+    The cell ``family:source`` (a member) keeps the source's amounts.  A sequence at or below the member's own has no
+    effect; within a sequence a higher ``part`` is newer.  Any other replaces the member, adds the difference to each
     total and moves the source's cell in the order.  A total of 0 is no cell.  Totals are counters of eight bytes and
-    wrap at 64 bits, as HBase's do.  A member names its totals and its place in the order, so what withdraws a source
+    wrap at 64 bits, as HBase's do.  A member names its totals and its place in the order, so a withdrawal of a source
     names neither (``model.contribution``).
     """
 
@@ -129,23 +129,23 @@ class Contribute(_Value):
         self.family = family  # of the members
         self.source = source
         self.sequence = sequence  # origin, epoch, n of the source's change; they compare as tuples
-        self.amounts = amounts  # one for each total; None: the source gives nothing any more
+        self.amounts = amounts  # one for each total; None: the source contributes no longer
         self.totals = totals  # family and qualifier
         self.order_family = order_family  # of the ordered cells; empty: the row keeps none
         self.order = order  # the place of the source among them, as bytes; None: it has none
-        self.carry = carry  # column and value: what member and ordered cell hold beside
-        self.relative = relative  # ``amounts`` are added to what the member holds
+        self.carry = carry  # column and value: carried by member and ordered cell
+        self.relative = relative  # ``amounts`` are added to the member's amounts
         self.part = part  # of the source's change, which gives in several steps
 
     @property
     def families(self) -> tuple[bytes, ...]:
-        """All that it names; the member may name others, whose cells go."""
+        """The families that it names; the member may name further ones, whose cells are removed."""
         ordered = (self.order_family,) if self.order_family else ()
         return (self.family, *dict.fromkeys([family for family, _ in self.totals]), *ordered)
 
     @property
     def size_bytes(self) -> int:
-        """Of the member that it makes, roughly."""
+        """The approximate size of the member that it makes."""
         size = len(self.source) + len(self.order or b"")
         for column, value in self.carry:
             size += len(column) + len(value)
@@ -186,8 +186,8 @@ class CompareOp(IntEnum):
 class Condition:
     """``stored value OP value``.
 
-    An empty cell exists, as in HBase's reads and as an empty string of SQL is not NULL: ABSENT holds where EXISTS does
-    not.  ABSENT_OR_EMPTY is what HBase's ``checkAndPut`` without a value expects (observed row 23).
+    An empty cell exists, as in HBase's reads and as an empty string of SQL is not NULL: ABSENT is the opposite of
+    EXISTS.  ABSENT_OR_EMPTY is what HBase's ``checkAndPut`` without a value expects (observed row 23).
     """
 
     family: bytes
@@ -216,7 +216,7 @@ class Condition:
 
 class Durability(Enum):
     SYNC = "SYNC_WAL"  # fsync before the acknowledgement
-    ASYNC = "ASYNC_WAL"  # in the log, not synced: a crash of the machine may take it back
+    ASYNC = "ASYNC_WAL"  # in the log, not synced: a crash of the machine may lose it
 
 
 class RowMutation(_Value):
@@ -241,7 +241,7 @@ class RowMutation(_Value):
 
 
 class RowPuts(_Value):
-    """A RowMutation of nothing but puts, by the clock and synced, as bulk loads have them: no object a cell."""
+    """A RowMutation of puts only, by the clock and synced, as bulk loads have them: no object a cell."""
 
     __slots__ = ("columns", "row", "values")
 

@@ -4,13 +4,14 @@ An epoch numbers the owners of one region and only rises.  It is another number 
 log, which counts openings.
 
     server      the incarnation that may acknowledge for the region
-    epoch       the owner refuses whatever is told or asked at another one
+    epoch       the owner refuses requests at another epoch
     generation  of the region's folder; it rises only after a fence by time, 0 on one machine
-    source      the owner before, until it has said "closed" or is fenced; the new owner does not open before that
-    behind      owners whose logs may hold acknowledged writes that the store lacks, ascending by epoch: whoever opens
-                the region brings them in first
+    source      the previous owner, until it has said "closed" or is fenced; the new owner does not open before that.
+                "from" in the JSON
+    unreplayed_logs   ownership periods whose logs may have acknowledged writes that the store lacks, ascending by
+                epoch: an opening of the region replays them first.  "behind" in the JSON
 
-Invariant: epochs in ``behind`` and of ``source`` are below ``epoch``; at most one entry for each epoch.
+Invariant: epochs in ``unreplayed_logs`` and of ``source`` are below ``epoch``; at most one entry for each epoch.
 """
 
 from __future__ import annotations
@@ -62,52 +63,52 @@ class Owner:
 
 
 def first_owner(server: Incarnation, epoch: int = 1) -> Owner:
-    """The owner of a new region: nothing is behind."""
+    """Return the owner of a new region: it has no unreplayed logs."""
     return Owner(server, epoch)
 
 
 def moved(owner: Owner, server: Incarnation) -> Owner:
-    """The next owner, which opens the region when ``owner`` has closed it; what was behind stays behind."""
+    """Return the next owner, which opens the region when ``owner`` has closed it; unreplayed logs stay so."""
     return Owner(server, owner.epoch + 1, owner.generation, owner.ownership_period, owner.unreplayed_logs)
 
 
 def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner:
-    """The next owner after ``owner`` was fenced by ``waitpid``.
+    """Return the next owner after ``owner`` was fenced by ``waitpid``.
 
-    ``in_log``: the dead owner's log names the region at the owner's epoch, so it may hold writes that the store lacks.
-    A source that had not closed yet is the caller's to look at: it may be alive.
+    ``in_log``: the dead owner's log names the region at the owner's epoch, so it may have writes that the store lacks.
+    The caller must handle a source that had not closed yet: it may be alive.
     """
-    behind = (*owner.unreplayed_logs, owner.ownership_period) if in_log else owner.unreplayed_logs
-    return Owner(server, owner.epoch + 1, owner.generation, None, behind)
+    unreplayed_logs = (*owner.unreplayed_logs, owner.ownership_period) if in_log else owner.unreplayed_logs
+    return Owner(server, owner.epoch + 1, owner.generation, None, unreplayed_logs)
 
 
 def redirected(owner: Owner, server: Incarnation) -> Owner:
-    """The next owner after ``owner`` never opened the region, for its source has not closed it yet."""
+    """Return the next owner if ``owner`` never opened the region, as its source has not closed it yet."""
     return Owner(server, owner.epoch + 1, owner.generation, owner.source, owner.unreplayed_logs)
 
 
 def renumbered(owner: Owner) -> Owner:
-    """The source, which has not closed the region, keeps it at the next epoch: the move is called off.
+    """Return the owner after a move is called off: the source, which has not closed the region, at the next epoch.
 
-    The source's log holds writes of both epochs.  Its earlier tenure stays behind until the source has closed the
-    region or another server has opened it.
+    The source's log has writes of both epochs.  The log of its earlier ownership period stays unreplayed until the
+    source has closed the region or another server has opened it.
     """
     assert owner.source is not None, "only a move is called off"
     return Owner(owner.source.server, owner.epoch + 1, owner.generation, None, (*owner.unreplayed_logs, owner.source))
 
 
 def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
-    """The source has closed the region.
+    """Return the owner after its source has closed the region.
 
-    ``is_behind``: its last fsync failed, so its log may hold writes that the store lacks.  Otherwise the store has
-    all that the source ever wrote: its tenures before a ``renumbered`` are not behind any more either.
+    ``is_behind``: its last fsync failed, so its log may have writes that the store lacks.  Otherwise the store has
+    every write of the source: its ownership periods before a ``renumbered`` are not unreplayed any more either.
     """
     assert owner.source is not None, "no source is waited for"
     return replace(owner, source=None, unreplayed_logs=_closed(owner.unreplayed_logs, owner.source, is_behind))
 
 
 def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
-    """The source was fenced before it had closed the region.  ``in_log``: as for ``taken_from_dead``."""
+    """Return the owner after its source was fenced before the close.  ``in_log``: see ``taken_from_dead``."""
     assert owner.source is not None, "no source is waited for"
     return replace(
         owner, source=None, unreplayed_logs=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs
@@ -115,7 +116,7 @@ def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
 
 
 def given_up(owner: Owner, server: Incarnation, *, is_behind: bool) -> Owner:
-    """The next owner after ``owner`` has closed the region by itself.  ``is_behind``: as for ``source_closed``."""
+    """Return the next owner after ``owner`` has closed the region by itself.  ``is_behind``: see ``source_closed``."""
     return Owner(
         server,
         owner.epoch + 1,
@@ -126,17 +127,17 @@ def given_up(owner: Owner, server: Incarnation, *, is_behind: bool) -> Owner:
 
 
 def _closed(
-    behind: tuple[OwnershipPeriod, ...], tenure: OwnershipPeriod, is_behind: bool
+    unreplayed_logs: tuple[OwnershipPeriod, ...], period: OwnershipPeriod, is_behind: bool
 ) -> tuple[OwnershipPeriod, ...]:
     if is_behind:
-        return (*behind, tenure)
-    return tuple(one for one in behind if one.server != tenure.server)
+        return (*unreplayed_logs, period)
+    return tuple(one for one in unreplayed_logs if one.server != period.server)
 
 
 def settled(owner: Owner) -> Owner:
-    """The owner has opened the region, with everything that was behind: nothing before it counts any more.
+    """Return the owner after it has opened the region with the unreplayed logs: they do not count any more.
 
-    Earlier tenures of the owner itself (``renumbered``) stay: its log still holds them.
+    Earlier ownership periods of the owner itself (``renumbered``) stay: its log still has them.
     """
     return replace(
         owner, source=None, unreplayed_logs=tuple(one for one in owner.unreplayed_logs if one.server == owner.server)
@@ -144,9 +145,9 @@ def settled(owner: Owner) -> Owner:
 
 
 def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[OwnershipPeriod], bool]) -> tuple[OwnershipPeriod, ...]:
-    """The tenures whose logs may hold what the store lacks, when every incarnation is over.
+    """Return the ownership periods whose logs may have writes that the store lacks, if every incarnation is dead.
 
-    ``is_in_log``: whether the log of the tenure's server names the region at the tenure's epoch.
+    ``is_in_log``: whether the log of the period's server names the region at the period's epoch.
     """
     if owner.source is not None:
         owner = source_fenced(owner, in_log=is_in_log(owner.source))
@@ -154,41 +155,45 @@ def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[OwnershipPeriod], bo
 
 
 def is_named(owner: Owner, server: Incarnation) -> bool:
-    """Whether the row names the incarnation: its log may hold something of the region."""
+    """Tell whether the row names the incarnation: its log may have records of the region."""
     sources = () if owner.source is None else (owner.source,)
-    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.unreplayed_logs))]
+    return server in [owner.server, *(period.server for period in (*sources, *owner.unreplayed_logs))]
 
 
 def servers_to_replay(owner: Owner, server: Incarnation) -> list[Incarnation]:
-    """The incarnations whose logs the owner, on ``server``, must read; its own it has."""
-    return list(dict.fromkeys(tenure.server for tenure in owner.unreplayed_logs if tenure.server != server))
+    """Return the incarnations whose logs the owner, on ``server``, must read; it has its own."""
+    return list(dict.fromkeys(period.server for period in owner.unreplayed_logs if period.server != server))
 
 
 def to_json(owner: Owner) -> bytes:
-    held = {
+    fields = {
         "server": str(owner.server),
         "epoch": owner.epoch,
         "generation": owner.generation,
         "from": None if owner.source is None else _pair(owner.source),
-        "behind": [_pair(tenure) for tenure in owner.unreplayed_logs],
+        "behind": [_pair(period) for period in owner.unreplayed_logs],
     }
-    return json.dumps(held, sort_keys=True).encode()
+    return json.dumps(fields, sort_keys=True).encode()
 
 
 def from_json(data: bytes) -> Owner:
-    held: dict[str, Any] = json.loads(data)
-    source = held["from"]
-    behind = tuple(_parse_ownership_period(pair) for pair in held["behind"])
-    server = incarnation_of(held["server"])
-    if not all(isinstance(held[name], int) for name in ("epoch", "generation")):
+    fields: dict[str, Any] = json.loads(data)
+    source = fields["from"]
+    unreplayed_logs = tuple(_parse_ownership_period(pair) for pair in fields["behind"])
+    server = incarnation_of(fields["server"])
+    if not all(isinstance(fields[name], int) for name in ("epoch", "generation")):
         raise ValueError("an owner's epoch and generation are numbers")
     return Owner(
-        server, held["epoch"], held["generation"], None if source is None else _parse_ownership_period(source), behind
+        server,
+        fields["epoch"],
+        fields["generation"],
+        None if source is None else _parse_ownership_period(source),
+        unreplayed_logs,
     )
 
 
-def _pair(tenure: OwnershipPeriod) -> list[object]:
-    return [str(tenure.server), tenure.epoch]
+def _pair(period: OwnershipPeriod) -> list[object]:
+    return [str(period.server), period.epoch]
 
 
 def _parse_ownership_period(pair: list[Any]) -> OwnershipPeriod:
@@ -200,4 +205,4 @@ def names(owner: Owner | None, server: Incarnation) -> bool:
     if owner is None:
         return False
     sources = () if owner.source is None else (owner.source,)
-    return server in [owner.server, *(tenure.server for tenure in (*sources, *owner.unreplayed_logs))]
+    return server in [owner.server, *(period.server for period in (*sources, *owner.unreplayed_logs))]

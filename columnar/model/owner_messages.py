@@ -4,10 +4,10 @@
     server -> master    Listening, CannotOpen
 
 The answer to ``OpenRegion`` is the server's word that it serves, to ``CloseRegion`` that it never will at that epoch;
-either may take long.  A message that is sent twice is answered twice, and nothing is done twice.  An error in answer
+either may take long.  A message that is sent twice is answered twice, and carried out once.  An error in answer
 to ``OpenRegion`` or ``RenumberRegion`` says that the server has refused the region at that epoch for ever.
 
-Knows nothing of who answers, nor of how a message gets there.
+Knows nothing of the receivers and the transport of messages.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a log 
 
 @dataclass(frozen=True, slots=True)
 class OpenRegion(Message[None]):
-    """Serve the region at the owner's epoch, once everything in ``owner.behind`` is in its store.
+    """Serve the region at the owner's epoch, once ``owner.unreplayed_logs`` are replayed into its store.
 
-    ``sealed``: the extents of the logs in ``owner.behind``.  The answer comes at once where nothing is behind; then the
+    ``sealed``: the extents of these logs.  The answer comes at once if there are none; then the
     store is opened when a request first needs it, or before.  ``is_doubted``: the store could not be opened last time,
     so the answer comes when it is open.
     """
@@ -44,7 +44,7 @@ class GivenUp:
     """The server refuses the region for ever at ``epoch`` and below."""
 
     epoch: int
-    has_unreplayed_log: bool  # its log may hold acknowledged writes that the store lacks
+    has_unreplayed_log: bool  # its log may have acknowledged writes that the store lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CloseRegion(Message[GivenUp]):
 
 @dataclass(frozen=True, slots=True)
 class RenumberRegion(Message[None]):
-    """Go on serving the region at the owner's epoch; where it is closed already, open it as ``OpenRegion`` does."""
+    """Continue to serve the region at the owner's epoch; if it is closed already, open it as ``OpenRegion`` does."""
 
     region: RegionInfo
     owner: Owner
@@ -79,7 +79,7 @@ class RegionRates:
 
 @dataclass(frozen=True, slots=True)
 class Rates(Message[tuple[RegionRates, ...]]):
-    """The rates of all regions that the server owns, since it was asked last."""
+    """The rates of all regions that the server owns, since the previous request."""
 
 
 # --- what a server counts --------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class HandoverResult:
 
 @dataclass(frozen=True, slots=True)
 class HandOver(Message[HandoverResult]):
-    """Give every connection of a client back, between two of its requests, and wait for the scanners that are open.
+    """Return every connection of a client, between two of its requests, and wait for the open scanners.
 
     Answered when none is left, after ``within_ms`` in any case.  The server takes no further connection, and answers
     calls of other servers until it stops.
@@ -149,10 +149,10 @@ class HandOver(Message[HandoverResult]):
 
 @dataclass(frozen=True, slots=True)
 class ReturnConnections(Message[int]):
-    """Give so many connections back, each between two of its requests: others have fewer.  Their number.
+    """Return up to ``connections`` idle connections to the supervisor for rebalancing.  Answer: the number returned.
 
-    Answered when they have gone, after ``within_ms`` in any case.  Connections of the server's own ports stay, as their
-    clients chose it; so do those with open scanners, and TLS, whose keys cannot travel.
+    Answered when they are returned, after ``within_ms`` in any case.  Connections of the server's own ports stay, as
+    their clients chose it; so do those with open scanners, and TLS, whose keys cannot be passed on.
     """
 
     connections: int
@@ -166,8 +166,8 @@ class ReturnConnections(Message[int]):
 class CannotOpen(Message[None]):
     """The store of a region that the server owns cannot be opened; said once, until it was opened.
 
-    The answer to ``OpenRegion`` went out before, as nothing is behind the region.  The server goes on owning it: each
-    request for it tries again, and hears why not, until the master has it closed.
+    The answer to ``OpenRegion`` was sent before, as the region has no unreplayed logs.  The server continues to own it:
+    each request for it tries to open it again, and gets the reason, until the master has it closed.
     """
 
     region: RegionInfo

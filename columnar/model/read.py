@@ -1,4 +1,4 @@
-"""(pure) What a reader asks of a row: which columns, which time, how many versions.
+"""(pure) Specifications of reads: the columns, the time range and the number of versions.
 
 Observed rows 2 and 8 of HBase: a time bound is exclusive, and the order of columns matters:
 ``[a, a:x]`` narrows family ``a`` to ``a:x``, ``[a:x, a]`` widens it to the whole family.
@@ -74,7 +74,7 @@ class ScanSpec:
 
     @property
     def size_bytes(self) -> int:
-        """What remembering it takes, roughly; a filter's objects have some 16 times the bytes of its text."""
+        """The approximate memory of the scan; a filter's objects have some 16 times the bytes of its text."""
         columns = sum(len(q) + 64 for _, qualifiers in self.read.projection.families for q in qualifiers or ())
         return len(self.start) + len(self.stop) + columns + 16 * len(self.filter_string or b"")
 

@@ -1,4 +1,4 @@
-"""(pure) What a region is called and which rows it holds; its JSON in the catalogue."""
+"""(pure) The name and the row range of a region; its JSON in the catalogue."""
 
 from __future__ import annotations
 

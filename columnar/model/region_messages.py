@@ -10,7 +10,7 @@ outcome is unknown.
                        copies     PauseDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, ReclaimSpace
                                   Loads
-    owner -> master    Commit, Shown
+    owner -> master    Commit, Backfilled
 
 Knows nothing of who answers, nor of how a message gets there.
 """
@@ -156,10 +156,10 @@ class PublishViews(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class BackfilledRegions(Message[dict[str, list[int]]]):
-    """To every owner: of each of these views, the ids of the sources' regions here that have shown it all their rows.
+    """To every owner: for each of these views, the ids of the sources' regions of this owner that are backfilled.
 
-    A region that has will for ever have, and so will those that take its place.  For each region that comes to it of
-    a view that is being built the owner says ``Shown``.
+    A region that is backfilled stays so for ever, and so do its successors.  For each further backfilled region of
+    a view that is being built the owner sends ``Backfilled``.
     """
 
     views: tuple[str, ...]
@@ -190,7 +190,7 @@ class CopyRegion(Message[None]):
     path: str
 
 
-# --- regions in the place of others --------------------------------------------------------------
+# --- replacement of regions ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +270,6 @@ class Commit(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class Backfilled(Message[None]):
-    """To the master: one more region here has shown this view all its rows; ``BackfilledRegions`` says which have."""
+    """To the master: one more region of this owner is backfilled for this view; ``BackfilledRegions`` lists them."""
 
     view: str

@@ -1,9 +1,9 @@
-"""(pure) Routes: which incarnation owns which region, as a master tells it to servers, by numbered changes.
+"""(pure) Routes: the owner of each region, as a master sends them to servers, by numbered changes.
 
 Each change of the catalogue has a number, one above the change before, also a change that concerns no route.  A copy
-that misses a change asks for the changes after its own number, or for all routes anew.
+that misses a change requests the changes after its own number, or all routes again.
 
-Knows nothing of how a copy is kept (``columnar.cluster.routes``), nor of who sends it.
+Knows nothing of the copies (``columnar.cluster.routes``) and of the sender.
 """
 
 from __future__ import annotations

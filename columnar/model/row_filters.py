@@ -126,7 +126,7 @@ class InclusiveStopFilter(Filter):
 
 @dataclass(eq=False)
 class PageFilter(Filter):
-    """Ends the scan after so many rows.  HBase counts anew in each region; one scan is one page here."""
+    """Ends the scan after so many rows.  HBase restarts the count in each region; we count over the whole scan."""
 
     has_filter_row = True
 
@@ -191,7 +191,7 @@ class ColumnCountGetFilter(Filter):
 
 @dataclass(eq=False)
 class ColumnPaginationFilter(Filter):
-    """Of each row ``limit`` columns after the first ``offset``, counted over all families."""
+    """Passes ``limit`` columns of each row after the first ``offset``, counted over all families."""
 
     completes_rows = True
 

@@ -46,7 +46,7 @@ _HIGHEST_NUMBER: Final = 0xFFFF  # two bytes in the keys of older versions
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One column family.  ``number`` tells it from others in keys of older versions."""
+    """A column family.  ``number`` identifies it in keys of older versions."""
 
     name: str  # latin-1 of the bytes
     number: int = 0
@@ -69,7 +69,7 @@ class Family:
 
     @property
     def space(self) -> str:
-        """The key space of its newest versions (I2; no name of a family holds a colon)."""
+        """The key space of its newest versions (I2; no name of a family has a colon)."""
         return f"f:{self.name}:{self.number}" if self.added else f"f:{self.name}"
 
     @property
@@ -111,7 +111,7 @@ class Table:
 
     @property
     def change_log_s(self) -> int | None:
-        """Retention of the change log when nobody reads it; None: no log without a reader (D6)."""
+        """Retention of the change log without a reader; None: no log without a reader (D6)."""
         text = self.attributes.get("CHANGE_LOG")
         return int(text) if text else None
 
@@ -137,7 +137,7 @@ class Table:
 
     @property
     def throttle(self) -> str:
-        """How much may be asked of the table in a time (``throttle_limits``); empty: as much as the server can."""
+        """The request quotas of the table (``throttle_limits``); empty: no limit."""
         return self.attributes.get("THROTTLE", "")
 
     @property
@@ -190,7 +190,7 @@ def checked_table_name(name: bytes) -> str:
 
 
 def table_name_text(name: bytes) -> str:
-    """What a table of this name is called where names are text; of broken UTF-8 one that no table has."""
+    """Return the table's name as text; of broken UTF-8 a name that no table has."""
     return name.decode(errors="replace").removeprefix("default:")
 
 
@@ -316,7 +316,7 @@ def _checked_attribute(key: str, text: str) -> str:
 
 
 def checked_table(table: Table) -> Table:
-    """What no single attribute shows."""
+    """Check the rules about more than one attribute."""
     if len(table.families) > FAMILIES:
         raise IllegalArgument(f"table {table.name} would have {len(table.families)} families, at most {FAMILIES} go")
     if any(family.number > _HIGHEST_NUMBER for family in table.families):

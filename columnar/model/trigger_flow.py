@@ -46,7 +46,7 @@ def _place(text: str, tables: Collection[str]) -> Place:
 
 
 def check_no_cycle(registration: Registration, graph: Graph) -> None:
-    """IllegalArgument with the path: the trigger would run for its own changes, through others."""
+    """Raise IllegalArgument with the path if the trigger would run for its own changes, through other flows."""
     cycle = None if registration.allow_cycle else graph.cycle_through(flow_of(registration))
     if cycle is not None:
         raise IllegalArgument(
@@ -56,9 +56,9 @@ def check_no_cycle(registration: Registration, graph: Graph) -> None:
 
 
 def check_seen(registration: Registration, place: Place, flows: Iterable[Flow]) -> None:
-    """TriggerError with the path: an effect into the place, which nobody declared, leads back to the trigger.
+    """Raise TriggerError with the path if an effect into the undeclared place leads back to the trigger.
 
-    ``flows``: asked for where that is possible.
+    ``flows``: called only if that is possible.
     """
     declared = flow_of(registration, (place,))
     if not declared.seen or registration.allow_cycle:

@@ -1,7 +1,7 @@
 """(pure) A trigger's registration: what runs on which families of which table.
 
 The catalogue has one row for each (``master.trigger_rows``), with the JSON of this dataclass.  Columns,
-conditions, looks and images get their meaning from ``trigger_scope``.  Bytes are written as latin-1.
+conditions, lookups and images get their meaning from ``trigger_scope``.  Bytes are written as latin-1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Registration:
     attempts: int = DEFAULT_ATTEMPTS
     row: bool = True  # changes carry the row as it is when they are delivered
     side_by_side: int = DEFAULT_SIDE_BY_SIDE  # runs at a time, on each server
-    share: int = DEFAULT_SHARE  # of the worker's time, beside the shares of others
+    share: int = DEFAULT_SHARE  # of the worker's time, relative to other triggers' shares
     rate: str = ""  # calls that begin (``rate_per_s``); empty: unbounded
     batch: int = 0  # changes of one call, at most; 0: the function gets one change, not a sequence
     within_ms: int = 0  # a batch is delivered when it is full or its first change is so old
@@ -56,8 +56,8 @@ class Registration:
     images: bool = False  # changes carry ``after``, and ``before`` whole: of columns, where and look
     writes: tuple[str, ...] = ()  # tables, or table/family, that the function says it writes (``model.trigger_flow``)
     of_module: str = ""  # whose sync made it (``columnar trigger sync``); empty: made by hand
-    allow_expiry: bool = False  # cells that it follows may expire, of which it does not hear
-    allow_cycle: bool = False  # it may follow its own changes, through others; ``model.trigger_flow.HOPS`` bounds that
+    allow_expiry: bool = False  # cells that it follows may expire, of which it is not notified
+    allow_cycle: bool = False  # it may follow its own changes, through other flows, up to ``model.trigger_flow.HOPS``
 
     @property
     def module(self) -> str:
@@ -74,7 +74,7 @@ class Registration:
 
     @property
     def families_read(self) -> frozenset[str]:
-        """Families whose changes count, and those of its conditions, its looks and its images."""
+        """Families whose changes count, and those of its conditions, its lookups and its images."""
         return frozenset([*self.families, *(family.decode("latin-1") for family in self.scope().images)])
 
     def scope(self) -> Scope:

@@ -1,9 +1,9 @@
-"""(pure) What a trigger's registration asks of its table: the changes that count, and the images that come with them.
+"""(pure) The scope of a trigger's registration: the changes that count, and the images that come with them.
 
     columns    a change counts only if it touches one of these; a family stands for all its columns
     where      ... and only if the row meets all of these conditions after it
-    look       rows of other tables that come along; the key of each is made of the row and its image
-    images     the columns of the three as they were after the change, and where asked for before it
+    look       lookups: rows of other tables that come along; the key of each is made of the row and its image
+    images     the columns of the three as they were after the change, and before it if requested
 
 A registration without columns is for all changes of its families, and its images hold these families whole.
 
@@ -38,7 +38,7 @@ class Lookup:
     key: Extractor
 
     def row(self, row: bytes, image: Image) -> bytes:
-        """The key of the looked-up row; empty: the changed row says none that can be read."""
+        """Return the key of the looked-up row; empty: the changed row has no readable key."""
         try:
             parts = self.key.parts(row, image)
         except Unreadable:
@@ -53,8 +53,8 @@ class Scope:
     touched: Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers whose changes count; None: all
     conditions: tuple[RowCondition, ...]
     lookups: tuple[Lookup, ...]
-    images: Images  # empty: none are asked for
-    tested: Images  # a part of them: what conditions look at
+    images: Images  # empty: none are requested
+    tested: Images  # a part of them: the columns of conditions
 
     def touches(self, family: bytes, qualifier: bytes | None) -> bool:
         """``qualifier``: None where the whole family was deleted."""

@@ -36,7 +36,7 @@ STATES: Final[dict[str, State]] = {"adding": "adding", "running": "running", "pa
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The wish that a trigger sees changes again: each region carries it out once (``triggers.replaying``)."""
+    """The operator's request that a trigger sees changes again: each region replays once (``triggers.replaying``)."""
 
     number: int  # rises with each wish for the trigger; START: it is where a trigger that starts at a time begins
     from_ms: int  # since the epoch, or BEGINNING
@@ -73,7 +73,7 @@ class Triggers:
     numbers: Numbers | None = field(default_factory=Numbers)  # None: the record cannot be read
     numbers_data: bytes = b""  # of a record that cannot be read, as it is on disk
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def find(self, name: str) -> Trigger | None:
         """O(triggers), as all that follows."""

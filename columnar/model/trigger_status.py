@@ -14,7 +14,7 @@ RUNNING: Final = "running"
 
 @dataclass(frozen=True, slots=True)
 class TriggerStatus:
-    """``triggers.keeper.Summary`` as it travels."""
+    """``triggers.trigger_manager.Summary`` as it is sent."""
 
     name: str
     table: str
@@ -33,7 +33,7 @@ class TriggerStatus:
 
 
 def merged(looks: Iterable[TriggerStatus]) -> list[TriggerStatus]:
-    """Merge the looks of several servers into one for each trigger, in the order in which triggers come first.
+    """Merge the status of several servers into one for each trigger, in the order in which triggers come first.
 
     Numbers are summed, but for the age of the oldest change.  A state other than running is the trigger's state.
     """

@@ -86,7 +86,7 @@ def without_tables(swaps: Iterable[Swap], gone: Iterable[str]) -> tuple[Swap, ..
 
 
 def expired(tables: Iterable[str], swaps: Iterable[Swap], now_ms: int) -> list[str]:
-    """Generations that nobody sees, or will see, again; those that a rollback may still mean are the last to go."""
+    """Return the generations that no reader can see again; those that a rollback may still use are the last."""
     held = {one.name: one for one in swaps}
     left, kept = list[str](), list[str]()
     for table in tables:

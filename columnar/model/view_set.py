@@ -5,8 +5,8 @@
       '-----------------'------without------'------------------'
 
     adding      its table is there; owners log the sources, and mark in their regions where the view begins
-    building    every owner has marked: changes are followed, and the rows that were there are shown to the view
-    live        every row of every source has been shown: with no lag the view is what recomputing it gives
+    building    every owner has marked: changes are followed, and the view is backfilled with the present rows
+    live        every row of every source is backfilled: with no lag the view equals its recomputation
 
 A view stands under the name of its table.  A name that ends with a dot and a number is a later generation's.
 
@@ -85,7 +85,7 @@ class ViewSet:
     numbers_data: bytes = b""  # of a record that cannot be read, as it is on disk
     swaps: tuple[Swap, ...] = ()  # of views of which another generation than the first is live, or one is kept
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def find(self, name: str) -> KeptView | None:
         """O(views), as all that follows."""

@@ -20,7 +20,7 @@ class ViewStatus:
 
 
 def merged(looks: Iterable[ViewStatus]) -> dict[str, ViewStatus]:
-    """Merge the looks of several servers by name: numbers are summed, but for the age of the oldest change."""
+    """Merge the status of several servers by name: numbers are summed, but for the age of the oldest change."""
     found: dict[str, ViewStatus] = {}
     for look in looks:
         held = found.get(look.name)

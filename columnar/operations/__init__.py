@@ -1,6 +1,6 @@
-"""Operations on tables in the model's terms: above the regions, which hold rows, below the services, which translate.
+"""Operations on tables in the model's terms: above the regions, which store rows, below the services, which translate.
 
-    access        tables and the regions of their rows: finds, admits, retries, accounts for what was done
+    access        tables and the regions of their rows: finds, admits, retries, charges quotas
     throttle      (pure) quotas of tables
     reads         rows by name: one, or several in steps
     writes        mutations of rows, checks among them: one, or batches in steps
@@ -9,17 +9,17 @@
     row_deletes   a range of rows
     descriptions  tables and their regions: names, state, sizes
     region_rows   the rows of one region, for the server itself
-    upkeep        flushes and compactions that a person asks for
-    retries       a call whose region is unavailable for a moment
+    upkeep        flushes and compactions on request
+    retries       retries of a call whose region is briefly unavailable
     slow_log      a line for each slow request
 
-A caller names its table once (``TableAccess.table``), translates with the schema that it gets, and hands over rows,
-``ReadSpec``, ``ScanSpec`` or ``RowMutation``.  It gets values back, or ``wire.service.Later`` where the answer must
+A caller names its table once (``TableAccess.table``), translates with the schema that it gets, and passes rows,
+``ReadSpec``, ``ScanSpec`` or ``RowMutation``.  It gets values, or ``wire.service.Later`` if the answer must
 wait for an fsync: no task is made for that, so the hot path has no object of its own for these operations.
 
-A single row whose region is unavailable, or not open yet, raises RegionUnavailable before anything was done: the caller
-begins the call anew (``retries``); RegionNotLocal, where another server owns it.  Operations on several rows wait by
-themselves and continue at the row whose region was away.
+An operation on a single row whose region is unavailable, or not open yet, raises RegionUnavailable before it has any
+effect: the caller retries the call (``retries``); RegionNotLocal if another server owns the region.  Operations on
+several rows wait by themselves and continue at the row whose region was unavailable.
 
-Knows nothing of Thrift, its structs, or how an answer is packed.
+Knows nothing of Thrift, its structs, and the packing of answers.
 """

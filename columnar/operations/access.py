@@ -1,8 +1,8 @@
 """Tables and the regions of their rows, for every operation: the one place that finds a region and admits a call.
 
     found      the table by its name, if requests may use it; the region of a row, opened if need be
-    admitted   a call only while its table's quota is not used up; a write only where its region's change log has room
-    waited     an acknowledgement comes after the fsync, and after the delay that a nearly full log asks for
+    admitted   a call only while its table's quota is not used up; a write only if its region's change log has room
+    waited     an acknowledgement comes after the fsync, and after the delay that a nearly full log requires
     charged    the rows and bytes that a call read or wrote, to its table's quota
 
 Owned by the loop.
@@ -46,24 +46,26 @@ class Caller(Protocol):
 
 
 class RemoteCalls(Protocol):
-    """Calls on rows of several servers; a standalone has none of it (``operations.apart``)."""
+    """Calls on rows of several servers; a standalone has none (``operations.distributed_calls``)."""
 
     def rows(self, caller: Caller, served: ServedTable, query: Any, answer: Any) -> Awaitable[Any]:
-        """The answer to ``reads.RowQuery``."""
+        """Return the answer to ``reads.RowQuery``."""
 
     def writes(
-        self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Any
+        self, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]], answer: Any
     ) -> Awaitable[Any]:
-        """Rows that have been checked, in the order in which the steps of one row are done."""
+        """Write rows that have been checked, in the order in which the steps of one row are done."""
 
-    def scan_step(self, scanner: Any, found: Any, count: int, turn: Callable[[], Awaitable[None]]) -> Awaitable[None]:
-        """The next step of ``scanners.Scanner``, whose region is another server's."""
+    def scan_step(
+        self, scanner: Any, found: Any, count: int, reserve_step: Callable[[], Awaitable[None]]
+    ) -> Awaitable[None]:
+        """Do the next step of a ``scanners.Scanner`` whose region is another server's."""
 
     def ingest(self, served: ServedTable, incoming: Any) -> Awaitable[bool]:
-        """``regions.ingestion.IncomingRows`` of a region that is another server's."""
+        """Ingest ``regions.write.ingestion.IncomingRows`` into a region of another server."""
 
     def delete_rows(self, served: ServedTable, start: bytes, stop: bytes) -> Awaitable[Any]:
-        """``row_deletes.Deleted`` of regions from the one that is another server's; not of all of them."""
+        """Delete rows of another server's regions; returns ``row_deletes.Deleted``, perhaps of a part of the range."""
 
 
 class TableAccess:
@@ -72,16 +74,16 @@ class TableAccess:
         self._now_s = now_s
         self._tables: Tables = server.tables
         self.reply_memory: ReplyMemoryBudget = server.reply_memory
-        self.others: RemoteCalls | None = None  # what other servers do for calls of this one
+        self.others: RemoteCalls | None = None  # calls to other servers; None: a standalone
 
     def remote(self, error: RegionNotLocal) -> RemoteCalls:
-        """The way to other servers after ``error``; where there is none, ``error`` itself."""
+        """Return the calls to other servers, after ``error``; raise ``error`` if there are no other servers."""
         if self.others is None:
             raise error
         return self.others
 
     def table(self, name: bytes | None) -> ServedTable:
-        """TableNotFound, TableNotEnabled; IllegalArgument for what can be no table's name."""
+        """Return the table.  TableNotFound, TableNotEnabled; IllegalArgument if ``name`` cannot be a table's name."""
         return self._tables.enabled(name)
 
     def meant(self, name: bytes | None) -> ServedTable:
@@ -92,18 +94,18 @@ class TableAccess:
         return self._tables.find(name)
 
     def again(self, served: ServedTable) -> ServedTable:
-        """The table as it is now, of a caller that has waited; errors as of ``table``."""
+        """Return the table as it is now, to a caller that has waited; errors as of ``table``."""
         return self._tables.enabled(served.schema.name.encode())
 
     # --- quotas ------------------------------------------------------------------------------------
 
     def admit(self, served: ServedTable, *, writes: bool) -> None:
-        """Before a call on a table that ``is_throttled``.  Throttled: nothing was done."""
+        """Admit a call on a table that ``is_throttled``, before it begins.  Throttled if the quota is used up."""
         now_s = self._now_s()
         self._throttle_of(served, now_s).admit(writes, now_s)
 
     def charge(self, served: ServedTable, requests: int, size_bytes: int, *, writes: bool) -> None:
-        """After a call on a table that ``is_throttled``, or after a step of it."""
+        """Charge the quota after a call, or a step of it, on a table that ``is_throttled``."""
         self._throttle_of(served, self._now_s()).charge(writes, requests, size_bytes)
 
     def _throttle_of(self, served: ServedTable, now_s: float) -> Throttle:
@@ -119,19 +121,19 @@ class TableAccess:
     # --- regions -----------------------------------------------------------------------------------
 
     def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """Return the open region of ``row``.  RegionUnavailable, RegionNotLocal, NotServingRegion: nothing was done."""
+        """Return the open region of ``row``.  RegionUnavailable, RegionNotLocal, NotServingRegion."""
         return self._server.open_region(served, served.holding(row))
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
-        """``open_region``, waited for, of the table as it is then; errors as of ``again``, too."""
+        """Wait for ``open_region`` of the table as it is then; errors as of ``again``, too."""
         return await retry_until_ready(lambda: self.open_region(self.again(served), info))
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """Errors as of ``region_for``."""
+        """Return the open region; errors as of ``region_for``."""
         return self._server.open_region(served, info)
 
     def writable(self, served: ServedTable, row: bytes) -> Region:
-        """As ``region_for``; RegionTooBusy where the region's change log is full."""
+        """Return the region as ``region_for`` does; RegionTooBusy if the region's change log is full."""
         region = self._server.open_region(served, served.holding(row))
         if region.refuses_writes:
             raise RegionTooBusy(
@@ -140,7 +142,7 @@ class TableAccess:
         return region
 
     def acknowledgement(self, region: Region, applied: Applied) -> Any:
-        """A future that the answer waits for (None: nothing): of the fsync, and of the delay of a nearly full log."""
+        """Return the future that the answer waits for, or None: the fsync, and the delay of a nearly full log."""
         if applied.durable is None and applied.failed_condition is None:
             self._server.async_writes.happened()
         if region.write_delay_s > 0:
@@ -149,7 +151,7 @@ class TableAccess:
 
 
 def _bytes_of(write: RowWrite) -> int:
-    """Row key, columns and values, and what each cell has beside them."""
+    """Return the bytes of row key, columns and values, and the overhead of each cell."""
     if isinstance(write, RowPuts):
         cells = sum(len(family) + len(qualifier) for family, qualifier in write.columns) + sum(map(len, write.values))
         return len(write.row) + cells + len(write.values) * CELL_OVERHEAD_BYTES
@@ -167,17 +169,17 @@ def _bytes_of(write: RowWrite) -> int:
 
 
 def _delay_future(future: asyncio.Future[None] | None, delay_s: float) -> asyncio.Future[None]:
-    """``future``, but not before ``delay_s`` from now: how writers are slowed down."""
+    """Return a future that resolves as ``future``, but not before ``delay_s`` from now: backpressure on writers."""
     loop = asyncio.get_running_loop()
-    held: asyncio.Future[None] = loop.create_future()
+    delayed: asyncio.Future[None] = loop.create_future()
 
     def release(done: asyncio.Future[None] | None) -> None:
         failure = done.exception() if done is not None else None
         if failure is not None:
-            held.set_exception(failure)
-            held.exception()  # seen: its caller may have gone
+            delayed.set_exception(failure)
+            delayed.exception()  # seen: its caller may have gone
         else:
-            held.set_result(None)
+            delayed.set_result(None)
 
     def waited() -> None:
         if future is None:
@@ -186,11 +188,11 @@ def _delay_future(future: asyncio.Future[None] | None, delay_s: float) -> asynci
             future.add_done_callback(release)
 
     loop.call_later(delay_s, waited)
-    return held
+    return delayed
 
 
 def after(future: Any, result: Any) -> Any:
-    """``result``, at once where nothing is waited for.  ``future`` may be a coroutine: several fsyncs."""
+    """Return ``result``, or Later if ``future`` is not done.  ``future`` may be a coroutine: several fsyncs."""
     if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
         return result
     return Later(future, result)
@@ -198,7 +200,7 @@ def after(future: Any, result: Any) -> Any:
 
 async def _all(futures: list[Any]) -> None:
     for future in futures:
-        await asyncio.shield(future)  # others wait for it, too, and nobody cancels it
+        await asyncio.shield(future)  # shared with other waiters: it must not be cancelled
 
 
 def joined(waits: list[Any]) -> Any:

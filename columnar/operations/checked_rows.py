@@ -1,10 +1,10 @@
 """Conditional writes of several rows in one call: each row a step of its own, all with the fsyncs of their regions.
 
     written   or refused by a condition, as a row alone would be
-    left      nothing was done: its region is another server's, away or behind, the row met an error, or the call has
-              worked for STEP_S.  The caller asks for it alone, and hears why
+    left      without effect: its region is another server's, unavailable or busy, the row met an error, or the call
+              has worked for STEP_S.  The caller sends the row in a call of its own, and gets the reason
 
-So a call never waits for a region, goes to no other server, and no error hides what became of the rows before it.
+So a call never waits for a region, goes to no other server, and no error hides the outcome of the rows before it.
 """
 
 from __future__ import annotations

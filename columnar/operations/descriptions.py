@@ -1,6 +1,6 @@
-"""Descriptions of tables and regions: by their names, and how each region stands.
+"""Descriptions of tables and regions: by their names, and the state of each region.
 
-Owned by the loop, but for the sizes of closed regions, which a thread asks the disk for.
+Owned by the loop, but for the sizes of closed regions, which a thread reads from the disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from columnar.storage.folders import size_of
 
 
 class Others(Protocol):
-    """The regions of other servers; a standalone has none of it (``operations.apart``)."""
+    """The regions of other servers; a standalone has none (``operations.distributed_upkeep``)."""
 
     def states(self, tables: Sequence[str]) -> Awaitable[tuple[dict[RegionInfo, RegionState], list[str]]]:
         """Open regions, as the servers say that have them, and the servers that did not answer in time."""
@@ -56,11 +56,11 @@ class Descriptions:
         return [served for served in self._tables.all() if not served.schema.is_system]
 
     def names_of_users(self) -> dict[bytes, bool]:
-        """Names by which clients may ask for tables, aliases among them, and whether each is enabled."""
+        """Return the names by which clients may name tables, aliases among them, and whether each is enabled."""
         return {name: served.enabled for name, served in self._tables.names() if not served.schema.is_system}
 
     def faults(self) -> tuple[str, ...]:
-        """Return one line about the regions here that cannot be written."""
+        """Return one line about the regions of this server that cannot be written."""
         found = self._server.write_faults()
         return (write_fault_text(len(found), found[0].info, found[0].why),) if found else ()
 
@@ -68,7 +68,7 @@ class Descriptions:
         return len(self._server.write_faults())
 
     def write_fault(self, info: RegionInfo) -> str:
-        """Why a region here cannot be written; empty: it can."""
+        """Return why a region of this server cannot be written; empty: it can."""
         return next((fault.why for fault in self._server.write_faults() if fault.info == info), "")
 
     # --- regions -----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from columnar.runtime.loop_budget import IsDisconnected
 
 
 class DistributedCalls:
-    """``operations.access.Apart``.  Constant after construction."""
+    """Implements ``operations.access.RemoteCalls``.  Constant after construction."""
 
     def __init__(self, operations: TableOperations, servers: Servers) -> None:
         self._reads = DistributedReads(operations.access, servers)
@@ -41,12 +41,12 @@ class DistributedCalls:
         return answer(await self._reads.rows(caller, served, query))
 
     async def writes(
-        self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]], answer: Answer
+        self, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]], answer: Answer
     ) -> Any:
-        return answer(await self._writes.write(has_gone, asked))
+        return answer(await self._writes.write(is_disconnected, writes))
 
-    async def scan_step(self, scanner: Scanner, found: FoundRows, count: int, turn: ReserveStep) -> None:
-        await self._scans.step(scanner, found, count, turn)
+    async def scan_step(self, scanner: Scanner, found: FoundRows, count: int, reserve_step: ReserveStep) -> None:
+        await self._scans.step(scanner, found, count, reserve_step)
 
     async def ingest(self, served: ServedTable, incoming: IncomingRows) -> bool:
         return await self._writes.ingest(served.schema.name, incoming)
@@ -55,8 +55,8 @@ class DistributedCalls:
         return await self._upkeep.delete_rows(served.schema.name, start, stop)
 
 
-def connect(operations: TableOperations, asked: OperationPeerHandlers, owners: Owners) -> None:
-    """From now on ``operations`` ask other servers for what they own; ``asked``: the answers of this one."""
-    servers = Servers(owners, asked)
+def connect(operations: TableOperations, handlers: OperationPeerHandlers, owners: Owners) -> None:
+    """Have ``operations`` send requests to the owners of rows; ``handlers``: those of this server for such requests."""
+    servers = Servers(owners, handlers)
     operations.access.others = DistributedCalls(operations, servers)
     operations.upkeep.others = operations.descriptions.others = DistributedUpkeep(servers)

@@ -1,10 +1,10 @@
-"""Rows of several servers for one reply: asked for side by side, put together in the order of the call.
+"""Rows of several servers for one reply: requested concurrently, put together in the order of the call.
 
-Rounds: each asks every owner for its rows that are still missing, for a share of a step's bytes, so that a call holds
-no more between two rounds than ``regions.gathering`` lets it.  Most calls take one round.  The rows come packed in
-the form of the reply.
+Each round requests from every owner its rows that are still missing, for a share of a step's bytes, so that a call
+buffers no more between two rounds than ``regions.read.reply_memory`` allows.  Most calls take one round.  The rows
+come packed in the form of the reply.
 
-Invariant: a reply holds at most ``limits.ROWS_BYTES``.
+Invariant: a reply has at most ``limits.ROWS_BYTES``.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class _Found:
         self.size_bytes = 0
 
     def take(self, rounds: list[_Round], search: Search) -> bool:
-        """The answers of one round; True: some row has come.  RequestTooBig, ServersEnded; the error of a server."""
+        """Take the answers of one round; True: some row has come.  RequestTooBig, ServersEnded; a server's error."""
         before, left = len(self.left), list[int]()
         for server, numbers, answer in rounds:
             if isinstance(answer, RowsFound):
                 left += self._take_some(numbers, answer)
             elif isinstance(answer, NOTHING_DONE):
                 left += numbers
-            elif isinstance(answer, LinkBroke):  # a read is asked for again, once
+            elif isinstance(answer, LinkBroke):  # a read is retried, once
                 search.broke(server, [self.query.rows[number] for number in numbers])
                 left += numbers
             else:
@@ -54,10 +54,10 @@ class _Found:
         return len(left) < before
 
     def _take_some(self, numbers: list[int], answer: RowsFound) -> list[int]:
-        elsewhere = frozenset(answer.not_local_rows)
+        not_local = frozenset(answer.not_local_rows)
         left = numbers[len(answer.rows) :]
         for at, (number, packed) in enumerate(zip(numbers, answer.rows, strict=False)):
-            if at in elsewhere:
+            if at in not_local:
                 left.append(number)
             elif packed is not None:
                 self.packed[number] = packed
@@ -85,11 +85,11 @@ class DistributedReads:
         table, found = served.schema.name, _Found(query)
         search = Search(self._servers.owners, table)
         form = reply_form(query.service, caller.protocol)
-        gathering = self._access.reply_memory
-        ticket = gathering.begin(0, caller.has_gone)
+        reply_memory = self._access.reply_memory
+        ticket = reply_memory.begin(0, caller.has_gone)
         try:
             while found.left:
-                await gathering.reserve_step(ticket, found.size_bytes)
+                await reply_memory.reserve_step(ticket, found.size_bytes)
                 self._access.again(served)
                 if found.take(await self._round(table, form, found, search), search):
                     search.succeeded()
@@ -97,7 +97,7 @@ class DistributedReads:
                     await search.again(query.rows[found.left[0]])
             return found.rows()
         finally:
-            gathering.end(ticket)
+            reply_memory.end(ticket)
 
     async def _round(self, table: str, form: ReplyForm, found: _Found, search: Search) -> list[_Round]:
         rows = found.query.rows
@@ -115,7 +115,7 @@ class DistributedReads:
 
 
 def _groups(query: RowQuery, numbers: list[int]) -> tuple[RowGroup, ...]:
-    """The rows in their order, those together of which the same is wanted."""
+    """Group the rows in their order: rows with the same specification are in one group."""
     groups: list[RowGroup] = []
     rows: list[bytes] = []
     wanted = None

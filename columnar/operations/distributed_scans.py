@@ -1,7 +1,7 @@
 """Steps of a scan in regions of other servers; the scanner and its place stay at the gateway.
 
-A filter without memory, and the packing of rows, are the owner's work.  A filter that remembers rows, or whose string
-is long, and the cutting of rows (``batch``) are done here, over rows that come as cells.
+The owner applies a filter without memory and packs rows.  The gateway applies a filter that remembers rows or has a
+long string, and cuts rows (``batch``), over rows that come as cells.
 """
 
 from __future__ import annotations
@@ -24,94 +24,94 @@ from columnar.regions.read.found_rows import FoundRows, size_of
 from columnar.regions.read.row_reader import WireCell
 from columnar.storage.stored_cells import PackedRows
 
-PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two looks at the clock; else 1
-REQUEST_CELLS: Final = 100_000  # that one ask walks over: some 30 ms
+PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two clock checks; else 1
+REQUEST_CELLS: Final = 100_000  # that one request walks over: some 30 ms
 
 ReserveStep: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class _Asking:
-    """The constant part of a scanner's asks, and its search for the owner of the region ahead."""
+    """The constant part of a scanner's requests, and its search for the owner of the region ahead."""
 
     def __init__(self, scanner: Scanner) -> None:
         spec, row_filter = scanner.spec, scanner.filter
         text = spec.filter_string or b""
         self.filters_locally = row_filter is not None and (len(text) > SHORT_FILTER_BYTES or remembers(row_filter))
         self.as_cells = self.filters_locally or bool(spec.batch)
-        self.sends_filter = row_filter is not None and not self.filters_locally  # else the owner is told of rows alone
+        self.sends_filter = row_filter is not None and not self.filters_locally  # else the request has rows only
         filter_string = spec.filter_string if self.sends_filter else None
         self.spec: ScanSpec = replace(spec, batch=0, limit=0, filter_string=filter_string)
         self.search: Search | None = None
-        self.sought: Place | None = None  # for which ``search`` goes on
+        self.sought: Place | None = None  # for which ``search`` continues
 
 
 class DistributedScans:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
-    async def step(self, scanner: Scanner, found: FoundRows, count: int, turn: ReserveStep) -> None:
-        """Rows from the region ahead, or a wait until it may have another owner.  NotServingRegion.
+    async def step(self, scanner: Scanner, found: FoundRows, count: int, reserve_step: ReserveStep) -> None:
+        """Take rows from the region ahead, or wait until the region may have another owner.  NotServingRegion.
 
-        ``turn`` returns when the call may go on: a filter of unknown cost sees the rows here.  ClientGone.
+        ``reserve_step`` waits until the call may continue: a filter of unknown cost may run locally.  ClientGone.
         """
         if scanner.asking is None:
             scanner.asking = _Asking(scanner)
-        asking: _Asking = scanner.asking
+        request_parts: _Asking = scanner.asking
         owners, table, info = self._servers.owners, scanner.table.decode(), scanner.region_ahead()
-        if asking.search is None or asking.sought is not scanner.place:
-            asking.search, asking.sought = Search(owners, table), scanner.place
-        search = asking.search
+        if request_parts.search is None or request_parts.sought is not scanner.place:
+            request_parts.search, request_parts.sought = Search(owners, table), scanner.place
+        search = request_parts.search
         search.watch_routes()
         route = owners.owner_of(table, info.start)
         server = owners.local_server if route is None else choose_server(route, search.tries)
-        if server != owners.local_server:  # else the caller's next step looks here
+        if server != owners.local_server:  # else the caller's next step reads locally
             try:
                 scanned = await self._servers.request_server(
-                    server, _scan_request(scanner, asking, found, count), STEP_BYTES
+                    server, _scan_request(scanner, request_parts, found, count), STEP_BYTES
                 )
             except NOTHING_DONE:
                 pass
-            except LinkBroke:  # a read is asked for again, once
+            except LinkBroke:  # a read is retried, once
                 search.broke(server, [scanner.place.row or info.start] if scanner.place is not None else [])
             else:
                 if not scanned.is_not_local:
-                    await _take(scanner, asking, found, count, scanned, turn)
+                    await _take(scanner, request_parts, found, count, scanned, reserve_step)
                     return
         await search.again(info.start)
 
 
-def _scan_request(scanner: Scanner, asking: _Asking, found: FoundRows, count: int) -> Scan:
+def _scan_request(scanner: Scanner, request_parts: _Asking, found: FoundRows, count: int) -> Scan:
     assert scanner.place is not None, "there is a next step"
     max_rows, limit = count - found.count, scanner.rows_wanted
     max_cells = min(REQUEST_CELLS, max_rows * scanner.spec.batch) if scanner.spec.batch else REQUEST_CELLS
     return Scan(
         scanner.table.decode(),
-        asking.spec,
+        request_parts.spec,
         scanner.place,
         max_rows if limit < 0 else min(max_rows, limit),
         max_cells,
         STEP_BYTES,
-        None if asking.as_cells else scanner.form,
-        asking.filters_locally,
-        None if asking.sends_filter else scanner.rows_ahead,
+        None if request_parts.as_cells else scanner.form,
+        request_parts.filters_locally,
+        None if request_parts.sends_filter else scanner.rows_ahead,
         scanner.needs_values,
     )
 
 
 async def _take(
-    scanner: Scanner, asking: _Asking, found: FoundRows, count: int, scanned: Scanned, turn: ReserveStep
+    scanner: Scanner, request_parts: _Asking, found: FoundRows, count: int, scanned: Scanned, reserve_step: ReserveStep
 ) -> None:  # fmt: skip
     scanner.cells_read += scanned.cells_read
-    filtering = _Filtering(scanner, turn)
+    filtering = _Filtering(scanner, reserve_step)
     for row, packed in scanned.rows:
         cells, ends = list(packed), False
-        if asking.filters_locally:
+        if request_parts.filters_locally:
             cells, ends = await filtering.row(row, cells)
         if not scanner.take_row(found, count, row, cells, ends=ends):
-            return  # rows behind it are asked for again
+            return  # the rows after it are requested again
     scanner.place = scanned.place
-    if scanned.place is None and not asking.sends_filter:
-        scanner.place = scanner.place_after_rows  # the owner was told of the rows of one range alone
+    if scanned.place is None and not request_parts.sends_filter:
+        scanner.place = scanner.place_after_rows  # the request had the rows of one range only
     for block in scanned.blocks:
         scanner.take_packed(found, PackedRows(block.data, block.row_count, block.cell_count, block.last_row))
 
@@ -119,13 +119,13 @@ async def _take(
 class _Filtering:
     """The scanner's filter over rows of one answer, in steps that end by time."""
 
-    def __init__(self, scanner: Scanner, turn: ReserveStep) -> None:
+    def __init__(self, scanner: Scanner, reserve_step: ReserveStep) -> None:
         self._scanner = scanner
-        self._reserve_step = turn
+        self._reserve_step = reserve_step
         self._ends_s = perf_counter() + STEP_S
 
     async def row(self, row: bytes, cells: list[WireCell]) -> tuple[list[WireCell], bool]:
-        """The cells that are let through, and whether no further row is wanted.  FilterTooExpensive, ClientGone."""
+        """Return the cells that pass, and whether no further row is wanted.  FilterTooExpensive, ClientGone."""
         sink = self._scanner.filtering(row)
         if not cells:
             sink.take_nothing()

@@ -1,4 +1,4 @@
-"""Upkeep and looks over regions of several servers: each owner does its own, side by side."""
+"""Upkeep and status of regions of several servers: each owner handles its own, concurrently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DistributedUpkeep:
         self._servers = servers
 
     async def tend(self, regions: Sequence[RegionInfo], work: str) -> None:
-        """The regions of each server one after the other.  The first error, after every server has ended."""
+        """Tend the regions, those of each server one after the other.  Raises the first error after all have ended."""
         by_server: dict[Incarnation, list[RegionInfo]] = {}
         for region in regions:
             by_server.setdefault(self._server_of(region), []).append(region)
@@ -56,7 +56,7 @@ class DistributedUpkeep:
         return next(iter(by_owner(self._servers.owners, region.table, [(0, region.start)])))
 
     async def delete_rows(self, table: str, start: bytes, stop: bytes) -> RowsDeleted:
-        """As far as one owner's regions go, or its share of a call.  A delete that is repeated changes nothing."""
+        """Delete rows up to the end of one owner's regions, or of its share of a call.  Repeating it is harmless."""
         owners = self._servers.owners
         search = Search(owners, table)
         while True:

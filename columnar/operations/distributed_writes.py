@@ -1,15 +1,15 @@
-"""Rows of one call for several servers: each owner writes its own, side by side, each row as a step of its own.
+"""Rows of one call for several servers: each owner writes its own, concurrently, each row as a step of its own.
 
-    checked   by the gateway, all rows, before anything is sent
-    cut       by owner, into asks of at most ``limits.BATCH_BYTES``, one after the other to each owner
-    again     rows that an owner does not own, or that were not sent: they are looked up anew
-    ended     when every owner has its rows on disk, or with the gravest error after all asks have ended
+    checked   by the gateway, all rows, before the first request
+    cut       by owner, into requests of at most ``limits.BATCH_BYTES``, one after the other to each owner
+    again     rows that an owner does not own, or that were not sent: their owner is looked up again
+    ended     when every owner has its rows on disk, or with the gravest error after all requests have ended
 
 Invariants:
     I1. A row that was sent and not answered is never sent again: the call ends with OutcomeUnknown.
     I2. A row that the call names several times is written in the order given: its steps are in different parts, and
         a part begins when the part before is on disk.
-    I3. No ask is sent once the call's connection has ended.
+    I3. No request is sent once the call's connection has ended.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from columnar.runtime.loop_budget import IsDisconnected
 
 
 class _Share:
-    """The rows of one owner on their way to it."""
+    """The rows of one owner, to be sent to it."""
 
-    def __init__(self, servers: Servers, server: Incarnation, table: str, has_gone: IsDisconnected) -> None:
+    def __init__(self, servers: Servers, server: Incarnation, table: str, is_disconnected: IsDisconnected) -> None:
         self._servers = servers
         self._server = server
         self._table = table
-        self._has_gone = has_gone
-        self.left: list[RowWrite] = []  # for which nothing was done
-        self.has_written = False  # some ask of several
+        self._has_gone = is_disconnected
+        self.left: list[RowWrite] = []  # that were not written
+        self.has_written = False  # at least one of its requests was carried out
         self.sequence: tuple[int, int, int] | None = None  # of the last change
 
     async def send(self, rows: Sequence[RowWrite]) -> None:
-        """OutcomeUnknown; ClientGone; the error that the owner met."""
-        asks = list(_split_into_requests(rows))
-        for number, (ask, size_bytes) in enumerate(asks):
+        """Send the rows.  OutcomeUnknown; ClientGone; the error that the owner met."""
+        batches = list(_split_into_requests(rows))
+        for number, (batch, size_bytes) in enumerate(batches):
             if self._has_gone():
                 raise ClientGone
             try:
-                applied = await self._servers.request_server(self._server, Apply(self._table, tuple(ask)), size_bytes)
+                applied = await self._servers.request_server(self._server, Apply(self._table, tuple(batch)), size_bytes)
             except NOTHING_DONE:
-                self.left += [row for rest, _ in asks[number:] for row in rest]
+                self.left += [row for rest, _ in batches[number:] for row in rest]
                 return
             except LinkBroke:
-                raise _unsure(self._server, self._table, len(ask), ask[0].row, ask[-1].row) from None
-            self.left += [ask[at] for at in applied.not_local_rows]
-            self.has_written |= len(applied.not_local_rows) < len(ask)
+                raise _unsure(self._server, self._table, len(batch), batch[0].row, batch[-1].row) from None
+            self.left += [batch[at] for at in applied.not_local_rows]
+            self.has_written |= len(applied.not_local_rows) < len(batch)
             self.sequence = applied.sequence or self.sequence
 
 
@@ -67,17 +67,19 @@ class DistributedWrites:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
-    async def write(self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowWrite]]) -> Applied | None:
-        """The last change, as far as answers are made of it; None: there was none."""
+    async def write(
+        self, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]]
+    ) -> Applied | None:
+        """Write the rows; returns the last change, as far as answers are made of it; None: there was none."""
         sequence: tuple[int, int, int] | None = None
         has_written = False
-        for table, rows in _in_parts(asked):
-            sequence = await self._write_part(has_gone, table, rows, has_written) or sequence
+        for table, rows in _in_parts(writes):
+            sequence = await self._write_part(is_disconnected, table, rows, has_written) or sequence
             has_written = True
         return Applied(change_record.Sequence(*sequence), 0, (), None, None) if sequence is not None else None
 
     async def _write_part(
-        self, has_gone: IsDisconnected, table: str, rows: list[RowWrite], has_written: bool
+        self, is_disconnected: IsDisconnected, table: str, rows: list[RowWrite], has_written: bool
     ) -> tuple[int, int, int] | None:
         search = Search(self._servers.owners, table)
         sequence: tuple[int, int, int] | None = None
@@ -86,7 +88,7 @@ class DistributedWrites:
             search.watch_routes()
             numbered = [(number, row.row) for number, row in enumerate(left)]
             cut = by_owner(self._servers.owners, table, numbered, search.tries)
-            shares = [_Share(self._servers, server, table, has_gone) for server in cut]
+            shares = [_Share(self._servers, server, table, is_disconnected) for server in cut]
             outcomes = await asyncio.gather(
                 *(
                     share.send([left[number] for number in numbers])
@@ -107,16 +109,16 @@ class DistributedWrites:
         return sequence
 
     async def ingest(self, table: str, incoming: IncomingRows) -> bool:
-        """Rows of sorted files, at the owner of the first; OutcomeUnknown."""
+        """Have the owner of the first row ingest the sorted files.  OutcomeUnknown."""
         owners = self._servers.owners
         search = Search(owners, table)
         files = tuple((space, tuple(paths)) for space, paths in incoming.files.items())
-        ask = Ingest(table, incoming.first, incoming.last, incoming.highest_timestamp, incoming.rows, files)
+        request = Ingest(table, incoming.first, incoming.last, incoming.highest_timestamp, incoming.rows, files)
         while True:
             search.watch_routes()
             (server,) = by_owner(owners, table, [(0, incoming.first)], search.tries)
             try:
-                ingested = await self._servers.request_server(server, ask)
+                ingested = await self._servers.request_server(server, request)
             except NOTHING_DONE:
                 pass
             except LinkBroke:
@@ -141,19 +143,19 @@ def _unsure(server: Incarnation, table: str, count: int, first: bytes, last: byt
     )
 
 
-def _raise_gravest(outcomes: list[BaseException | None], has_others: bool) -> None:
-    """An unknown outcome goes first: the caller must read before it repeats the call."""
+def _raise_gravest(outcomes: list[BaseException | None], is_partial: bool) -> None:
+    """Raise the gravest error.  OutcomeUnknown goes first: the caller must read before it repeats the call."""
     failures = [one for one in outcomes if one is not None]
     if not failures:
         return
     gravest = next((one for one in failures if isinstance(one, OutcomeUnknown)), failures[0])
-    raise partly(gravest) if has_others and isinstance(gravest, ColumnarError) else gravest
+    raise partly(gravest) if is_partial and isinstance(gravest, ColumnarError) else gravest
 
 
-def _in_parts(asked: Iterable[tuple[ServedTable, RowWrite]]) -> Iterator[tuple[str, list[RowWrite]]]:
-    """Runs of rows of one table in which each row is named once (I2)."""
+def _in_parts(writes: Iterable[tuple[ServedTable, RowWrite]]) -> Iterator[tuple[str, list[RowWrite]]]:
+    """Yield runs of rows of one table in which each row is named once (I2)."""
     table, rows, seen = "", list[RowWrite](), set[bytes]()
-    for served, row in asked:
+    for served, row in writes:
         name = served.schema.name
         if rows and (name != table or row.row in seen):
             yield table, rows
@@ -166,15 +168,15 @@ def _in_parts(asked: Iterable[tuple[ServedTable, RowWrite]]) -> Iterator[tuple[s
 
 
 def _split_into_requests(rows: Sequence[RowWrite]) -> Iterator[tuple[list[RowWrite], int]]:
-    """Rows of one ask, and their bytes."""
-    ask: list[RowWrite] = []
+    """Yield the rows of each request, and their bytes."""
+    batch: list[RowWrite] = []
     size = 0
     for row in rows:
         row_size = size_of(row)
-        if ask and size + row_size > BATCH_BYTES:
-            yield ask, size
-            ask, size = [], 0
-        ask.append(row)
+        if batch and size + row_size > BATCH_BYTES:
+            yield batch, size
+            batch, size = [], 0
+        batch.append(row)
         size += row_size
-    if ask:
-        yield ask, size
+    if batch:
+        yield batch, size

@@ -1,4 +1,4 @@
-"""Rows that come as sorted files: into the region that holds them, wherever it is."""
+"""Ingestion of rows as sorted files, into their region on this or another server."""
 
 from __future__ import annotations
 

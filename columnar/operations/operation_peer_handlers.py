@@ -1,9 +1,9 @@
-"""Answers to other servers' asks, by the regions of this server alone: rows, writes, scans, upkeep.
+"""Handlers of other servers' requests, over the regions of this server only: rows, writes, scans, upkeep.
 
-A gateway asks for rows that its copy of the routes gives to this server.  The rows of other regions are named in the
-answer, and nothing is done for them.  No ask is handed on, so two servers never wait for each other's answers.
+A gateway requests rows that its copy of the routes assigns to this server.  The answer names the rows of other
+regions, which are left undone.  No request is forwarded, so two servers never wait for each other's answers.
 
-Invariant: what all answers hold while they are made is bounded by ``limits.ASKED_BYTES``, and a step that waits for
+Invariant: the memory of all answers in the making is bounded by ``limits.PEER_REPLY_BYTES``, and a step that waits for
 room waits for other answers only.
 
 Owned by the loop.
@@ -43,10 +43,10 @@ R = TypeVar("R")
 
 
 class OperationPeerHandlers:
-    """``answers``: the method for each class of ask; each raises errors of ``columnar.errors``."""
+    """``answers``: the method for each class of request; each raises errors of ``columnar.errors``."""
 
     def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
-        """``now_s``: of the quotas."""
+        """``now_s``: the clock of the quotas."""
         self._access = TableAccess(server, now_s)
         self._access.reply_memory = ReplyMemoryBudget(PEER_REPLY_BYTES, STEP_BYTES)
         self._access.reply_memory.loop_budget = server.reply_memory.loop_budget
@@ -71,11 +71,13 @@ class OperationPeerHandlers:
 
     # --- rows ----------------------------------------------------------------------------------------
 
-    async def _rows(self, asked: peer_requests.Rows) -> peer_requests.RowsFound:
-        served = self._access.table(asked.table.encode())
-        query = _query_of(asked)
-        found, elsewhere = await self._reads.rows_owned(served, query, self._scans.one_row, asked.max_bytes, asked.form)
-        pack = packer(asked.form)
+    async def _rows(self, request: peer_requests.Rows) -> peer_requests.RowsFound:
+        served = self._access.table(request.table.encode())
+        query = _query_of(request)
+        found, not_local = await self._reads.rows_owned(
+            served, query, self._scans.one_row, request.max_bytes, request.form
+        )
+        pack = packer(request.form)
         packed: list[bytes | None] = []
         for one in found:
             if isinstance(one, PackedRows):  # it came in pieces
@@ -83,46 +85,48 @@ class OperationPeerHandlers:
                 continue
             row, cells = one
             packed.append(pack(row, cells) if cells else None)
-        return peer_requests.RowsFound(tuple(packed), tuple(elsewhere))
+        return peer_requests.RowsFound(tuple(packed), tuple(not_local))
 
-    async def _apply(self, asked: peer_requests.Apply) -> peer_requests.Applied:
-        served = self._access.table(asked.table.encode())
-        applied, left = await self._writes.write_owned(served, asked.rows)
+    async def _apply(self, request: peer_requests.Apply) -> peer_requests.Applied:
+        served = self._access.table(request.table.encode())
+        applied, left = await self._writes.write_owned(served, request.rows)
         sequence = applied.sequence if applied is not None else None
         if not left:
             return peer_requests.Applied((), sequence)
-        numbers = {write.row: number for number, write in enumerate(asked.rows)}
+        numbers = {write.row: number for number, write in enumerate(request.rows)}
         return peer_requests.Applied(tuple(sorted(numbers[write.row] for write in left)), sequence)
 
-    async def _ingest(self, asked: peer_requests.Ingest) -> peer_requests.Ingested:
-        served = self._access.table(asked.table.encode())
-        incoming = IncomingRows(asked.first, asked.last, asked.highest_timestamp, asked.rows, dict(asked.files))
+    async def _ingest(self, request: peer_requests.Ingest) -> peer_requests.Ingested:
+        served = self._access.table(request.table.encode())
+        incoming = IncomingRows(
+            request.first, request.last, request.highest_timestamp, request.rows, dict(request.files)
+        )
         try:
             return peer_requests.Ingested(await ingest_rows(self._access, served, incoming))
         except RegionNotLocal:
             return peer_requests.Ingested(False, True)
 
-    async def _delete_rows(self, asked: peer_requests.DeleteRows) -> peer_requests.RowsDeleted:
-        deleted, elsewhere = await delete_owned(self._access, asked.table.encode(), asked.start, asked.stop)
-        return peer_requests.RowsDeleted(deleted.rows, deleted.next_row, elsewhere is not None)
+    async def _delete_rows(self, request: peer_requests.DeleteRows) -> peer_requests.RowsDeleted:
+        deleted, not_local = await delete_owned(self._access, request.table.encode(), request.start, request.stop)
+        return peer_requests.RowsDeleted(deleted.rows, deleted.next_row, not_local is not None)
 
     # --- scans ---------------------------------------------------------------------------------------
 
-    async def _scan(self, asked: peer_requests.Scan) -> peer_requests.Scanned:
-        spec, form = asked.spec, asked.form
+    async def _scan(self, request: peer_requests.Scan) -> peer_requests.Scanned:
+        spec, form = request.spec, request.form
         row_filter = None
         if spec.filter_string is not None:
             row_filter = _filter(spec.filter_string).clone()
             row_filter.set_reversed(spec.reversed)
-        scanner = Scanner(self._access, asked.table.encode(), spec, row_filter)
+        scanner = Scanner(self._access, request.table.encode(), spec, row_filter)
         scanner.form = form
         found = FoundRows(map_rows if is_map_of_binary(form) else None)
-        bounds = asked.max_rows, asked.max_cells, asked.max_bytes
-        if asked.versions:
-            scanner.read_for_filter(needs_values=asked.values)
-        if asked.rows is not None:
-            scanner.read_only(asked.rows)
-        if not await scanner.steps_owned(asked.place, found, bounds):
+        bounds = request.max_rows, request.max_cells, request.max_bytes
+        if request.versions:
+            scanner.read_for_filter(needs_values=request.values)
+        if request.rows is not None:
+            scanner.read_only(request.rows)
+        if not await scanner.steps_owned(request.place, found, bounds):
             return peer_requests.Scanned(is_not_local=True)
         if form is not None:
             return peer_requests.Scanned(blocks_of(found, form), (), scanner.place, scanner.cells_read)
@@ -131,32 +135,32 @@ class OperationPeerHandlers:
 
     # --- upkeep --------------------------------------------------------------------------------------
 
-    async def _tend(self, asked: peer_requests.Tend) -> bool:
+    async def _tend(self, request: peer_requests.Tend) -> bool:
         try:
-            await self._upkeep.tend(asked.region, asked.work)
+            await self._upkeep.tend(request.region, request.work)
         except RegionNotLocal:
             return False
         return True
 
-    async def _states(self, asked: peer_requests.RegionStates) -> tuple[row_forms.RegionState, ...]:
+    async def _states(self, request: peer_requests.RegionStates) -> tuple[row_forms.RegionState, ...]:
         tables = [
-            served for served in map(self._descriptions.find, map(str.encode, asked.tables)) if served is not None
+            served for served in map(self._descriptions.find, map(str.encode, request.tables)) if served is not None
         ]
         return tuple(state for state in self._descriptions.states_of(tables) if state.is_open)
 
 
 @lru_cache(maxsize=64)
 def _filter(text: bytes) -> Filter:
-    """A filter to be cloned: a scan asks with the same string for each of its steps, and gateways send short ones."""
+    """Parse a filter, which callers clone: each step of a scan sends the same string, and gateways send short ones."""
     from columnar.model.filter_language import parse  # as in ``operations.scans``
 
     return parse(text)
 
 
-def _query_of(asked: peer_requests.Rows) -> RowQuery:
+def _query_of(request: peer_requests.Rows) -> RowQuery:
     rows: list[bytes] = []
     specs, filters, cuts = [], [], []
-    for group in asked.groups:
+    for group in request.groups:
         count = len(group.rows)
         rows += group.rows
         specs += [group.read] * count

@@ -1,9 +1,9 @@
-"""Reads of rows by their names: one row at once, several in steps between which others are served.
+"""Reads of rows by their names: one row at once, several in steps between which other requests are served.
 
-A reply never shows what a crash could take back: it waits for the fsync of each row that it holds.
+A reply never has writes that a crash could lose: it waits for the fsync of each of its rows.
 
-Invariant: a reply of several rows holds at most ``limits.ROWS_BYTES``, and all such replies together what
-``regions.gathering`` lets them.
+Invariant: a reply of several rows has at most ``limits.ROWS_BYTES``, and all such replies together at most the bytes
+that ``regions.read.reply_memory`` allows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
 
 
 class RowQuery:
-    """The rows that one call asks for, in its order, each with what is wanted of it."""
+    """The rows that one call requests, in its order, each with its read specification."""
 
     __slots__ = ("cuts", "filters", "keeps_absent", "rows", "service", "specs", "wanted")
 
@@ -80,7 +80,7 @@ class RowQuery:
 
 
 class _Reading:
-    """A query on its way into one reply."""
+    """The progress of a query's rows into one reply."""
 
     __slots__ = ("at", "barriers", "found", "is_wide", "max_bytes", "not_local_rows", "query", "size_bytes")
 
@@ -91,7 +91,7 @@ class _Reading:
         self.barriers: list[Any] = []
         self.size_bytes = 0
         self.max_bytes = max_bytes  # the reading ends early after the row that passes it
-        self.not_local_rows: list[int] = []  # numbers of rows that were passed over, for their regions are elsewhere
+        self.not_local_rows: list[int] = []  # numbers of skipped rows, whose regions are not local
         self.is_wide = False  # the row to be read next costs more than a step
 
     @property
@@ -99,7 +99,7 @@ class _Reading:
         return self.at == len(self.query.rows) or self.size_bytes > self.max_bytes
 
     def pass_over(self) -> None:
-        """The region of the next row is another server's."""
+        """Skip the next row: its region is another server's."""
         self.is_wide = False
         self.not_local_rows.append(self.at)
         self.found.append((self.query.rows[self.at], []))
@@ -204,7 +204,7 @@ class RowReads:
 
     async def _wide(
         self,
-        has_gone: IsDisconnected,
+        is_disconnected: IsDisconnected,
         served: ServedTable,
         row: bytes,
         spec: ReadSpec,
@@ -212,12 +212,12 @@ class RowReads:
         answer: Callable[[S], Any],
     ) -> Any:
         """A row that costs more than a step."""
-        gathering, table = self._access.reply_memory, served.schema.name.encode()
-        ticket = gathering.begin(0, has_gone)
+        reply_memory, table = self._access.reply_memory, served.schema.name.encode()
+        ticket = reply_memory.begin(0, is_disconnected)
         try:
-            barrier = await read_wide(self._access, table, row, spec, sink, ticket, has_gone)
+            barrier = await read_wide(self._access, table, row, spec, sink, ticket, is_disconnected)
         finally:
-            gathering.end(ticket)
+            reply_memory.end(ticket)
         if barrier is not None:
             await asyncio.shield(barrier)
         if served.is_throttled:
@@ -262,7 +262,7 @@ class RowReads:
         answer: RowsAnswer,
         filtered: Filtered | None = None,
     ) -> Any:
-        """In the order asked; at once where it is little and none has a filter."""
+        """Read the rows in the order of the query; at once if they take one step and none has a filter."""
         reading = _Reading(query)
         if served.is_throttled:
             self._access.admit(served, writes=False)
@@ -271,7 +271,7 @@ class RowReads:
                 if self._step(served, reading, False):
                     return after_all(reading.barriers, answer(reading.found))
             except RegionUnavailable:
-                pass  # the rest is read from the row whose region is away
+                pass  # the rest is read from the row whose region is unavailable
             except RegionNotLocal as error:
                 return self._access.remote(error).rows(caller, served, query, answer)
         return self._read_rest(caller, served, reading, answer, filtered)
@@ -279,9 +279,9 @@ class RowReads:
     async def rows_owned(
         self, served: ServedTable, query: RowQuery, filtered: Filtered, max_bytes: int, form: ReplyForm
     ) -> tuple[list[FoundRow], list[int]]:
-        """(rows of this server in order, numbers of those that were passed over), until they pass ``max_bytes``.
+        """Return (rows of this server in order, numbers of skipped rows), until the rows exceed ``max_bytes``.
 
-        Rows that are not there, and those that were passed over, have no cells.
+        Missing rows and skipped rows have no cells.
         """
         assert query.keeps_absent, "numbers count all rows"
         if served.is_throttled:
@@ -291,7 +291,7 @@ class RowReads:
         return reading.found, reading.not_local_rows
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
-        """Read for one step, or to a row with a filter; True: that was all."""
+        """Read for one step, or up to a row with a filter; True: all rows are read."""
         if not served.is_throttled:
             return self._read_step(served, reading, has_waited)
         at, size_bytes = reading.at, reading.size_bytes
@@ -352,30 +352,32 @@ class RowReads:
         served: ServedTable,
         reading: _Reading,
         filtered: Filtered | None,
-        has_gone: IsDisconnected,
+        is_disconnected: IsDisconnected,
         form: Callable[[], ReplyForm],
         *,
         passes_over: bool = False,
     ) -> None:
         """Read to the end, step by step, and wait for the fsyncs of what was read."""
-        access, gathering = self._access, self._access.reply_memory
-        ticket = gathering.begin(reading.size_bytes, has_gone)
+        access, reply_memory = self._access, self._access.reply_memory
+        ticket = reply_memory.begin(reading.size_bytes, is_disconnected)
         try:
             while not reading.is_done:
-                await gathering.reserve_step(ticket, reading.size_bytes)
+                await reply_memory.reserve_step(ticket, reading.size_bytes)
                 served = access.again(served)
                 try:
                     if reading.is_wide:
-                        await self._take_wide(served, reading, form(), ticket, has_gone)
+                        await self._take_wide(served, reading, form(), ticket, is_disconnected)
                         continue
                     if reading.next_filter is None:
-                        await retry_until_ready(partial(self._step_again, served, reading), has_gone)
+                        await retry_until_ready(partial(self._step_again, served, reading), is_disconnected)
                         continue
-                    gathering.end(ticket)  # the scan has a ticket of its own: two in one call would wait for each other
+                    reply_memory.end(
+                        ticket
+                    )  # the scan has a ticket of its own: two in one call would wait for each other
                     try:
-                        await self._take_filtered(served, reading, filtered, has_gone)
+                        await self._take_filtered(served, reading, filtered, is_disconnected)
                     finally:
-                        ticket = gathering.begin(reading.size_bytes, has_gone)
+                        ticket = reply_memory.begin(reading.size_bytes, is_disconnected)
                 except RegionNotLocal:
                     if not passes_over:
                         raise
@@ -384,10 +386,10 @@ class RowReads:
             if waiting is not None:
                 await asyncio.shield(waiting)
         finally:
-            gathering.end(ticket)
+            reply_memory.end(ticket)
 
     async def _take_wide(
-        self, served: ServedTable, reading: _Reading, form: ReplyForm, ticket: int, has_gone: IsDisconnected
+        self, served: ServedTable, reading: _Reading, form: ReplyForm, ticket: int, is_disconnected: IsDisconnected
     ) -> None:
         """The next row, packed; of an answer that needs one cell, as much."""
         query, number = reading.query, reading.at
@@ -396,7 +398,7 @@ class RowReads:
         sink: Packed | First = First() if query.wanted == 1 and cut is None else Packed(row, form, cut, ROWS_BYTES)
         table = served.schema.name.encode()
         barrier = await read_wide(
-            self._access, table, row, spec, sink, ticket, has_gone, before_bytes=reading.size_bytes
+            self._access, table, row, spec, sink, ticket, is_disconnected, before_bytes=reading.size_bytes
         )
         reading.is_wide = False
         if barrier is not None:
@@ -409,14 +411,14 @@ class RowReads:
             self._access.charge(served, 1, size_bytes, writes=False)
 
     async def _take_filtered(
-        self, served: ServedTable, reading: _Reading, filtered: Filtered | None, has_gone: IsDisconnected
+        self, served: ServedTable, reading: _Reading, filtered: Filtered | None, is_disconnected: IsDisconnected
     ) -> None:
         query, number, filter_string = reading.query, reading.at, reading.next_filter
         assert filtered is not None, "given where a row has a filter"
         assert filter_string is not None, "the row has one"
         row, spec = query.rows[number], query.specs[number]
         check_families(served, spec)
-        size_bytes = reading.take(await filtered(served, row, spec, filter_string, has_gone))
+        size_bytes = reading.take(await filtered(served, row, spec, filter_string, is_disconnected))
         if served.is_throttled:
             self._access.charge(served, 1, size_bytes, writes=False)
 
@@ -432,6 +434,6 @@ def _bytes_of(row: bytes, cells: list[tuple[bytes, int]], column_bytes: int) -> 
 
 
 def check_families(served: ServedTable, spec: ReadSpec) -> None:
-    """NoSuchColumnFamily where the table was made anew since ``spec``, without a family of it."""
+    """Raise NoSuchColumnFamily if the table was recreated without a family that ``spec`` names."""
     for family, _ in spec.projection.families:
         served.schema.family(family)

@@ -1,7 +1,7 @@
-"""A call whose region is unavailable for a moment begins anew when the region, or others in its place, may be opened.
+"""Retries of a call whose region is briefly unavailable: it begins again when the region or its successors are ready.
 
-A call looks for all its regions before it changes anything, in one iteration of the loop, so a RegionUnavailable that
-leaves it at once has left nothing behind.  Operations that wait in between retry by themselves (``regions.patience``).
+A call finds all its regions before it changes anything, in one loop iteration, so a call that raises RegionUnavailable
+immediately had no effect.  Operations that wait in between retry by themselves (``regions.life.retry``).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from columnar.runtime.loop_budget import IsDisconnected
 from columnar.wire.service import Later
 
 
-async def retried(call: Callable[[], Any], away: RegionUnavailable, has_gone: IsDisconnected) -> Any:
-    """The result of ``call``, begun anew until all its regions are there.  ClientGone: it was not begun anew."""
+async def retried(call: Callable[[], Any], unavailable: RegionUnavailable, is_disconnected: IsDisconnected) -> Any:
+    """Return the result of ``call``, retried until all its regions are available.  ClientGone: it was not retried."""
     while True:
-        await wait_available(away)
-        if has_gone():
+        await wait_available(unavailable)
+        if is_disconnected():
             raise ClientGone
         try:
             result = call()
         except RegionUnavailable as another:
-            away = another
+            unavailable = another
             continue
         if type(result) is Later:
             await asyncio.shield(result.future)

@@ -1,11 +1,11 @@
-"""Deletes of a range of rows: by one range in each region, or row by row where each delete must be seen.
+"""Deletes of a range of rows: by one range in each region, or row by row if each delete must be logged.
 
-Every row is deleted as a client would delete it where changes are logged (a trigger, CHANGE_LOG) or deletes leave
-markers, so that triggers see it and a derived table follows.  Elsewhere the engine drops the range whole, at a cost
+Every row is deleted as a client would delete it if changes are logged (a trigger, CHANGE_LOG) or deletes leave
+markers, so that triggers see it and a derived table follows.  Otherwise the engine drops the range whole, at a cost
 that does not depend on the number of rows.
 
-A call does a bounded amount and says where to go on.  It can be repeated: after a crash the acknowledged deletes
-stand and the other rows are still there.
+A call does a bounded amount of work and returns the row to continue at.  It can be repeated: after a crash the
+acknowledged deletes are durable and the other rows are still there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FULL_LOG_PAUSE_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """``rows`` is None where a range went whole; ``next_row`` is where to go on, None: all is done."""
+    """``rows`` is None if a range was dropped whole; ``next_row`` is the row to continue at, None: all is done."""
 
     rows: int | None
     next_row: bytes | None
@@ -47,11 +47,11 @@ async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: byt
     counted: int | None = None
     row: bytes | None = start
     while row is not None and (counted or 0) < ROWS_PER_CALL:
-        gone, elsewhere = await delete_owned(access, table, row, stop, ROWS_PER_CALL - (counted or 0))
+        gone, not_local = await delete_owned(access, table, row, stop, ROWS_PER_CALL - (counted or 0))
         counted, row = _sum(counted, gone.rows), gone.next_row
-        if elsewhere is not None:
+        if not_local is not None:
             assert row is not None, "it is a row of the region that is elsewhere"
-            gone = await access.remote(elsewhere).delete_rows(access.table(table), row, stop)
+            gone = await access.remote(not_local).delete_rows(access.table(table), row, stop)
             counted, row = _sum(counted, gone.rows), gone.next_row
     return Deleted(counted, row)
 
@@ -77,10 +77,10 @@ async def delete_owned(
                 continue
             await _room_in_log(access, served, region, row)
             gone, row = await _delete_step(access, served, info, row, stop)
-        except StoreClosed:  # it was closed meanwhile, to be opened anew: go on with the one that is open
+        except StoreClosed:  # closed meanwhile, to be reopened: continue with the open one
             continue
-        except RegionNotLocal as elsewhere:
-            return Deleted(counted, row), elsewhere
+        except RegionNotLocal as not_local:
+            return Deleted(counted, row), not_local
         except NotServingRegion:
             if info in access.table(table).regions:
                 raise
@@ -92,7 +92,7 @@ async def delete_owned(
 
 
 async def _delete_at_once(access: TableAccess, served: ServedTable, info: RegionInfo, row: bytes, stop: bytes) -> bool:
-    """False: by now its changes are logged, or it is split or merged; nothing was done."""
+    """Drop the range.  False, without effect: by now its changes are logged, or it is split or merged."""
 
     def step() -> asyncio.Future[None] | None:
         region = access.open_region(access.again(served), info)  # as it is now: the engine may have been waited for
@@ -127,7 +127,7 @@ async def _delete_step(
     """Delete one batch; the number of its rows, and where the next begins."""
 
     def step() -> tuple[int, bytes | None, Region, Applied | None]:
-        region = access.open_region(access.again(served), info)  # never one that is held, as for a split
+        region = access.open_region(access.again(served), info)  # never one whose requests are paused, as for a split
         doomed, after = _visible_rows(region, row, stop)
         if not doomed:
             return 0, after, region, None
@@ -167,5 +167,5 @@ def _visible_rows(region: Region, row: bytes, stop: bytes) -> tuple[list[bytes],
 
 
 def _after(info: RegionInfo, stop: bytes) -> bytes | None:
-    """The first row of the next region, if it is to be looked at."""
+    """Return the first row of the next region, if it is in the range."""
     return None if not info.end or (stop and info.end >= stop) else info.end

@@ -1,9 +1,9 @@
-"""The rows of one call on their way into batches of one region each, checked before anything is written.
+"""The plan of one call's rows: batches of one region each, checked before the first write.
 
-Steps of STEP_S, between which others are served.  Invariants of ``operations.writes``:
+Steps of STEP_S, between which other requests are served.  Invariants of ``operations.writes``:
     I1. A row has at most ``limits.ROW_OPERATIONS`` operations a step; a row that one call names again and again gets
         several steps, in the order given.
-    I2. Work is linear in what the call holds, however often it names a row.
+    I2. Work is linear in the size of the call, however often it names a row.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from columnar.operations.access import TableAccess
 from columnar.regions.tables import ServedTable
 
 Work = list[tuple[ServedTable, list[RowWrite]]]  # batches, each of rows of one region
-Make = Callable[[Any], RowWrite | None]  # what one element of a call asks of its row, checked
+Make = Callable[[Any], RowWrite | None]  # the checked write of one element of a call
 
 STEP_S: Final = 0.02  # of planning, and of writing what is planned
-CLOCK_CHECK_ELEMENTS: Final = 16  # elements between two looks at the clock
-OPERATION_BYTES: Final = 256  # what an operation counts beside its value: a batch holds at most 16,000 of them
+CLOCK_CHECK_ELEMENTS: Final = 16  # elements between two clock checks
+OPERATION_BYTES: Final = 256  # counted for an operation beside its value: a batch has at most 16,000 of them
 PUT_BYTES: Final = 64  # ... in a row of a bulk load, which costs a third
 
 
@@ -52,26 +52,26 @@ def _spelled_out(write: RowWrite) -> RowMutation:
 
 
 class RowPlan:
-    """The elements of one call on their way into batches."""
+    """Plans the elements of one call into batches."""
 
-    def __init__(self, access: TableAccess, served: ServedTable, asked: Sequence[Any], make: Make) -> None:
+    def __init__(self, access: TableAccess, served: ServedTable, elements: Sequence[Any], make: Make) -> None:
         self.served = served
         self.work: Work = []
         self._access = access
-        self._requested = asked
+        self._requested = elements
         self._make = make
-        self._at = 0  # in ``asked``
+        self._at = 0  # in ``_requested``
         self._by_row: dict[bytes, RowWrite | _Joined] = {}
         self._parts: list[dict[bytes, RowWrite | _Joined]] = []  # a row is once in each (I1)
         self._left: list[RowWrite | _Joined] = []  # of the part that is put into batches, the next one last
         self._open: dict[int, tuple[list[RowWrite], int]] = {}  # by region: its last batch, and the bytes of it
 
     def step(self) -> bool:
-        """Plan for STEP_S; True: all is planned.  CallerError, RegionTooBusy; RegionUnavailable: plan again later."""
+        """Plan for STEP_S; True: all is planned.  CallerError, RegionTooBusy; RegionUnavailable: retry later."""
         ends = perf_counter() + STEP_S
-        asked, at = self._requested, self._at
-        while at < len(asked):
-            write = self._make(asked[at])
+        elements, at = self._requested, self._at
+        while at < len(elements):
+            write = self._make(elements[at])
             at = self._at = at + 1
             if write is not None:
                 self._join(write)
@@ -84,21 +84,21 @@ class RowPlan:
         return self._place(ends)
 
     def _join(self, write: RowWrite) -> None:
-        held = self._by_row.get(write.row)
-        if held is None:
+        present = self._by_row.get(write.row)
+        if present is None:
             self._by_row[write.row] = write
             return
-        if not isinstance(held, _Joined):
-            held = self._by_row[write.row] = _Joined(_spelled_out(held))
+        if not isinstance(present, _Joined):
+            present = self._by_row[write.row] = _Joined(_spelled_out(present))
         mutation = _spelled_out(write)
-        if len(held.operations) + len(mutation.operations) > ROW_OPERATIONS:
+        if len(present.operations) + len(mutation.operations) > ROW_OPERATIONS:
             self._parts.append(self._by_row)
             self._by_row = {write.row: write}
         else:
-            held.add(mutation)
+            present.add(mutation)
 
     def _place(self, ends: float) -> bool:
-        served, looked = self._access.again(self.served), 0  # only the newest is told of splits
+        served, placed = self._access.again(self.served), 0  # only the newest follows splits
         while self._left or self._parts:
             if not self._left:
                 self._left = list(self._parts.pop().values())
@@ -108,18 +108,18 @@ class RowPlan:
             region = self._access.writable(served, one.row)
             self._left.pop()
             self._put(region.info.region_id, one.mutation() if isinstance(one, _Joined) else one)
-            looked += 1
-            if not looked % CLOCK_CHECK_ELEMENTS and perf_counter() >= ends:
+            placed += 1
+            if not placed % CLOCK_CHECK_ELEMENTS and perf_counter() >= ends:
                 return False
         return True
 
     def pass_over(self) -> RowWrite:
-        """Take the row out whose region is elsewhere."""
+        """Remove and return the row whose region is not local."""
         one = self._left.pop()
         return one.mutation() if isinstance(one, _Joined) else one
 
     def take_all_rows(self) -> list[tuple[ServedTable, RowWrite]]:
-        """All rows, planned or not, in an order in which the steps of one row may be done.  They are all checked."""
+        """Return all rows, planned or not, all checked, in an order in which the steps of one row may be done."""
         assert self._at == len(self._requested), "no region is looked for before all is checked"
         rows = [write for _, batch in self.work for write in batch]
         left = [*reversed(self._left), *(one for part in reversed(self._parts) for one in part.values())]
@@ -127,14 +127,14 @@ class RowPlan:
         return [(self.served, write) for write in rows]
 
     def _put(self, region_id: int, write: RowWrite) -> None:
-        """Batches are not over ``limits.BATCH_BYTES`` but for single rows."""
+        """Add the row to a batch of its region.  Only single rows make batches above ``limits.BATCH_BYTES``."""
         size = size_of(write)
-        held = self._open.get(region_id)
-        if held is None or held[1] + size > BATCH_BYTES:
-            held = ([], 0)
-            self.work.append((self.served, held[0]))
-        held[0].append(write)
-        self._open[region_id] = (held[0], held[1] + size)
+        batch = self._open.get(region_id)
+        if batch is None or batch[1] + size > BATCH_BYTES:
+            batch = ([], 0)
+            self.work.append((self.served, batch[0]))
+        batch[0].append(write)
+        self._open[region_id] = (batch[0], batch[1] + size)
 
 
 def size_of(mutation: RowWrite) -> int:

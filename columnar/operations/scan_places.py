@@ -1,4 +1,4 @@
-"""(pure) Places of a scan: where it begins, which keys of a region come next, and what is past a region or a range.
+"""(pure) Places of a scan: its beginning, the next keys of a region, and the places past a region or a range.
 
 ``spec`` is the scan's own.  Places go forwards or, in a reversed scan, backwards.
 
@@ -24,7 +24,7 @@ def is_one_row(spec: ScanSpec) -> bool:
 
 
 def is_after_end(spec: ScanSpec, place: Place) -> bool:
-    """Whether a place other than the scan's first is past its last row."""
+    """Tell whether a place other than the scan's first is past its last row."""
     row, stop = place.row, spec.stop
     if is_one_row(spec):
         return True

@@ -78,7 +78,7 @@ class ScannerTable:
         return opened
 
     def _next_id(self) -> int:
-        """An id that no open scanner has: numbers begin anew after ``scanner_ids.NUMBERS``."""
+        """Return an id that no open scanner has: numbers restart after ``scanner_ids.NUMBERS``."""
         while True:
             self._last_number += 1
             found = id_of(self._slot, self._last_number)
@@ -106,7 +106,7 @@ class ScannerTable:
         lease = self._leases.pop(scanner_id, None)
         if lease is None:
             return False
-        lease.scanner.on_idle = nobody  # or the two would hold each other
+        lease.scanner.on_idle = nobody  # or the two would keep each other alive
         self._size_bytes -= lease.scanner.spec.size_bytes
         opened = self._of_connection.get(lease.connection)
         if opened is not None:
@@ -121,7 +121,7 @@ class ScannerTable:
         return True
 
     async def all_closed(self) -> None:
-        """Return when none is open; whoever holds one may open more until then."""
+        """Wait until no scanner is open; a client with an open scanner may open more until then."""
         while self._leases:
             closed = asyncio.get_running_loop().create_future()
             self._waiting.append(closed)
@@ -131,7 +131,7 @@ class ScannerTable:
         return connection in self._of_connection
 
     def connection_closed(self, connection: int) -> None:
-        """Its scanners may still be used from elsewhere, for a shorter while."""
+        """Shorten the leases of the connection's scanners; other connections may still use them."""
         for scanner_id in self._of_connection.pop(connection, ()):
             lease = self._leases[scanner_id]
             lease.idle_s = min(lease.idle_s, ORPHAN_SCANNER_LEASE_S)

@@ -1,10 +1,10 @@
 """A scanner: a place in a table that moves on with each call.
 
-A scanner keeps a position, no iterator: each step seeks anew, so it costs nothing between two
-calls, survives splits and moves, and each row it gives is as of one moment (design 5, "scans").
+A scanner keeps a position, no iterator: each step seeks again, so an idle scanner has no cost between two
+calls, survives splits and moves, and each row that it returns is as of one moment (design 5, "scans").
 
 A call runs in steps of at most ``limits.STEP_CELLS`` cells or ``STEP_BYTES``, through a filter also of ``STEP_S``;
-between two steps others are served (design D11).  A step of an unfiltered scan of small cells costs some 2 ms.
+between two steps other requests are served (design D11).  A step of an unfiltered scan of small cells costs some 2 ms.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedRows
 
-CELLS_OF_LONG_FILTER: Final = 100  # of a row that is shown to a filter of thousands of comparisons in one step
-OWNED_S: Final = 0.1  # of steps for a gateway, which asks again
+CELLS_OF_LONG_FILTER: Final = 100  # of a row, passed to a filter of thousands of comparisons in one step
+OWNED_S: Final = 0.1  # of steps for a gateway, which sends a further request
 
 
 def nobody() -> None:
@@ -76,7 +76,7 @@ class Scanner:
         self._only_row = is_one_row(spec)
         self._ranges = ranges = _ranges_of(row_filter)
         if row_filter is not None and row_filter.is_row_range and ranges is not None and ranges.is_exact:
-            row_filter = None  # it has nothing left to do
+            row_filter = None  # the row ranges do all its work
         self._filter = row_filter
         self._plain_family = None if row_filter is not None else _plain_family(spec)
         self._range: RowRange | None = None  # of ``_ranges``, the one that the next step reads
@@ -85,7 +85,7 @@ class Scanner:
         self._rows_left = spec.limit or -1
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
-        self.cells_read_before = 0  # the call under way, or the last one
+        self.cells_read_before = 0  # of the current call, or the last one
         self.busy = False
         self.on_idle: Callable[[], None] = nobody  # called when a call that took several steps has ended
         self._failed = False
@@ -93,14 +93,14 @@ class Scanner:
         self._wants_versions = False
         has_long_filter = row_filter is not None and len(spec.filter_string or b"") > SHORT_FILTER_BYTES
         self._most = CELLS_OF_LONG_FILTER if has_long_filter else STEP_CELLS  # of a row, in one step
-        self.form: ReplyForm | None = None  # of the call under way
-        self.asking: Any = None  # what ``operations.apart_scans`` keeps of the scanner; None: nothing yet
+        self.form: ReplyForm | None = None  # of the current call
+        self.asking: Any = None  # state of ``operations.distributed_scans``; None: not made yet
 
     def next_rows(
         self,
         count: int,
         pack: PackRows | None = None,
-        has_gone: IsDisconnected = never_disconnected,
+        is_disconnected: IsDisconnected = never_disconnected,
         form: ReplyForm | None = None,
     ) -> FoundRows | Awaitable[FoundRows]:
         """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end.
@@ -117,42 +117,43 @@ class Scanner:
         self.cells_read_before = self.cells_read
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
-        self._failed = True  # until the rows are handed over: a failed call must not be a hole in the scan
+        self._failed = True  # until the rows are returned: a failed call must not be a hole in the scan
         self.form = form
-        gathering, away = self._access.reply_memory, None
-        if not gathering.is_full:  # else this call waits before its first step
+        reply_memory, unavailable = self._access.reply_memory, None
+        if not reply_memory.is_full:  # else this call waits before its first step
             try:
                 if self._step(found, count) and not self._barriers:
                     self._failed = False
                     return found
             except RegionUnavailable as error:
-                away = error
+                unavailable = error
             except RegionNotLocal as error:
-                self._access.remote(error)  # the first step of ``_go_on`` asks there
-        return self._continue_scan(found, count, gathering.begin(found.size_bytes, has_gone), away, has_gone)
+                self._access.remote(error)  # the first step of ``_continue_scan`` requests the rows there
+        ticket = reply_memory.begin(found.size_bytes, is_disconnected)
+        return self._continue_scan(found, count, ticket, unavailable, is_disconnected)
 
     async def _continue_scan(
-        self, found: FoundRows, count: int, ticket: int, away: RegionUnavailable | None, has_gone: IsDisconnected
+        self, found: FoundRows, count: int, ticket: int, wait: RegionUnavailable | None, is_disconnected: IsDisconnected
     ) -> FoundRows:
         self.busy = True
-        gathering = self._access.reply_memory
+        reply_memory = self._access.reply_memory
 
         async def reserve_step() -> None:
-            await gathering.reserve_step(ticket, found.size_bytes)
+            await reply_memory.reserve_step(ticket, found.size_bytes)
 
         try:
             while found.count < count and found.size_bytes < REPLY_BYTES and not self._at_end:
-                if away is not None:
-                    await wait_available(away)
-                    away = None
+                if wait is not None:
+                    await wait_available(wait)
+                    wait = None
                 await reserve_step()
                 try:
                     if self._wide is not None:
-                        await self._take_wide(found, self._wide, ticket, has_gone)
+                        await self._take_wide(found, self._wide, ticket, is_disconnected)
                     else:
                         self._step(found, count)
-                except RegionUnavailable as another:  # its place and its rows stand as they were before the region
-                    away = another
+                except RegionUnavailable as another:  # place and rows are as they were before the region
+                    wait = another
                 except RegionNotLocal as error:
                     self._wide = None
                     await self._access.remote(error).scan_step(self, found, count, reserve_step)
@@ -163,7 +164,7 @@ class Scanner:
         finally:
             self.busy = False
             self.on_idle()
-            gathering.end(ticket)
+            reply_memory.end(ticket)
 
     @property
     def cuts_row(self) -> bool:
@@ -180,34 +181,34 @@ class Scanner:
         return self._rest is not None or self.place is None
 
     def read_for_filter(self, *, needs_values: bool) -> None:
-        """Have ``steps_owned`` give all that a gateway's filter sees: rows without visible cells, older versions."""
+        """Have ``steps_owned`` return all that a gateway's filter sees: rows without visible cells, older versions."""
         self._wants_versions, self._needs_values = True, needs_values
         self._plain_family = None
 
     def read_only(self, rows: RowRange) -> None:
-        """Have ``steps_owned`` end where these rows end."""
+        """Have ``steps_owned`` end at the end of these rows."""
         self._ranges = RowRanges([rows])
 
     async def steps_owned(self, place: Place, found: FoundRows, bounds: tuple[int, int, int]) -> bool:
-        """Steps over regions of this server, for a gateway that keeps the place; False: the first is elsewhere.
+        """Do steps over regions of this server, for a gateway that keeps the place; False: the first is not local.
 
-        ``bounds``: of rows, of cells that are walked, and of bytes.  Ends soon after OWNED_S, so that a gateway whose
-        client has gone asks no further.  ``place`` is the next one then.
+        ``bounds``: of rows, of walked cells, and of bytes.  Ends soon after OWNED_S, so that a gateway whose
+        client has disconnected sends no further request.  ``self.place`` is the next place then.
         """
         max_rows, max_cells, max_bytes = bounds
         self._begin_at(place)
-        gathering, ends = self._access.reply_memory, perf_counter() + OWNED_S
-        ticket = gathering.begin()
+        reply_memory, ends = self._access.reply_memory, perf_counter() + OWNED_S
+        ticket = reply_memory.begin()
         try:
             while found.count < max_rows and found.size_bytes < max_bytes:
-                await gathering.reserve_step(ticket, found.size_bytes)
+                await reply_memory.reserve_step(ticket, found.size_bytes)
                 try:
                     if self._wide is not None:
                         await self._take_wide(found, self._wide, ticket, never_disconnected)
                     else:
                         self._step(found, max_rows, min(STEP_BYTES, max_bytes - found.size_bytes))
-                except RegionUnavailable as away:
-                    await wait_available(away)
+                except RegionUnavailable as unavailable:
+                    await wait_available(unavailable)
                 except RegionNotLocal:
                     self._wide = None
                     if self.place is place:
@@ -219,9 +220,9 @@ class Scanner:
                 await asyncio.shield(barrier)
             return True
         finally:
-            gathering.end(ticket)
+            reply_memory.end(ticket)
 
-    async def _take_wide(self, found: FoundRows, row: bytes, ticket: int, has_gone: IsDisconnected) -> None:
+    async def _take_wide(self, found: FoundRows, row: bytes, ticket: int, is_disconnected: IsDisconnected) -> None:
         """The next row, which costs more than a step, over several; errors as of ``read_wide``."""
         spec, before = self.spec.read, found.size_bytes
         sink: Packed | Listed | Filtered
@@ -239,7 +240,7 @@ class Scanner:
             spec,
             sink,
             ticket,
-            has_gone,
+            is_disconnected,
             all_versions=all_versions,
             before_bytes=before,
         )
@@ -323,7 +324,7 @@ class Scanner:
         max_cells: int,
         max_bytes: int,
     ) -> int:
-        """Rows of one region until a bound is reached; moves on past them.  How many cells were walked."""
+        """Take rows of one region up to a bound and move past them.  Returns the number of cells walked."""
         before = found.count
         limit = count if self._rows_left < 0 else min(count, before + self._rows_left)
         bounds = limit, max_cells, max_bytes
@@ -343,17 +344,17 @@ class Scanner:
         return step.cells_walked
 
     def _read_row(self, region: Region, found: FoundRows, row: bytes, raw_row: RawRow) -> int:
-        """Take one row in, move on past it; returns how many stored bytes were read."""
-        read, past = self.spec.read, None if self._only_row else Place(row, True)
+        """Take one row and move past it; returns the number of stored bytes read."""
+        read, next_place = self.spec.read, None if self._only_row else Place(row, True)
         store, now_ms = region.store, region.now_ms
         if self._filter is None and not self._wants_versions:
             cells = visible_cells(store, row, raw_row, read, now_ms, STEP_CELLS)
-            self.place = past
+            self.place = next_place
             self._hand_out_some(found, row, cells)
         else:
             seen_by_filter = filter_cells if self._needs_values else valueless_cells
             seen = seen_by_filter(store, row, raw_row, read, now_ms, self._most)
-            self.place = past
+            self.place = next_place
             if self._wants_versions:
                 found.add(row, [(cell.column, cell.value, cell.timestamp) for cell in seen])
             else:
@@ -383,12 +384,12 @@ class Scanner:
 
     @property
     def needs_values(self) -> bool:
-        """Whether the scanner's filter looks at values or lets some through."""
+        """Whether the scanner's filter reads values or lets some pass."""
         return self._needs_values
 
     @property
     def rows_ahead(self) -> RowRange | None:
-        """The rows of the next steps, behind which it goes on with ``place_after_rows``; None: all that are left."""
+        """The rows of the next steps; the scan then continues at ``place_after_rows``.  None: all that are left."""
         return self._range
 
     @property
@@ -398,16 +399,16 @@ class Scanner:
 
     @property
     def rows_wanted(self) -> int:
-        """Until the scan's limit; -1: all."""
+        """The number of rows left until the scan's limit; -1: all."""
         return self._rows_left
 
     def region_ahead(self) -> RegionInfo:
-        """The region of the next step, which is not the end."""
+        """Return the region of the next step; the scan must not be at its end."""
         assert self.place is not None, "there is a next step"
         return self._region_at(self._access.table(self.table), self.place)
 
     def take_packed(self, found: FoundRows, rows: PackedRows) -> None:
-        """Rows of a scan that neither filters nor cuts them here; the caller sets the place first."""
+        """Take packed rows, if the gateway neither filters nor cuts them; the caller sets the place first."""
         found.add_packed(rows)
         if self._rows_left > 0:
             self._rows_left -= rows.row_count
@@ -415,12 +416,12 @@ class Scanner:
                 self.place = None
 
     def filtering(self, row: bytes) -> Filtered:
-        """The scanner's filter over the next row."""
+        """Return the scanner's filter for the next row."""
         assert self._filter is not None, "looked at by the caller"
         return Filtered(row, self._filter, self.spec.read.max_versions)
 
     def take_row(self, found: FoundRows, count: int, row: bytes, cells: list[WireCell], *, ends: bool) -> bool:
-        """The next row, as the filter let it through; ``ends``: the filter wants no more rows.
+        """Take the next row, as the filter let it pass; ``ends``: the filter wants no more rows.
 
         False: the call has ``count`` rows, or the scan is at its end, and no further row is to be taken.
         """
@@ -433,7 +434,7 @@ class Scanner:
         return self._rest is None and self.place is not None and found.count < count
 
     def _hand_out(self, found: FoundRows, row: bytes, cells: Cells, at: int = 0) -> None:
-        """Add the row's cells from number ``at`` on, or as many of them as a batch has.  O(what is added)."""
+        """Add the row's cells from number ``at`` on, or as many of them as a batch has.  O(cells added)."""
         batch = self.spec.batch
         if batch and len(cells) - at > batch:
             several = cells if isinstance(cells, list) else list(cells)
@@ -450,15 +451,15 @@ class Scanner:
         found.add(row, cells)
 
     def _enter_range(self, ranges: RowRanges) -> bool:
-        """Move the place to the next rows that the filter may let through.  False: there are none; the scan is over."""
+        """Move the place to the next rows that the filter may let pass.  False: there are none; the scan is over."""
         assert self.place is not None, "looked at by the caller"
         self._range, self.place = entered(self.spec, self.place, ranges)
         return self.place is not None
 
     def _seek(self, place: Place) -> tuple[Region, bytes, bytes | None]:
-        """The region that goes on, and which of its keys: from one, below the other."""
+        """Return the region to continue in, and the half-open bounds of its keys."""
         served = self._access.table(self.table)
-        check_families(served, self.spec.read)  # the table may have been made anew since the opening
+        check_families(served, self.spec.read)  # the table may have been recreated since the opening
         info = self._region_at(served, place)
         region = self._access.open_region(served, info)
         return region, *key_bounds(self.spec, place, info, self._range)

@@ -1,4 +1,4 @@
-"""Scanners as a call opens them: with its filter, whose mistakes are found before the first row is asked for."""
+"""Opening of scanners for a call: with its filter, whose mistakes are found before the first row is requested."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Scans:
             return self._in_steps(served, spec, use, caller.has_gone)
         return use(Scanner(self._access, _name(served), spec, _filter_of(spec)))
 
-    async def _in_steps(self, served: ServedTable, spec: ScanSpec, use: Use, has_gone: IsDisconnected) -> Any:
-        row_filter = await _filter_in_steps(spec, self._access.reply_memory.loop_budget, has_gone)
+    async def _in_steps(self, served: ServedTable, spec: ScanSpec, use: Use, is_disconnected: IsDisconnected) -> Any:
+        row_filter = await _filter_in_steps(spec, self._access.reply_memory.loop_budget, is_disconnected)
         used = use(Scanner(self._access, _name(served), spec, row_filter))
         return await used if hasattr(used, "__await__") else used
 
@@ -70,24 +70,26 @@ class Scans:
         return found
 
     async def row(
-        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: IsDisconnected
+        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, is_disconnected: IsDisconnected
     ) -> Cells:
         """``one_row``, charged as one request."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
-        cells = await self.one_row(served, row, read, filter_string, has_gone)
+        cells = await self.one_row(served, row, read, filter_string, is_disconnected)
         if served.is_throttled:
             self._access.charge(served, 1, size_of((row, cells)), writes=False)
         return cells
 
     async def one_row(
-        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, has_gone: IsDisconnected
+        self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, is_disconnected: IsDisconnected
     ) -> Cells:
         """The cells of one row that a filter lets through: a scan of that row."""
         spec = ScanSpec(row, row, read, filter_string=filter_string)
-        turns = self._access.reply_memory.loop_budget
-        row_filter = await _filter_in_steps(spec, turns, has_gone) if _has_long_filter(spec) else _filter_of(spec)
-        found = Scanner(self._access, _name(served), spec, row_filter).next_rows(1, None, has_gone)
+        loop_budget = self._access.reply_memory.loop_budget
+        row_filter = (
+            await _filter_in_steps(spec, loop_budget, is_disconnected) if _has_long_filter(spec) else _filter_of(spec)
+        )
+        found = Scanner(self._access, _name(served), spec, row_filter).next_rows(1, None, is_disconnected)
         rows = list(found if isinstance(found, FoundRows) else await found)
         return rows[0][1] if rows else []
 
@@ -97,7 +99,7 @@ def _name(served: ServedTable) -> bytes:
 
 
 def _has_long_filter(spec: ScanSpec) -> bool:
-    """Parsing it at once would hold the loop for longer than a step."""
+    """Tell whether parsing the filter at once would block the loop for longer than a step."""
     return spec.filter_string is not None and len(spec.filter_string) > SHORT_FILTER_BYTES
 
 
@@ -109,16 +111,16 @@ def _filter_of(spec: ScanSpec) -> Filter | None:
     return _ready(spec, parse(_checked(spec.filter_string)))
 
 
-async def _filter_in_steps(spec: ScanSpec, turns: LoopBudget, has_gone: IsDisconnected) -> Filter | None:
-    """As ``_filter_of``, others are served meanwhile.  ClientGone."""
+async def _filter_in_steps(spec: ScanSpec, loop_budget: LoopBudget, is_disconnected: IsDisconnected) -> Filter | None:
+    """Parse as ``_filter_of`` does, in steps between which other requests are served.  ClientGone."""
     if spec.filter_string is None:
         return None
     from columnar.model.filter_language import parse_in_steps
 
     steps = parse_in_steps(_checked(spec.filter_string))
     while True:
-        await turns.wait_for_budget()
-        if has_gone():
+        await loop_budget.wait_for_budget()
+        if is_disconnected():
             raise ClientGone
         ends = perf_counter() + STEP_S
         try:

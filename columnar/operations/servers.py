@@ -1,4 +1,4 @@
-"""The servers of a cluster, this one among them: whom a gateway asks for a part of a call."""
+"""The servers of a cluster, this one among them, to which a gateway sends the parts of a call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ R = TypeVar("R")
 
 
 class Servers:
-    def __init__(self, owners: Owners, asked: OperationPeerHandlers) -> None:
+    def __init__(self, owners: Owners, handlers: OperationPeerHandlers) -> None:
         self.owners = owners
-        self._local_handlers = asked
+        self._local_handlers = handlers
 
     async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
-        """This server's own part of a call is an ask, too.  Arguments and errors as of ``Owners.ask``."""
+        """Send the request, to the local handlers if this server is meant.  As ``Owners.request_server``."""
         if server == self.owners.local_server:
             return await self._local_handlers.handle_request(message)
         return await self.owners.request_server(server, message, size_bytes)

@@ -37,7 +37,7 @@ class Subject:
     table: bytes | None = None
     row: bytes | None = None
     scanner_id: int | None = None
-    answered: tuple[int, int, bytes] | None = None  # rows, cells, the last row; None: the answer holds no rows
+    answered: tuple[int, int, bytes] | None = None  # rows, cells, the last row; None: the answer has no rows
     filter_string: bytes | None = None  # of a scan without a scanner
     counts: tuple[tuple[str, int], ...] = ()  # elements of lists in the request, by their names
 

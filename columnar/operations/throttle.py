@@ -1,19 +1,19 @@
 """(pure) Request quotas of tables (attribute THROTTLE): a bucket of tokens for each limit; time is an argument.
 
-    admitted   a call begins where each of its buckets holds a token, that is a request or a byte; else it is refused
-               with the time until the first bucket without one has it again
+    admitted   a call begins if each of its buckets has a token, that is a request or a byte; otherwise it is refused
+               with the time until the first bucket without a token has one again
     charged    afterwards, with the rows and bytes that it read or wrote.  A bucket may owe tokens after that: a large
-               answer is given whole, and the next calls are refused until the bucket has filled again
+               answer is returned whole, and the next calls are refused until the bucket has filled again
 
-A bucket begins full, holds one period's amount at most, and fills evenly.  In the long run no more than the limit goes
-through; in any one period at most twice the limit, and what the last calls took beyond it.  HBase estimates a call by
+A bucket begins full, has one period's amount at most, and fills evenly.  In the long run no more than the limit passes;
+in any one period at most twice the limit, and the excess of the last calls.  HBase estimates a call by
 the average of earlier ones before it runs and corrects the estimate afterwards: in the long run that is the same.
 
 Invariants:
     I1. A bucket's level is at most its amount.
-    I2. A call that is refused takes nothing from any bucket.
+    I2. A call that is refused takes no token from any bucket.
 
-Knows nothing of clocks, tables' regions, or what a row is.
+Knows nothing of clocks, regions and rows.
 """
 
 from __future__ import annotations

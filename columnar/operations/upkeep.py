@@ -1,4 +1,4 @@
-"""Flushes and compactions that a person asks for: of a table's regions one after the other, or of one region."""
+"""Flushes and compactions on request: of a table's regions one after the other, or of one region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAJOR_COMPACT: Final = "major_compact"
 
 
 class Others(Protocol):
-    """Upkeep by the servers that own regions; a standalone has none of it (``operations.apart``)."""
+    """Upkeep by the servers that own regions; a standalone has none (``operations.distributed_upkeep``)."""
 
     def tend(self, regions: Sequence[RegionInfo], work: str) -> Awaitable[None]: ...
 
@@ -32,7 +32,7 @@ class Upkeep:
         self.others: Others | None = None
 
     async def flush(self, name: bytes | None) -> None:
-        """Only open regions hold anything in memory.  Errors as of ``Descriptions.regions_named``."""
+        """Flush the open regions; closed ones have no memtable.  Errors as of ``Descriptions.regions_named``."""
         await self._each(name, FLUSH)
 
     async def compact(self, name: bytes | None) -> None:
@@ -53,8 +53,8 @@ class Upkeep:
     async def tend(self, info: RegionInfo, work: str) -> None:
         """Work on a region of this server.  RegionNotLocal; IllegalArgument: a newer version knows such work."""
         upkeep = self._server.upkeep
-        ways = {FLUSH: Region.flush, COMPACT: upkeep.compact, MAJOR_COMPACT: upkeep.major_compact}
-        done: Callable[[Region], Awaitable[None]] | None = ways.get(work)
+        work_methods = {FLUSH: Region.flush, COMPACT: upkeep.compact, MAJOR_COMPACT: upkeep.major_compact}
+        done: Callable[[Region], Awaitable[None]] | None = work_methods.get(work)
         if done is None:
             raise IllegalArgument(f"a region cannot '{work}'")
         while work != FLUSH or self._server.is_open(info) or not self._server.owns(info):

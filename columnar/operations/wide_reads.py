@@ -1,14 +1,14 @@
-"""Rows that cost more than one step: read and made into their part of a reply over many steps, others in between.
+"""Rows that cost more than one step: read and packed over many steps, between which other requests are served.
 
-``read_wide`` brings the row to a sink, piece by piece.  If the region is closed meanwhile, the row is read anew from
-its beginning, at the region that holds it then; the sink begins anew, too.
+``read_wide`` passes the row to a sink, piece by piece.  If the region is closed meanwhile, the row is read again from
+its beginning, in its present region; the sink begins again, too.
 
     Packed      bytes of the reply
-    Listed      cells, for what must see all of them
+    Listed      cells, for callers that must see all of them
     Filtered    through a filter, whose cost is unknown: its steps end by time
     First       whether there is any cell
 
-Invariant: what a sink holds is at most ``limits.ROW_BYTES``, or its own bound.
+Invariant: a sink buffers at most ``limits.ROW_BYTES``, or its own bound.
 
 Owned by the loop.
 """
@@ -60,25 +60,25 @@ async def read_wide(
     spec: ReadSpec,
     sink: Sink,
     ticket: int,
-    has_gone: IsDisconnected,
+    is_disconnected: IsDisconnected,
     *,
     all_versions: bool = False,
     before_bytes: int = 0,
 ) -> asyncio.Future[None] | None:
-    """Bring the row to ``sink``; the fsync that a reply about it must wait for.  ClientGone, RegionNotLocal.
+    """Pass the row to ``sink``; returns the fsync that a reply must wait for.  ClientGone, RegionNotLocal.
 
-    ``ticket``: of ``access.gathering``, of a call that holds ``before_bytes`` beside the sink.
+    ``ticket``: of ``access.reply_memory``, of a call that buffers ``before_bytes`` beside the sink.
     """
 
     def begun() -> tuple[Region, WideRow]:
         served = access.table(table)
         for family, _ in spec.projection.families:
-            served.schema.family(family)  # the table may have been made anew
+            served.schema.family(family)  # the table may have been recreated
         region = access.region_for(served, row)
         return region, WideRow.begun(region, row, spec, all_versions=all_versions)
 
     while True:
-        region, reading = await retry_until_ready(begun, has_gone)
+        region, reading = await retry_until_ready(begun, is_disconnected)
         barrier = region.barrier(row)
         sink.begin()
         try:
@@ -94,7 +94,7 @@ async def read_wide(
 
 
 def _step(reading: WideRow, sink: Sink) -> bool:
-    """Pieces for one turn; True: no more are wanted."""
+    """Pass pieces to the sink for one loop iteration; True: no more are wanted."""
     ends = perf_counter() + STEP_S
     while not reading.is_done:
         if sink.take(reading.take(sink.cost)):
@@ -247,7 +247,7 @@ class Filtered:
 
     def result(self) -> tuple[list[WireCell], bool]:
         if self._filtered is None:
-            return [], False  # a row without cells is shown to no filter
+            return [], False  # a row without cells is passed to no filter
         try:
             kept, ended = self._filtered.answer()
         except PatternTimeout as timeout:

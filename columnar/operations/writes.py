@@ -1,10 +1,10 @@
-"""Writes of rows: into batches of one region each, batch after batch, in steps between which others are served.
+"""Writes of rows: batches of one region each, one after the other, in steps between which other requests are served.
 
-    planned    the call's rows are checked and put into batches; nothing is written before all of them are
+    planned    the call's rows are checked and put into batches; the first write comes after all are checked
     written    batch after batch; one row's operations are one atomic step, and never cut
     answered   when every batch is durable
 
-A small call does all of it at once; one that takes longer than a step goes on as a coroutine.
+A small call does all of it at once; one that takes longer than a step continues as a coroutine.
 
 Invariants (I1 and I2 in ``operations.row_plan``):
     I3. No batch is begun once the call's connection has ended.
@@ -32,7 +32,7 @@ from columnar.storage.api import StoreBusy
 
 OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 
-Answer = Callable[[Applied | None], Any]  # what was applied last (None: nothing was asked for) to the reply
+Answer = Callable[[Applied | None], Any]  # from what was applied last (None: an empty call) to the reply
 
 
 class RowWrites:
@@ -58,7 +58,7 @@ class RowWrites:
         return after(access.acknowledgement(region, applied), answer(applied))
 
     def write_alone(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
-        """As ``write``, of a row that may be nothing but puts."""
+        """Write as ``write`` does, but a row that may consist of puts only (``RowPuts``)."""
         if served.schema.kept_by:
             served.schema.check_written_by()
         if served.is_throttled:
@@ -67,7 +67,7 @@ class RowWrites:
         return self._write_work(caller, [(served, [row])], answer)
 
     def write_single(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
-        """As ``write_alone``, of the only row of a call for many: another server is asked for the row alone."""
+        """As ``write_alone``, for the only row of a call for many: only the row is sent to another server."""
         try:
             return self.write_alone(caller, served, row, answer)
         except RegionNotLocal as error:
@@ -77,81 +77,85 @@ class RowWrites:
         self,
         caller: Caller,
         served: ServedTable,
-        asked: Sequence[Any],
+        elements: Sequence[Any],
         make: Callable[[ServedTable], Make],
         answer: Answer,
     ) -> Any:
-        """Every element of ``asked`` is checked before anything is written; the answer is made from the last row."""
+        """Check every element, then write them; the answer is made from the last row."""
         if served.schema.kept_by:
             served.schema.check_written_by()
         if served.is_throttled:
             self._access.admit(served, writes=True)
-        plan = RowPlan(self._access, served, asked, make(served))
+        plan = RowPlan(self._access, served, elements, make(served))
         try:
             if plan.step():
                 return self._write_work(caller, plan.work, answer)
         except RegionUnavailable:
-            pass  # planning continues at the row whose region is away
+            pass  # planning continues at the row whose region is unavailable
         except RegionNotLocal as error:
             return self._access.remote(error).writes(caller.has_gone, plan.take_all_rows(), answer)
-        return self._plan_rest(caller.has_gone, plan, asked, make, answer)
+        return self._plan_rest(caller.has_gone, plan, elements, make, answer)
 
     async def _plan_rest(
         self,
-        has_gone: IsDisconnected,
+        is_disconnected: IsDisconnected,
         plan: RowPlan,
-        asked: Sequence[Any],
+        elements: Sequence[Any],
         make: Callable[[ServedTable], Make],
         answer: Answer,
     ) -> Any:
-        turns, done = self._access.reply_memory.loop_budget, False
+        loop_budget, done = self._access.reply_memory.loop_budget, False
         while not done:
-            await turns.wait_for_budget()
+            await loop_budget.wait_for_budget()
             try:
-                done = await retry_until_ready(plan.step, has_gone)
+                done = await retry_until_ready(plan.step, is_disconnected)
             except RegionNotLocal as error:
-                return await self._access.remote(error).writes(has_gone, plan.take_all_rows(), answer)
+                return await self._access.remote(error).writes(is_disconnected, plan.take_all_rows(), answer)
             served = self._access.again(plan.served)
-            if served.schema is not plan.served.schema:  # altered meanwhile: what was checked may not hold
-                plan, done = RowPlan(self._access, served, asked, make(served)), False
-        return await self._continue_on_all_servers(has_gone, plan.work, [], answer)
+            if served.schema is not plan.served.schema:  # altered meanwhile: the checks may be outdated
+                plan, done = RowPlan(self._access, served, elements, make(served)), False
+        return await self._continue_on_all_servers(is_disconnected, plan.work, [], answer)
 
     def write_rows(self, caller: Caller, served: ServedTable, by_row: Mapping[bytes, RowWrite], answer: Answer) -> Any:
-        """Each row a step of its own; they have all been checked."""
+        """Write rows that have all been checked, each as a step of its own."""
         return self.write_planned(caller, served, list(by_row.values()), _as_they_are, answer)
 
     def write_each(
-        self, caller: Caller, asked: Sequence[tuple[ServedTable, RowMutation]], answer: Answer, keeper: str = ""
+        self, caller: Caller, writes: Sequence[tuple[ServedTable, RowMutation]], answer: Answer, keeper: str = ""
     ) -> Any:
-        """Rows of several tables, each a step of its own, in order; they have all been checked.
+        """Write rows of several tables, all checked, each as a step of its own, in order.
 
         ``keeper``: the view that writes its table.
         """
         work: Work = []
-        for served, mutation in asked:
+        for served, mutation in writes:
             if served.schema.kept_by:
                 served.schema.check_written_by(keeper)
             if served.is_throttled:
                 self._access.admit(served, writes=True)
             work.append((served, [mutation]))
         try:
-            for served, mutation in asked:
+            for served, mutation in writes:
                 self._access.writable(served, mutation.row)
         except RegionUnavailable:
-            return self._write_when_open(caller.has_gone, asked, work, answer)
+            return self._write_when_open(caller.has_gone, writes, work, answer)
         except RegionNotLocal as error:
-            return self._access.remote(error).writes(caller.has_gone, asked, answer)
+            return self._access.remote(error).writes(caller.has_gone, writes, answer)
         return self._write_work(caller, work, answer)
 
     async def _write_when_open(
-        self, has_gone: IsDisconnected, asked: Sequence[tuple[ServedTable, RowMutation]], work: Work, answer: Answer
+        self,
+        is_disconnected: IsDisconnected,
+        writes: Sequence[tuple[ServedTable, RowMutation]],
+        work: Work,
+        answer: Answer,
     ) -> Any:
         try:
-            for served, mutation in asked:
-                await retry_until_ready(partial(self._writable_again, served, mutation.row), has_gone)
+            for served, mutation in writes:
+                await retry_until_ready(partial(self._writable_again, served, mutation.row), is_disconnected)
         except RegionNotLocal as error:
-            return await self._access.remote(error).writes(has_gone, asked, answer)
-        return await self._continue_on_all_servers(has_gone, work, [], answer)
+            return await self._access.remote(error).writes(is_disconnected, writes, answer)
+        return await self._continue_on_all_servers(is_disconnected, work, [], answer)
 
     def _writable_again(self, served: ServedTable, row: bytes) -> None:
         self._access.writable(self._access.again(served), row)
@@ -163,22 +167,22 @@ class RowWrites:
         """
         if served.is_throttled:
             self._access.admit(served, writes=True)
-        elsewhere: list[RowWrite] = []
+        not_local: list[RowWrite] = []
         plan, planned = RowPlan(self._access, served, rows, _as_it_is), False
         while not planned:
             try:
                 planned = await retry_until_ready(plan.step)
             except RegionNotLocal:
-                elsewhere.append(plan.pass_over())
+                not_local.append(plan.pass_over())
         waits: list[Any] = []
         left, applied = deque(_counters_alone(plan.work)), None
-        turns = self._access.reply_memory.loop_budget
+        loop_budget = self._access.reply_memory.loop_budget
         while left:
-            await turns.wait_for_budget()
+            await loop_budget.wait_for_budget()
             try:
                 applied = await retry_until_ready(partial(self._apply_next, left, waits))
             except RegionNotLocal:
-                elsewhere += left.popleft()[1]
+                not_local += left.popleft()[1]
             except ColumnarError as error:
                 if not waits:
                     raise
@@ -186,12 +190,12 @@ class RowWrites:
         for waiting in waits:
             if waiting is not None:
                 await asyncio.shield(waiting)
-        return applied, elsewhere
+        return applied, not_local
 
     # --- batch by batch ----------------------------------------------------------------------------
 
     def _write_work(self, caller: Caller, work: Work, answer: Answer) -> Any:
-        """Batch after batch; the rest waits where the engine falls behind."""
+        """Write batch after batch; the rest waits if the engine is busy."""
         waits: list[Any] = []
         applied: Applied | None = None
         ends = perf_counter() + STEP_S
@@ -213,20 +217,20 @@ class RowWrites:
         return after(joined(waits), answer(applied))
 
     async def _continue_on_all_servers(
-        self, has_gone: IsDisconnected, work: Work, waits: list[Any], answer: Answer
+        self, is_disconnected: IsDisconnected, work: Work, waits: list[Any], answer: Answer
     ) -> Any:
         """As ``_continue_writing``; rows that other servers own by now are written there."""
         left = deque(work)
         try:
-            return await self._continue_writing(has_gone, left, waits, answer)
+            return await self._continue_writing(is_disconnected, left, waits, answer)
         except RegionNotLocal as error:
-            others = self._access.remote(error)
+            remote = self._access.remote(error)
         for waiting in waits:
             if waiting is not None:
                 await asyncio.shield(waiting)
-        asked = [(served, write) for served, batch in left for write in batch]
+        writes = [(served, write) for served, batch in left for write in batch]
         try:
-            return await others.writes(has_gone, asked, answer)
+            return await remote.writes(is_disconnected, writes, answer)
         except ColumnarError as error:
             if not waits:
                 raise
@@ -234,17 +238,17 @@ class RowWrites:
 
     async def _continue_writing(
         self,
-        has_gone: IsDisconnected,
+        is_disconnected: IsDisconnected,
         left: deque[tuple[ServedTable, list[RowWrite]]],
         waits: list[Any],
         answer: Answer,
     ) -> Any:
         applied: Applied | None = None
-        turns = self._access.reply_memory.loop_budget
+        loop_budget = self._access.reply_memory.loop_budget
         while left:
-            await turns.wait_for_budget()
+            await loop_budget.wait_for_budget()
             try:
-                applied = await retry_until_ready(partial(self._apply_next, left, waits), has_gone)
+                applied = await retry_until_ready(partial(self._apply_next, left, waits), is_disconnected)
             except RegionNotLocal:
                 raise
             except ColumnarError as error:
@@ -257,22 +261,22 @@ class RowWrites:
         return answer(applied)
 
     def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:
-        """The first batch of ``left``, or as much of it as one region holds: it may have been split meanwhile."""
+        """Apply the first batch of ``left``, or its first region's rows: the region may have been split meanwhile."""
         served, mutations = left[0]
-        served = self._access.again(served)  # it may be published anew, and only the newer one is told of splits
+        served = self._access.again(served)  # it may be published again, and only the newer one follows splits
         info = served.holding(mutations[0].row)
-        here = [mutation for mutation in mutations if info.contains_row(mutation.row)]
-        applied = self._apply((served, here), waits)
-        elsewhere = [mutation for mutation in mutations if not info.contains_row(mutation.row)]
-        if elsewhere:
-            left[0] = (served, elsewhere)
+        local_rows = [mutation for mutation in mutations if info.contains_row(mutation.row)]
+        applied = self._apply((served, local_rows), waits)
+        not_local = [mutation for mutation in mutations if not info.contains_row(mutation.row)]
+        if not_local:
+            left[0] = (served, not_local)
         else:
             left.popleft()
         return applied
 
     def _apply(self, step: tuple[ServedTable, list[RowWrite]], waits: list[Any]) -> Applied:
         served, mutations = step
-        # Looked up anew: opening the others may have closed it (limits.OPEN_REGIONS), and the table may have changed.
+        # Found again: opening other regions may have closed it (limits.OPEN_REGIONS), and the table may have changed.
         served = self._access.again(served)
         region = self._access.region_for(served, mutations[0].row)
         first = mutations[0]

@@ -132,7 +132,7 @@ class ServerPorts:
             service,
             self.counters,
             connection_ids=self.connection_ids,
-            elsewhere=thrift2.where_is,
+            sibling_hint=thrift2.where_is,
             tls=self.tls,
             visitors=self.visitors,
         )
@@ -195,7 +195,7 @@ class ServerPorts:
             self.counters.of_service("thrift2."),
             definition=thrift2.DEFINITION,
             connection_ids=self.connection_ids,
-            elsewhere=thrift1.where_is,
+            sibling_hint=thrift1.where_is,
             tls=self.tls,
             visitors=self.visitors,
         )

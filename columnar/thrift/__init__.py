@@ -1,1 +1,1 @@
-"""The services behind the Thrift port; the interface definitions they answer stand beside them."""
+"""The services of the Thrift ports, and their interface definitions."""

@@ -41,7 +41,7 @@ class CheckMethods:
         return self._writes.write_each(ctx, asked, _nothing)
 
     def append(self, ctx: Any, append: Any) -> Any:
-        """The new cells in the order of the columns asked for (observed row 24)."""
+        """Append; returns the new cells in the order of the requested columns (observed row 24)."""
         if append is None:
             raise IllegalArgument("append needs to be told what")
         served = self._access.meant(append.table)

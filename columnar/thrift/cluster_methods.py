@@ -1,6 +1,6 @@
-"""Our methods on a cluster: who is where and why, and what a person has done about it.
+"""Our methods on a cluster: servers and regions with their states and reasons, and a person's instructions.
 
-A cluster is ``master.cluster_control``; of a process that is alone ``single_server``.  A server hands these calls on
+A cluster is ``master.cluster_control``, a standalone process ``single_server``.  A server forwards these calls
 to its master.
 """
 
@@ -56,7 +56,7 @@ class Cluster(Protocol):
     async def switch(self, what: str, on: bool, dry_run: bool) -> Change: ...
 
     async def restart(self, server: str, dry_run: bool, came_by: str) -> Change:
-        """``came_by``: whose client asks, as ``CallContext.peer`` names it."""
+        """Restart the server.  ``came_by``: the requesting client, as ``CallContext.peer`` names it."""
 
     async def stop(self, server: str, dry_run: bool, came_by: str) -> Change: ...
 
@@ -65,12 +65,12 @@ class Cluster(Protocol):
 
 class ClusterMethods:
     def __init__(self, descriptions: Descriptions, cluster: Cluster, *, may_end_servers: bool) -> None:
-        """``may_end_servers``: whoever calls has come by the private socket, or has shown a certificate."""
+        """``may_end_servers``: whether the caller came by the private socket, or has presented a certificate."""
         self._descriptions = descriptions
         self._cluster = cluster
         self._may_end_servers = may_end_servers
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def columnarServers(self, _ctx: Any) -> Any:
         look = self._cluster.cluster_status()
@@ -177,7 +177,7 @@ class ClusterMethods:
 
 
 async def _changed(work: Coroutine[Any, Any, Change]) -> Any:
-    """To its end, even where whoever asked has gone: half a restart is none."""
+    """Carry the change to its end, even if the caller has disconnected: half a restart is none."""
     change = await asyncio.shield(asyncio.ensure_future(work))
     return columnar.ClusterChange(
         text=change.text,

@@ -1,8 +1,8 @@
-"""Our errors to the declared exceptions of each method, in one place.
+"""Translation of our errors to the declared exceptions of each method, in one place.
 
-An IllegalArgument goes out as such where the method declares it and as IOError elsewhere (design
+An IllegalArgument is sent as such if the method declares it and as IOError otherwise (design
 7 of the observations: "IllegalArgument where declared, else IOError").  ``canRetry`` is false for
-what the caller must change.
+errors that the caller must correct.
 """
 
 from __future__ import annotations

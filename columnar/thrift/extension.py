@@ -58,7 +58,7 @@ class ExtensionMethods:
     def columnarCheckAndMutate(
         self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, attributes: Any
     ) -> Any:
-        """The conditions are looked at and the operations applied, in the order given, as one step."""
+        """Check the conditions and apply the operations, in the order given, as one step."""
         served = self._access.meant(table)
         translate.check_changing_attributes(attributes)
         mutation = _checked_mutation(served, row, conditions, operations)

@@ -1,7 +1,7 @@
 """Methods that read rows by their names: get, getVer, getRow, getRows and their kin.
 
-A handler returns its result, or ``Later(future, result)`` where the answer must wait for a
-future that others may share (the group commit); nothing here is a task of its own.
+A handler returns its result, or ``Later(future, result)`` if the answer must wait for a
+future that other answers may share (the group commit); no handler makes a task.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class ReadMethods:
         return self._rows(ctx, table, rows, columns, timestamp)
 
     def _rows(self, ctx: Any, table: Sent, rows: list[bytes] | None, columns: Any, timestamp: SentNumber) -> Any:
-        """In the order asked, without those that are not there (gateway behaviour 8)."""
+        """Return the rows in the requested order, without missing ones (gateway behaviour 8)."""
         served = self._access.meant(table)
         spec = self._spec(served, columns, timestamp)
         asked = [checked_row(row) for row in rows or ()]

@@ -36,5 +36,5 @@ class RegionMethods:
 
 
 async def _undisturbed(work: Coroutine[Any, Any, T]) -> T:
-    """To its end, even where whoever asked has gone: half a split is none."""
+    """Carry the change to its end, even if the caller has disconnected: half a split is none."""
     return await asyncio.shield(asyncio.ensure_future(work))

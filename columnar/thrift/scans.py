@@ -1,4 +1,4 @@
-"""Methods on scanners: every way to open one, to move it on and to close it."""
+"""Methods on scanners: to open them, to read their next rows and to close them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.idl import SERVICE
 from columnar.wire.service import CallContext, ForwardedReply, Handler
 
-if TYPE_CHECKING:  # a process without other servers needs not the half a megabyte behind it
+if TYPE_CHECKING:  # a process without other servers does not need these modules, half a megabyte
     from columnar.cluster.request_forwarder import RequestForwarder
 
 

@@ -10,7 +10,7 @@ class SiblingHint:
     """The other service, as the one at hand describes it."""
 
     def __init__(self, definition: Callable[[], Any], title: str, port: Callable[[], int | None]) -> None:
-        """``definition`` is asked for at the first stranger; ``port`` each time, None: it is not served."""
+        """``definition`` is called at the first unknown method; ``port`` each time, None: it is not served."""
         self._definition = definition
         self._title = title
         self._port = port
@@ -22,7 +22,7 @@ class SiblingHint:
         return method in self._methods
 
     def where_is(self, method: str) -> str:
-        """Behind "unknown method": where it is, empty where it is nowhere."""
+        """Return the text after "unknown method": the port that serves it; empty if none does."""
         if not self._has(method):
             return ""
         port = self._port()
@@ -31,7 +31,7 @@ class SiblingHint:
         return f"it belongs to the {self._title} service, which is at port {port}"
 
     def hint(self, method: str) -> str:
-        """Behind "was not sent", of a method that both services have; empty where that cannot be the reason."""
+        """Return the text after "was not sent", for a method that both services have; empty if that is no reason."""
         port = self._port()
         if port is None or not self._has(method):
             return ""

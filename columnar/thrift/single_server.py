@@ -1,6 +1,6 @@
-"""The cluster of a process that is alone: one server, and everything is there.
+"""The cluster of a standalone process: one server with every region.
 
-``SingleServer`` answers what a cluster answers, and refuses what would need another server with the way to get one.
+``SingleServer`` answers as a cluster does, and refuses requests that need another server, naming how to get one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SingleServer:
         self._descriptions = descriptions
         self._server = server
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def cluster_status(self) -> ClusterStatus:
         regions = sum(len(served.regions) for served in self._descriptions.all())

@@ -1,4 +1,4 @@
-"""Our methods on snapshots, staging folders and loading: the wire's structs to ``master.snapshots`` and back."""
+"""Our methods on snapshots, staging folders and loading: translates between the wire's structs and the master's."""
 
 from __future__ import annotations
 

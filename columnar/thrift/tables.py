@@ -25,7 +25,7 @@ class TableMethods:
         address_of: Callable[[RegionInfo], tuple[str, int]],
         cluster_id: str,
     ) -> None:
-        """``address_of`` a region's server is asked for once calls come in: before that the port may not be known."""
+        """``address_of`` a region's server is called only by requests: before them the port may not be known."""
         self._descriptions = operations.descriptions
         self._upkeep = operations.upkeep
         self._changes = changes
@@ -51,7 +51,7 @@ class TableMethods:
     def disableTable(self, _ctx: Any, table: bytes) -> Any:
         return self._changes.disable(table)
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def isTableEnabled(self, _ctx: Any, table: bytes) -> bool:
         return self._descriptions.meant(table).enabled
@@ -98,7 +98,7 @@ class TableMethods:
     # --- upkeep ------------------------------------------------------------------------------------
 
     def compact(self, _ctx: Any, name: bytes) -> None:
-        """The engine compacts by itself all the time; there is nothing to hurry."""
+        """Do nothing: the engine compacts continuously by itself."""
         self._descriptions.regions_named(name)
 
     def majorCompact(self, _ctx: Any, name: bytes) -> Any:

@@ -1,6 +1,6 @@
-"""(pure) The structs of the wire to our values and back.
+"""(pure) Translation between the structs of the wire and our values.
 
-Knows nothing of regions; what it refuses is a CallerError.
+Knows nothing of regions; every refusal is a CallerError.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def family_from_wire(descriptor: Any) -> Family:
     """A ColumnDescriptor; a time to live of zero or less means for ever (HBase's gateway)."""
     ttl = descriptor.timeToLive
     bloom_filter = "NONE" if descriptor.bloomFilterType is None else descriptor.bloomFilterType
-    # "Off" is what the IDL says where a client says nothing: it is told back, and does not act (model.schema).
+    # "Off" is the IDL's default of a field that the client does not set: it is described again, but does not act
+    # (model.schema).
     unsaid = ("BLOCKCACHE",) * (not descriptor.blockCacheEnabled) + ("BLOOMFILTER",) * (bloom_filter == "NONE")
     return Family(
         checked_family_name(descriptor.name or b""),
@@ -113,7 +114,7 @@ def checked_bound(row: bytes | None) -> bytes:
 
 
 def check_write_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
-    """IllegalArgument: an attribute of a write would hide its cells, which nothing here does."""
+    """Raise IllegalArgument if an attribute of a write would hide its cells, which this store does not support."""
     for name in _SEEN_BY if attributes else ():
         if name in (attributes or {}):
             raise IllegalArgument(
@@ -179,7 +180,7 @@ def operations(
 
 
 def put_columns(table: Table, row: bytes, sent: SentPuts, known: dict[tuple[bytes, ...], PutColumns]) -> PutColumns:
-    """The columns of a row that is nothing but puts, checked with its values; ``known`` remembers those of one call."""
+    """Return the columns of a row of puts only, checked with its values; ``known`` remembers those of one call."""
     if len(sent.values) > ROW_OPERATIONS:
         checked_operations(len(sent.values), row)
     columns = known.get(sent.columns)

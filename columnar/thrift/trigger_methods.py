@@ -130,7 +130,7 @@ class TriggerMethods:
         return self.others.wait(self._manager.awaited_tables(trigger), trigger, token, timeout_s)
 
     async def _wait_through_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
-        """The change comes to the trigger by way of the view that it follows."""
+        """Wait for the change through the view that the trigger follows."""
         ends_s = monotonic() + timeout_s
         if not await self._shows(view, token, timeout_s):
             return False

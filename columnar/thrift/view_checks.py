@@ -1,4 +1,4 @@
-"""Checks of views that a client asks for: one call, which takes as long as reading both sides does."""
+"""Checks of views at a client's request: one call, which takes as long as reading both sides does."""
 
 from __future__ import annotations
 

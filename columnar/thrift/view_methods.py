@@ -1,4 +1,4 @@
-"""Our methods on views: changes go to the master, looks to the owners of regions.  Loaded when one is called first."""
+"""Our methods on views: changes go to the master, status requests to the owners of regions.  Loaded at first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods on views, as the service knows them before one is called: their names, and how other servers are asked."""
+"""Methods on views, as the service knows them before the first call: their names, and the requests to other servers."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ VIEW_METHODS: Final = (
 
 RemoteViewStatuses = Callable[
     [], Awaitable[tuple[list[ViewStatus], list[str]]]
-]  # looks of others, and servers that were silent
+]  # status of other servers, and servers that were silent

@@ -16,7 +16,7 @@ from columnar.wire.service import Sent, SentNumber
 
 
 class _Translator:
-    """BatchMutations of one call to what they ask of their rows; remembers the columns, which are mostly the same."""
+    """Translates the BatchMutations of one call to writes; remembers the columns, which are mostly the same."""
 
     def __init__(self, served: ServedTable, stamp: int | None, ttl_ms: int | None) -> None:
         self._schema = served.schema
@@ -56,7 +56,7 @@ class WriteMethods:
     ) -> Any:
         if not mutations:
             checked_row(row)
-            return None  # as HBase, which does not even look for the table
+            return None  # as HBase, which does not even look up the table
         served = self._access.meant(table)
         ttl_ms = translate.ttl_of(attributes) if attributes else None
         stamp = translate.checked_timestamp(timestamp)

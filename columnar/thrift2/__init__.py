@@ -1,1 +1,1 @@
-"""The Thrift 2 service: its structs to the operations that are behind Thrift 1 too, and back."""
+"""The Thrift 2 service: translates between its structs and the operations, which Thrift 1 uses, too."""

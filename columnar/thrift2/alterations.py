@@ -26,7 +26,7 @@ class AlterationMethods2:
         self._alterations = alterations
 
     def truncateTable(self, _ctx: Any, name: Any, preserve_splits: bool | None) -> Awaitable[None]:
-        """HBase asks for the table to be disabled first; here it need not be.  It is enabled then, as in HBase."""
+        """Truncate the table.  HBase requires it to be disabled first; we do not.  It is enabled then, as in HBase."""
         return _void(self._alterations.truncate(schema.table_name(name), bool(preserve_splits), enable=True))
 
     def addColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:

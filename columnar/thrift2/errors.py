@@ -14,7 +14,7 @@ def to_wire(method: str, error: Exception) -> Any | None:
     if not isinstance(error, ColumnarError):
         return None
     if isinstance(error, ScannerNotFound) and method == "closeScanner":
-        return NO_ERROR  # what is not open needs no closing: HBase 2.6.1 says nothing to it either
+        return NO_ERROR  # closing an unknown scanner is no error, as in HBase 2.6.1
     declared = {field[2].__name__ for number, field in SERVICE2.signatures[method].result.items() if number}
     if isinstance(error, ScannerNotFound) and "TIllegalArgument" in declared:
         return hbase2.TIllegalArgument(message=f"Invalid scanner Id: {error.scanner_id} is closed or expired")

@@ -1,6 +1,6 @@
 """Rows by the Thrift 2 service: gets, puts, deletes, counters, appends and checks.
 
-Nothing here knows what a write or a read means: ``operations`` does.
+Knows nothing of the meaning of writes and reads: ``operations`` does.
 """
 
 from __future__ import annotations

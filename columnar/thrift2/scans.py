@@ -35,7 +35,7 @@ class ScanMethods2:
         return self._rows(ctx, self._scanners.get(translate.given(scanner_id, "scanner id")), count)
 
     def getScannerResults(self, ctx: Any, table: bytes | None, tscan: Any, count: int | None) -> Any:
-        """Nothing is left open; fewer rows than asked for come only at the end or at a reply's bounds."""
+        """Scan and close; fewer rows than requested come only at the end or at a reply's bounds."""
         return self._scanner(ctx, table, tscan, lambda scanner: self._rows(ctx, scanner, count))
 
     def _rows(self, ctx: Any, scanner: Scanner, count: int | None) -> Any:
@@ -58,7 +58,7 @@ async def _awaited(found: Awaitable[FoundRows], scanner: Scanner) -> Results:
 
 
 def _results(found: FoundRows, scanner: Scanner) -> Results:
-    """A result is partial where the next one goes on with its row."""
+    """Return the results; a result is partial if the next one continues its row."""
     if not scanner.spec.batch:
         return Results([one if isinstance(one, PackedRows) else Result(one[0], list(one[1])) for one in found.each()])
     rows = list(found)

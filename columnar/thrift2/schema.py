@@ -1,7 +1,7 @@
-"""(pure) Table and family descriptors of the Thrift 2 service to our schema and back.
+"""(pure) Translation between table and family descriptors of the Thrift 2 service and our schema.
 
-A field of a descriptor is an attribute by another name: it goes before the map of attributes, and ``model.attributes``
-says what each may be.  A descriptor that was read can be sent back, and changes nothing then.
+A field of a descriptor is an attribute by another name: it takes precedence over the map of attributes, and
+``model.attributes`` defines the values.  Sending a descriptor back as it was read changes nothing.
 """
 
 from __future__ import annotations

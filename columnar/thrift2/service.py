@@ -1,4 +1,4 @@
-"""The Thrift 2 service put together, over the operations that stand behind the Thrift 1 service."""
+"""Assembly of the Thrift 2 service, over the operations of the Thrift 1 service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFINITION: Final[Any] = SERVICE2
 class Facts:
     """The server that the service is part of, as its answers describe it."""
 
-    address_of: Callable[[RegionInfo], tuple[str, int]]  # of its server; asked for once calls come in
+    address_of: Callable[[RegionInfo], tuple[str, int]]  # of its server; called only by requests
     cluster_id: str
     started_s: float  # time.time()
 

@@ -33,7 +33,7 @@ class TableMethods2:
         cluster_id: str,
         started_ms: int,
     ) -> None:
-        """``address_of`` a region's server is asked for once calls come in: before that the port may not be known."""
+        """``address_of`` a region's server is called only by requests: before them the port may not be known."""
         self._descriptions = descriptions
         self._changes = changes
         self._alterations = alterations
@@ -56,7 +56,7 @@ class TableMethods2:
     def disableTable(self, _ctx: Any, name: Any) -> Any:
         return self._changes.disable(schema.table_name(name))
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def tableExists(self, _ctx: Any, name: Any) -> bool:
         return self._descriptions.find(schema.table_name(name)) is not None
@@ -68,7 +68,7 @@ class TableMethods2:
         return not self.isTableEnabled(_ctx, name)
 
     def isTableAvailable(self, _ctx: Any, name: Any) -> bool:
-        """All its regions can be used: here they open at first touch."""
+        """Tell whether all its regions can be used; closed regions open at their first request."""
         served = self._descriptions.find(schema.table_name(name))
         return served is not None and served.enabled
 
@@ -144,7 +144,7 @@ class TableMethods2:
     # --- where rows are ----------------------------------------------------------------------------
 
     def getRegionLocation(self, _ctx: Any, table: bytes | None, row: bytes | None, _reload: bool | None) -> Any:
-        """An empty row asks for the first region."""
+        """Return the region's location; an empty row means the first region."""
         served = self._descriptions.known(given(table, "table name"))
         return self._location(served.holding(checked_row(row) if row else b""))
 

@@ -1,10 +1,10 @@
-"""(pure) The structs of the Thrift 2 service to our values and back.
+"""(pure) Translation between the structs of the Thrift 2 service and our values.
 
 As a running HBase 2.6.1 takes them: a timestamp on a column of a get or a scan is ignored; a
-``timestamp`` of a get means exactly that one; a delete's ``timestamp`` is looked at only where it names
-no columns; the deletes of columns take a missing qualifier for the empty one and those of families ignore it.
+``timestamp`` of a get means exactly that one; a delete's ``timestamp`` is used only if the delete names
+no columns; deletes of columns take a missing qualifier for the empty one, deletes of families ignore it.
 
-Knows nothing of regions; what it refuses is a CallerError.
+Knows nothing of regions; every refusal is a CallerError.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 DELETE_COLUMN, DELETE_COLUMNS, DELETE_FAMILY, DELETE_FAMILY_VERSION = range(4)
 SKIP_WAL, ASYNC_WAL = 1, 2
-# The method has the given value on the left: GREATER holds where it is greater than what is stored.
+# The method has the given value on the left: GREATER is true if it is greater than the stored value.
 _TURNED: Final = {
     0: CompareOp.GREATER,
     1: CompareOp.GREATER_OR_EQUAL,

@@ -1,1 +1,1 @@
-"""From bytes to calls and back: detection, framing, codecs, connections.  Knows no table and no region."""
+"""Translation between bytes and calls: detection, framing, codecs, connections.  Knows no table and no region."""

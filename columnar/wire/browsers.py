@@ -5,10 +5,10 @@ reaches a store on loopback.  Four headers identify such a request; no Thrift cl
 
     Origin            the page that made the request
     Sec-Fetch-*       a browser made the request; the relation of the page to the address
-    Content-Type      of a form or text/plain: a page may send these without asking the server first
+    Content-Type      of a form or text/plain: a page may send these without a preflight request
     Host              a name: the page's own name was made to resolve to this machine (DNS rebinding)
 
-A name as Host is refused on loopback only: elsewhere a server has names of its own, which it does not know.
+A name as Host is refused on loopback only: on other addresses a server has names of its own, which it does not know.
 
 Knows nothing of sockets and of Thrift; ``http_framing`` and ``webui.pages`` call it.
 """

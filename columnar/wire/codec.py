@@ -13,7 +13,7 @@ results of handlers:
 
 On one core of a 2-core machine (CPython 3.11) rows are packed in binary at 2.7 M cells/s (2.5
 as sorted columns), against 1.4 M/s through structs and thriftpy2's C codec; in compact at 3.5
-(3.1) M/s, against 0.1 M/s: thriftpy2 has no C codec for it, and 14,000 cells held the loop for 140 ms.
+(3.1) M/s, against 0.1 M/s: thriftpy2 has no C codec for it, and 14,000 cells blocked the loop for 140 ms.
 
 Knows nothing of frames, connections and handlers.
 """
@@ -144,12 +144,12 @@ class Request:
         self.seqid = seqid
         self.args = args
         self.size_bytes = size_bytes
-        self.buffer = buffer  # holds the message as it came, at ``start``; it may hold others; empty: dropped
+        self.buffer = buffer  # has the message as it came, at ``start``; perhaps further ones; empty: dropped
         self.start = start
 
     @property
     def message(self) -> bytes:
-        """The message as it came, without a frame or HTTP around it; a copy where the buffer holds more."""
+        """Return the message as it came, without a frame or HTTP around it; a copy if the buffer has more."""
         return self.buffer[self.start : self.start + self.size_bytes]
 
 

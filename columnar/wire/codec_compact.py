@@ -335,7 +335,7 @@ def _struct_reader(cls: Any, budget: Budget) -> Reader:
 
 
 def reader_of(spec: Any, budget: Budget) -> Reader:
-    """The reader of an element or a field; a bool is an element here: as a field it has no bytes and no reader."""
+    """Return the reader of an element or a field; a bool must be an element: as a field it has no bytes to read."""
     if isinstance(spec, int):
         return _SCALARS[spec]
     kind, inner = spec

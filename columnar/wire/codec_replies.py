@@ -17,7 +17,7 @@ The compact protocol, the same values (bytes of its types in ``codec_compact``):
     columns   := 1B (00 | count:varint 8C (length:varint column TCell)*)
     sorted    := 29 list (18 length:varint column  1C TCell 00)*
 
-Knows nothing of methods; ``codec`` chooses the replies that are packed here.
+Knows nothing of methods; ``codec`` chooses the replies that this module packs.
 """
 
 from __future__ import annotations

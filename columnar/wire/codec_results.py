@@ -16,7 +16,7 @@ A value's type is 4, a put, and it has no tags: HBase's gateway never fills in a
 On a busy 2-core machine both protocols pack as many cells a second as the Thrift 1 replies of ``codec_replies``,
 and four times as many as structs and thriftpy2's C codec.
 
-Knows nothing of methods; ``codec`` chooses the replies that are packed here.
+Knows nothing of methods; ``codec`` chooses the replies that this module packs.
 """
 
 from __future__ import annotations

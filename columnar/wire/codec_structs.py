@@ -89,11 +89,11 @@ def _binary(parts: list[bytes], spec: Any, value: Any) -> None:
 
 def _binary_struct(parts: list[bytes], value: Any) -> None:
     for field_id, field in value.thrift_spec.items():
-        held = getattr(value, field[1])
-        if held is not None:
+        value_of_field = getattr(value, field[1])
+        if value_of_field is not None:
             spec = spec_of_field(field)
             parts.append(_HEAD(binary_type(spec), field_id))
-            _binary(parts, spec, held)
+            _binary(parts, spec, value_of_field)
     parts.append(b"\x00")
 
 
@@ -150,9 +150,9 @@ def _compact_map(parts: list[bytes], inner: tuple[Any, Any], value: Any) -> None
 def _compact_struct(parts: list[bytes], value: Any) -> None:
     last = 0
     for field_id, field in value.thrift_spec.items():
-        held = getattr(value, field[1])
-        if held is not None:
-            _compact_field(parts, last, field_id, spec_of_field(field), held)
+        value_of_field = getattr(value, field[1])
+        if value_of_field is not None:
+            _compact_field(parts, last, field_id, spec_of_field(field), value_of_field)
             last = field_id
     parts.append(b"\x00")
 

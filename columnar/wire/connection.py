@@ -2,12 +2,12 @@
 
 States (a connection may be in several; it serves only when in none of them):
     busy      a handler's awaitable is not done; replies keep the order of requests, so the next request waits
-    resting   its time slice on the loop is used up; it goes on after the slices of others
+    resting   its time slice on the loop is used up; it continues after the slices of other connections
     blocked   more than ``output_bytes`` are unsent: the client does not read
     closing   no further request is served; unsent replies are still sent
 
-TCP does not tell a client that closes its socket from one that only ends its side.  A call that has begun by then is
-carried out and answered, but for further steps, which end (``has_gone``); a call that has not begun is dropped.
+TCP does not distinguish a client that closes its socket from one that only ends its side.  A call that has begun by
+then is carried out and answered, but for further steps, which end (``has_gone``); a call that has not begun is dropped.
 
 Reading from the socket stops while blocked, and while busy or resting with more than ``read_ahead_bytes`` read ahead.
 There is no idle timeout: pools keep connections for days (keepalive finds the dead ones).  Owned by the loop.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("columnar.wire")
 
 SLICE_S: Final = 0.002  # time slice of a connection on the loop
-SLICE_BYTES: Final = 256 * 1024  # of replies gathered for one write
+SLICE_BYTES: Final = 256 * 1024  # of replies buffered for one write
 UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # the server does not count less unsent output: 160 MB for 10,000
 JOINED_BYTES: Final = 64 * 1024  # more bytes of replies are sent piece by piece: a join would copy them
 LARGE_BYTES: Final = 64 * 1024  # the arguments of a larger request are not kept while its answer waits
@@ -56,7 +56,7 @@ class Connection:
     """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
 
     def __init__(self, server: WireServer, connection_id: int, read: bytes | None = None, counts: int = 1) -> None:
-        """``read``: of its next request, by another server; None: it came here.  ``counts``: 0 of background work."""
+        """``read``: bytes of its request read by another server; None: accepted locally.  ``counts``: 0: background."""
         self._server = server  # constant, as are the next three
         self._loop = asyncio.get_running_loop()
         limits = server.limits
@@ -71,7 +71,7 @@ class Connection:
         self._transport: asyncio.Transport | None = None
         self.counts = counts  # constant
         self._busy = self._resting = False
-        self._is_new = True  # nothing was answered yet
+        self._is_new = True  # no request was answered yet
         self._is_expensive = True  # used up its last slice, or has had none: shares the slices of expensive ones
         self._write_paused = False
         self._reading_paused = False
@@ -115,7 +115,7 @@ class Connection:
         self._regulate_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more; a call that has begun is still answered before we close."""
+        """Note that the client sends no more; a call that has begun is still answered before we close."""
         self._is_read_out = True
         self._leave()
         return self._busy or (self._write_paused and not self._closing)
@@ -158,24 +158,24 @@ class Connection:
             self._close()
 
     def begun(self, most_bytes: int) -> bytes | None:
-        """The bytes of the next request that were read; None: a request is under way, or too much was read."""
+        """Return the bytes read of the next request; None: a request is being served, or too much was read."""
         if self._busy or self._resting or self._closing or self.has_gone():
             return None
         return self._stream.begun(most_bytes)
 
     def send_all(self) -> None:
-        """Read nothing until every reply is sent; the server's ``leaving`` looks again then."""
+        """Stop reading until every reply is sent; the server's ``leaving`` checks the connection again then."""
         self._pause_reading(True)
         cast(asyncio.Transport, self._transport).set_write_buffer_limits(
             high=0
-        )  # so that the loop says when nothing is left
+        )  # so that the loop notifies when no byte is left
 
     def let_go(self) -> int:
-        """End this side alone.  A descriptor of the client's connection, the caller's.  OSError: none is left."""
-        held = os.dup(self._fd)
+        """End this side only; returns a descriptor of the connection, owned by the caller.  OSError: none is left."""
+        descriptor = os.dup(self._fd)
         self._closing = True
         cast(asyncio.Transport, self._transport).abort()
-        return held
+        return descriptor
 
     def abort(self, why: str) -> None:
         log.warning("%s: closed: %s", self._ctx.peer, why)
@@ -184,7 +184,7 @@ class Connection:
             self._transport.abort()
 
     def has_gone(self) -> bool:
-        """Whether the client has ended the connection or its side of it; the kernel may know it before we read it."""
+        """Tell whether the client has ended the connection or its side of it; the kernel may know before we read it."""
         if not self._has_gone and (self._fd < 0 or has_ended(self._fd)):
             self._leave()
         return self._has_gone
@@ -197,10 +197,10 @@ class Connection:
             self._busy = False
 
     def shed_input(self, error: ColumnarError) -> bool:
-        """Refuse the first request that waits, or close; False: it is refused already, and others are served first."""
+        """Refuse the first waiting request, or close; False: it is refused already, after requests in progress."""
         ahead = self._busy or self._resting
         if not self._stream.shed(error):
-            self.buffered_bytes = 0  # it is not asked again before it is served, or read
+            self.buffered_bytes = 0  # not chosen again before it is served, or read
             if ahead or self._blocked():
                 return False
             self.abort(f"half the head of a request is here, and {error}")
@@ -261,7 +261,7 @@ class Connection:
             self._serve()
 
     def _decode_aside(self, whole: Whole) -> None:
-        """Decode a large message in a thread: it would hold the loop for up to seconds."""
+        """Decode a large message in a thread: it would block the loop for up to seconds."""
         self._busy = True
         self.serving_bytes = len(whole.body)
         server, self._aside = self._server, Aside(whole)
@@ -291,9 +291,9 @@ class Connection:
             self._serve()
 
     def _close_quietly(self) -> None:
-        """Send what was answered and close: once all is read that a client sent before it ended its side.
+        """Send the answers and close, once all is read that a client sent before it ended its side.
 
-        A socket closed over unread bytes is reset, and the reset overtakes answers.  The kernel's buffer bounds those.
+        A socket closed over unread bytes is reset, and the reset overtakes answers.  The kernel's buffer bounds them.
         """
         self._closing = True
         self._flush()
@@ -309,7 +309,7 @@ class Connection:
             self._transport.close()
 
     def _answer(self, message: Message) -> float | None:
-        """Serve a message; the time at which it was answered, or None if its reply is pending."""
+        """Serve a message; returns the time at which it was answered, or None if its reply is pending."""
         started, server = perf_counter(), self._server
         if isinstance(message, Refusal):
             reply = server.errors.refused(self._ctx.peer, message, self._stream.protocol)
@@ -345,7 +345,7 @@ class Connection:
             return self._settle(request, future, started, later)
         self._busy = True
         self.serving_bytes = request.size_bytes
-        if request.size_bytes > LARGE_BYTES:  # the handler holds the rows that it still needs; the slow log counts rows
+        if request.size_bytes > LARGE_BYTES:  # the handler keeps the rows that it still needs; the slow log counts rows
             request.args = [[None] * len(one) if isinstance(one, list) else one for one in request.args]
         if shared or request.method is None or not self._server.service.may_be_forwarded(request.method.name):
             request.buffer = b""
@@ -358,7 +358,7 @@ class Connection:
         return None
 
     def _retry_or_forward(self, request: Request, error: Exception, started: float) -> float | None:
-        """Retry a call that did nothing yet, or hand it on to its owner; answer with ``error`` where neither helps."""
+        """Retry a call without effect so far, or forward it to its owner; else answer with ``error``."""
         method, server = request.method, self._server
         assert method is not None, "it was begun"
         again = server.service.retry_or_forward(server.handlers[method.name], self._ctx, request, error)
@@ -375,7 +375,7 @@ class Connection:
         self._busy = True
         self.serving_bytes = request.size_bytes
         self._forwarded = forward_after_error
-        request.buffer = b""  # who handed it on has the message
+        request.buffer = b""  # the forwarder has the message
         if request.size_bytes > LARGE_BYTES:
             request.args = []
         forward_after_error.add_callback(Waiting(self, request, started, None).resume)

@@ -60,7 +60,7 @@ class Struct:
 class WireError(Struct, Exception):
     """Base of the exceptions that an IDL declares."""
 
-    message: Any  # of text; a client that leaves text undecoded has bytes here
+    message: Any  # of text; bytes from a client that leaves text undecoded
     __hash__ = Exception.__hash__  # type: ignore[assignment]
 
     def __str__(self) -> str:

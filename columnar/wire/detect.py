@@ -1,7 +1,7 @@
-"""(pure) Which transport and protocol do the first bytes of a connection speak?
+"""(pure) Detection of transport and protocol from the first bytes of a connection.
 
     80 01 ..                          binary, unframed
-    82 x1 ..                          compact, unframed        (x holds the kind of the message)
+    82 x1 ..                          compact, unframed        (x is the kind of the message)
     00..40 .. .. ..  80 01            binary, framed: four bytes of frame length come first
     00..40 .. .. ..  82 x1            compact, framed
     00 00 00 nn  letter               binary without a version, unframed: nn is a name's length
@@ -9,7 +9,7 @@
     "GET ", "POST", ...               HTTP
     16 03                             TLS
 
-Six bytes are enough to tell.  Anything else is not Thrift, as is a frame over the bound.
+Six bytes are enough to decide.  Anything else is not Thrift, nor is a frame over the bound.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NotThrift:
 
 
 def detect(head: bytes) -> Speech | NotThrift | None:
-    """None while ``head``, the first bytes of the connection, is too short to tell."""
+    """Return what ``head``, the first bytes of the connection, speaks; None: it is too short to decide."""
     if len(head) < 4:
         return None
     protocol = _versioned(head[0], head[1])

@@ -1,9 +1,9 @@
 """Replies to calls that failed, were refused or are unknown: one place for calls of connections and of other servers.
 
     an error that the method declares, or that the service translates to one     the method's own exception
-    an error that the service says is none                                       a reply without a result
+    an error that is none to clients, says the service                           a reply without a result
     any other error of a call                                                    INTERNAL_ERROR, with a line in the log
-    a method that is not here; a message that is no call                         UNKNOWN_METHOD; INVALID_MESSAGE_TYPE
+    a method that is not served; a message that is no call                       UNKNOWN_METHOD; INVALID_MESSAGE_TYPE
 
 Knows nothing of connections.
 """
@@ -35,7 +35,7 @@ class ErrorReplies:
     """Constant."""
 
     def __init__(self, codec: ServiceCodec, service: Service, unknown: Callable[[str], str]) -> None:
-        """``unknown``: the text for a method that is not here."""
+        """``unknown``: the text for a method that is not served."""
         self._codec = codec
         self._service = service
         self._unknown = unknown

@@ -1,7 +1,7 @@
-"""(pure) What can be wrong with bytes from the network, classed by what follows from it.
+"""(pure) Faults of bytes from the network, classed by their consequence.
 
-Short        nothing is wrong yet: the message goes on after the bytes at hand
-Malformed    no message can be found here any more; the connection is answered and closed
+Short        no fault yet: the message continues after the received bytes
+Malformed    no further message can be found; the connection is answered and closed
 Refused      the message is sound but over a bound: once its end is found it is answered, and
              the connection lives
 """
@@ -12,7 +12,7 @@ from columnar.errors import ColumnarError
 
 
 class Short(Exception):
-    """The value goes on behind the bytes that are there."""
+    """The value continues after the received bytes."""
 
 
 class Malformed(Exception):
@@ -20,7 +20,7 @@ class Malformed(Exception):
 
 
 class Refused(Exception):
-    """A sound message over a named bound; ``error`` is what the caller gets to hear."""
+    """A sound message over a named bound; ``error`` is the caller's error."""
 
     def __init__(self, error: ColumnarError) -> None:
         super().__init__(error.text)

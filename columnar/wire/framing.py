@@ -1,20 +1,20 @@
 """(pure) The bytes of one connection, in whatever pieces they come, as requests.
 
 States of a stream:
-    detecting   fewer bytes than tell transport and protocol
+    detecting   too few bytes to decide on transport and protocol
     between     at the beginning of a message
     waiting     framed: the frame is not complete
-    walking     unframed: the first try at the message was short, so a walker looks for its
-                end and it is decoded once, when it is there
+    walking     unframed: the first try at the message was short, so a walker searches its
+                end and the message is decoded once, when it is complete
     draining    the message is over a bound or was shed: its bytes are dropped as they come,
                 and at its end a Refusal comes out
     http        each message is the body of a POST; ``http_framing`` finds it
 
 Invariants:
-    I1. Nothing is decoded before its bytes are there; no length or count is believed.
-    I2. At most ``message_bytes`` and what one ``feed`` brought are kept.
-    I3. Every byte is looked at a bounded number of times, however the pieces fall.
-    I4. After a Hangup nothing more comes out.
+    I1. No value is decoded before its bytes have arrived; no length or count is believed.
+    I2. At most ``message_bytes`` and the bytes of one ``feed`` are kept.
+    I3. Every byte is read a bounded number of times, however the pieces fall.
+    I4. After a Hangup no further message comes out.
 
 A message over INLINE_BYTES comes out undecoded, for a thread to decode.
 
@@ -54,14 +54,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A complete message that is too large to be decoded in one turn: see ``decode_message``."""
+    """A complete message that is too large to be decoded in one loop iteration: see ``decode_message``."""
 
     speech: Speech
     body: bytes
 
 
 class YieldLoop:
-    """Nothing yet, though bytes are there: come back after others had their turn."""
+    """No message yet, though bytes are left: call again in a later loop iteration."""
 
 
 YIELD_LOOP: Final = YieldLoop()
@@ -103,7 +103,7 @@ class RequestStream:
         self.is_framed = False
         self.http: HttpFraming | None = None  # where the connection speaks HTTP: what wraps the replies
         self._buf: bytes | bytearray = b""
-        self._pos = 0  # of the message that is next, or under way
+        self._pos = 0  # of the current or next message
         self._head: _Head | None = None  # of a message that is walked over or drained
         self._walker: Walker | None = None
         self._drain_left = 0  # bytes of a frame yet to be dropped
@@ -124,9 +124,9 @@ class RequestStream:
         return self._head is not None or self._pos < len(self._buf)
 
     def begun(self, most_bytes: int) -> bytes | None:
-        """The bytes of the next message that are here, where it has not come out yet.
+        """Return the received bytes of the next message, which has not come out yet.
 
-        None: they are more than ``most_bytes``, or not all that came of it, or within HTTP: nobody else can go on.
+        None: no other server can continue, as they are more than ``most_bytes``, incomplete, or within HTTP.
         """
         if self.http is not None:
             return b"" if self.http.is_between else None
@@ -164,7 +164,7 @@ class RequestStream:
             raise self._hangup(str(fault)) from None
 
     def waits(self, out: list[bytes | memoryview]) -> bool:
-        """Nothing has come out: answer a client that waits for "100 Continue".  True: no request can follow."""
+        """Answer a client that waits for "100 Continue", when no message came out.  True: no request can follow."""
         if self.http is None:
             return False
         if self.http.interim:
@@ -172,22 +172,22 @@ class RequestStream:
         return self.http.ended
 
     def shed(self, error: ColumnarError) -> bool:
-        """Give up the message under way: drop what is here of it, and refuse it at its end.
+        """Give up the incomplete message: drop its received bytes, and refuse it at its end.
 
-        False if there is none whose beginning is known.
+        False if there is no message whose beginning is known.
         """
         try:
-            if self.speech is None and not self._detect():  # nothing was served yet: it waited for its turn
+            if self.speech is None and not self._detect():  # no request was served yet: the first one was queued
                 return False
         except Hangup:
-            return False  # the next look at it hangs up, too
+            return False  # the next ``next`` hangs up, too
         if self.http is not None:
             return self.http.shed(error.wire_message)
         try:
             if self._error is not None or (self._head is None and not self._read_head()):
                 return False
         except Malformed:
-            return False  # the next look at it hangs up
+            return False  # the next ``next`` hangs up
         if self.is_framed:
             frame = int.from_bytes(self._buf[self._pos : self._pos + 4], "big")
             self._start_drain(frame, error)
@@ -383,7 +383,7 @@ class RequestStream:
         return Refusal(self._codec.method(head.name), head.name, head.kind, head.seqid, error, size_bytes)
 
     def _forget(self, count: int) -> None:
-        """The first ``count`` bytes of the buffer were dropped; they are behind the message's start."""
+        """Adjust positions: the first ``count`` bytes of the buffer, before the message's start, were dropped."""
         if self._walker is not None:
             self._walker.forget(count)
         self._pos -= count
@@ -396,7 +396,7 @@ class RequestStream:
 
 
 def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int, end: int) -> Request | Refusal:
-    """The message that fills ``body[start:end]``.  Touches nothing else, so any thread may do it.
+    """Decode the message that fills ``body[start:end]``.  Touches no other state, so any thread may call it.
 
     Raises Hangup.
     """

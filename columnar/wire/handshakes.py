@@ -1,12 +1,12 @@
-"""The TLS handshakes under way: how many, how long, and how much of the loop's time.
+"""The TLS handshakes in progress: bounds on their number, their duration and their share of the loop's time.
 
-    begun --bytes came--> wants a step --its turn--> a step --...--> over
+    begun --bytes came--> wants a step --queue turn--> a step --...--> over
 
-A step costs up to a millisecond (a signature).  Thousands of clients that come at once would hold the loop for
-seconds, so the steps are taken in turns of TURN_S, between which everybody else is served.
+A step costs up to a millisecond (a signature).  Thousands of clients that connect at once would block the loop for
+seconds, so the steps are done in slices of SLICE_S, between which all other requests are served.
 
-Over the bound the one that began first is closed: honest clients need milliseconds, so it is most likely one
-that never goes on.
+Over the bound the oldest handshake is closed: honest clients need milliseconds, so it most likely belongs to a client
+that never continues.
 
 Owned by the loop.
 """
@@ -69,7 +69,7 @@ class Handshakes:
             if handshake in self._open:
                 try:
                     handshake.step()
-                except Exception as fault:  # noqa: BLE001 - of one client; the others have their steps
+                except Exception as fault:  # noqa: BLE001 - of one client; other clients have their steps
                     FAULTS.met("TLS handshakes", fault)
                     with surviving("TLS handshakes"):
                         handshake.refuse("its handshake met a fault of the server")
@@ -79,6 +79,6 @@ class Handshakes:
                 return
 
     def close(self) -> None:
-        """The server stops: nobody is let in any more."""
+        """Stop: no handshake is accepted any more."""
         for handshake in list(self._open):
             handshake.refuse("the server stops")

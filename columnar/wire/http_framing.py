@@ -10,12 +10,12 @@ A fault of the HTTP itself is answered with its status and a line of text, then 
     415 a compressed body, or a form      431 headers over the bound      503 dropped for lack of memory
     505 not HTTP/1.x
 
-A length that is said in two ways (Content-Length and Transfer-Encoding; RFC 9112, 6.1) is a 400, too: a proxy that
-believes the other one would take the end of the body for the next request.
+Two lengths (Content-Length and Transfer-Encoding; RFC 9112, 6.1) are a 400, too: a proxy that
+believes the other length would take the end of the body for the next request.
 
 Pages of an allowed origin may send a preflight request (OPTIONS: 204) and read the answers.
 
-h11 parses.  It is fed small pieces, so that it holds at most HEADER_BYTES and a piece; ``buffered_bytes`` counts the
+h11 parses.  It is fed small pieces, so that it buffers at most HEADER_BYTES and a piece; ``buffered_bytes`` counts the
 bytes that wait for it.
 
 Invariants:
@@ -77,7 +77,7 @@ def refused(status: int, why: str, *, head_only: bool = False) -> HttpRefused:
 
 
 def _preflight(origin: bytes) -> HttpRefused:
-    """The answer to an allowed page that asks whether it may send a message."""
+    """Return the answer to the preflight request of an allowed page."""
     head = b"HTTP/1.1 204 No Content\r\n%bAccess-Control-Allow-Methods: POST\r\nConnection: close\r\n"
     allowed = b"Access-Control-Allow-Headers: content-type\r\nAccess-Control-Allow-Private-Network: true\r\n\r\n"
     return HttpRefused("HTTP 204: a page asked whether it may send messages", head % _allow(origin) + allowed)
@@ -119,7 +119,7 @@ class HttpFraming:
 
     @property
     def is_between(self) -> bool:
-        """Nothing is here of a further request, and one may come."""
+        """Whether no byte of a further request has arrived, and one may come."""
         return not (self.ended or self.is_within_message or self._parser.trailing_data[0])
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
@@ -170,7 +170,7 @@ class HttpFraming:
         return [part for part in (sent, reply, end) if part]
 
     def shed(self, why: str) -> bool:
-        """Drop the body under way; False if there is none."""
+        """Drop the incomplete body; False if there is none."""
         if not self._in_body or self._refused is not None:
             return False
         self._drop(refused(503, why))
@@ -257,5 +257,5 @@ class HttpFraming:
 
     def _send_body(self, reply: bytes | memoryview) -> bytes:
         """Pass the body through the parser's state machine without a copy."""
-        self._parser.send_with_data_passthrough(self._h11.Data(data=cast(bytes, reply)))  # it only looks at the length
+        self._parser.send_with_data_passthrough(self._h11.Data(data=cast(bytes, reply)))  # it only reads the length
         return self._parser.send(self._h11.EndOfMessage()) or b""

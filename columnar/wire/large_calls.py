@@ -2,22 +2,24 @@
 
     light   a call of a client whose last large call was short, or a smaller call of a client without large calls so
             far: made as soon as it has arrived
-    heavy   a call of a client whose last large call held the loop, or a larger call of a client without large calls
+    heavy   a call of a client whose last large call blocked the loop, or a larger call of a client without large calls
             so far
 
-A row of 60 MB is a single write of the engine, which cannot be divided: it holds the loop for a third of a second.  A
-client that sends such rows without pause would starve others.  After a call that held the loop, the next heavy call
-waits REST times as long as that call took, and REST_BESIDE_OTHERS times while others send requests.  So all heavy calls
-together have a quarter of the loop, or a hundredth, and fewer than 1 in 100 requests of others meets a heavy call.
+A row of 60 MB is a single write of the engine, which cannot be divided: it blocks the loop for a third of a second.  A
+client that sends such rows without pause would starve other clients.  After a call that blocked the loop, the next
+heavy call waits REST times as long as that call took, and REST_BESIDE_OTHERS times while other clients send requests.
+So all heavy calls together have a quarter of the loop, or a hundredth, and fewer than 1 in 100 requests of other
+clients meets a heavy call.
 The next heavy call is from the client whose calls have cost least (start-time fair queueing: Goyal, Vin and Cheng,
 1996).  Light calls (a batch of many rows is divided into short steps) are made in the order of arrival and wait for no
 rest: a client that loads batches is not slowed by a client that writes large rows.
 
 Invariants:
-    I1. A client has at most one call here, and its cost is charged to that client only.
-    I2. A client whose call held the loop is heavy for REST_BESIDE_OTHERS times as long, at any cost of its next calls.
+    I1. A client has at most one large call, and its cost is charged to that client only.
+    I2. A client whose call blocked the loop is heavy for REST_BESIDE_OTHERS times as long, at any cost of its next
+        calls.
     I3. Waiting calls are counted as input and bounded with it (``limits.SERVER_INPUT_BYTES``); the call of a client
-        that has gone is forgotten, and its memory freed.
+        that has disconnected is forgotten, and its memory freed.
 
 Time is processor time of the loop's thread: a busy machine makes no client heavy.  Owned by the loop.
 """
@@ -35,10 +37,10 @@ from columnar.runtime.faults import surviving
 from columnar.wire.codec import Request, ServiceCodec
 from columnar.wire.framing import Hangup, Refusal, Whole, decode_message
 
-LONG_CALL_S: Final = 0.05  # a call that holds the loop longer is followed by a rest
+LONG_CALL_S: Final = 0.05  # a call that blocks the loop longer is followed by a pause
 REST: Final = 3
 REST_BESIDE_OTHERS: Final = 99
-LIGHT_BYTES: Final = BATCH_BYTES  # a larger message is heavy until its client has shown that its calls are short
+LIGHT_BYTES: Final = BATCH_BYTES  # a larger message is heavy until a call of its client was short
 _OWN_ANSWERS: Final = 1  # in a rest: the answer of the call itself
 
 
@@ -64,7 +66,7 @@ class LargeCaller:
     __slots__ = ("finish", "is_proven", "pays_until")
 
     def __init__(self) -> None:
-        self.finish = 0.0  # seconds of virtual time: the cost of its heavy calls, added to the others' at its first
+        self.finish = 0.0  # seconds of virtual time: the cost of its heavy calls, from the others' time at its first on
         self.is_proven = False  # its last large call was short
         self.pays_until = 0.0  # perf_counter; until then it is heavy
 
@@ -81,7 +83,7 @@ class LargeCalls:
     def __init__(self, answered: Callable[[], int], others_wait: Callable[[], bool]) -> None:
         """``answered``: the number of requests that the server has answered so far.
 
-        ``others_wait``: whether a request that is not heavy is under way and not answered yet.
+        ``others_wait``: whether a request that is not heavy is being served.
         """
         self._answered = answered
         self._others_wait = others_wait
@@ -103,7 +105,7 @@ class LargeCalls:
                 asyncio.get_running_loop().call_soon(self._next_heavy)
 
     def forget(self, caller: LargeCaller) -> bool:
-        """Forget a client that has gone; True: its call waited here and will not be made."""
+        """Forget a client that has disconnected; True: its call was waiting and will not be made."""
         light, heavy = self._light.pop(caller, None), self._heavy.pop(caller, None)
         return light is not None or heavy is not None
 
@@ -160,9 +162,9 @@ class LargeCalls:
         asyncio.get_running_loop().call_later(REST * took, self._rested, took, REST * took, answered)
 
     def _rested(self, took: float, rested: float, answered: int) -> None:
-        """A rest of ``rested`` seconds is over; ``answered``: requests answered before its last part."""
+        """Continue after a pause of ``rested`` seconds; ``answered``: requests answered before its last part."""
         now, zero_requests = answered, False
-        with surviving("large calls"):  # whoever asks: heavy calls go on after the whole rest
+        with surviving("large calls"):  # if the callback fails, heavy calls continue after the whole pause
             now = self._answered()
             zero_requests = now - answered <= _OWN_ANSWERS and not self._others_wait()
         if zero_requests or rested >= REST_BESIDE_OTHERS * took:

@@ -1,12 +1,12 @@
-"""Connections that go on at another server, between two requests: all of a server that leaves, or its surplus.
+"""Transfer of connections to another server, between two requests: all of a server that leaves, or its surplus.
 
-    within a request --answered--> replies unsent --sent--> given away      plain TCP
-                                                            closed          TLS, whose keys cannot travel
+    within a request --answered--> replies unsent --sent--> transferred     plain TCP
+                                                            closed          TLS, whose keys cannot be passed on
 
-A client that is given away notices nothing: its connection stays, and the bytes of its next request that are here
-travel with it.  A request of more than READ_BYTES that has begun to come is answered here first.
+The client of a transferred connection notices nothing: its connection stays open, and received bytes of its next
+request are passed on with it.  A request of more than READ_BYTES that has begun to arrive is answered first.
 
-Invariant: a connection is given away only when each request that came out of its stream is answered and sent.
+Invariant: a connection is transferred only when each request that came out of its stream is answered and sent.
 
 Owned by the loop.
 """
@@ -32,15 +32,15 @@ Stays = Callable[[int], bool]  # by the id of a connection
 
 
 class Leaving:
-    """``look`` is called for a connection whenever it may be between two requests."""
+    """``check_connection`` is called for a connection whenever it may be between two requests."""
 
     def __init__(self, give: Give | None) -> None:
-        """``give``: None: connections are closed."""
+        """``give`` passes a connection on; None: connections are closed."""
         self._give = give
         self.closed = 0
 
     def check_connections(self, connections: list[Connection]) -> None:
-        """Some of them in each iteration of the loop."""
+        """Check the connections, some in each loop iteration."""
         for connection in connections[:CHECKED_AT_ONCE]:
             self.check_connection(connection)
         if len(connections) > CHECKED_AT_ONCE:
@@ -59,14 +59,14 @@ class Leaving:
         else:
             try:
                 descriptor = connection.let_go()
-            except OSError as error:  # it is served here until its next request is answered, or the server stops
+            except OSError as error:  # served on until its next request is answered, or the server stops
                 _log.error("%s: cannot go on at another server: %s", connection.peer, error)
                 return
             self._give(socket.socket(fileno=descriptor), read)
 
 
 class Surplus(Leaving):
-    """Some connections go, of those that were accepted elsewhere; the server goes on with the others."""
+    """Transfers some of the connections that other processes accepted; the server keeps serving the rest."""
 
     def __init__(self, give: Give, most: int, stays: Stays) -> None:
         super().__init__(self._passed_on)
@@ -77,9 +77,10 @@ class Surplus(Leaving):
         self.all_gone = asyncio.Event()
 
     def check_connection(self, connection: Connection) -> None:
-        """A client that connected to this server's own port chose it, and stays.
+        """Transfer the connection if it may go.
 
-        A client that is slow to read its replies stays, too: waiting for it would hold its connection up.
+        A client that connected to this server's own port chose it, and stays.  A client that is slow to read its
+        replies stays, too: waiting for it would delay its connection.
         """
         if self.given == self._most or not connection.was_brought or connection.unsent_now():
             return

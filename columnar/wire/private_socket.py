@@ -1,11 +1,11 @@
-"""A listening socket that only this process and those it starts can reach.
+"""A listening socket that only this process and its children can reach.
 
-A store that speaks TLS on its ports still has to hear its own trigger worker, and the status page its own
-front; both sit in the same process tree and need no certificate.
+A store that speaks TLS on its ports still serves its own trigger worker, and the status page its own
+front; both are in the same process tree and need no certificate.
 
-The socket is bound in a folder of its own that nobody else may enter.  Linux reaches it by a descriptor: the
-name is removed at once, so that no crash leaves anything behind, and a child finds it by the same number.
-Elsewhere the folder stays until ``close``.
+The socket is bound in a folder of its own that no other user may enter.  Linux reaches it by a descriptor: the
+name is removed at once, so that a crash leaves no file, and a child finds it by the same number.
+On other systems the folder stays until ``close``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Calls that come as raw messages, without a connection: decoded, made and answered as those of a connection are.
 
-A call ends once (``RawCaller``): with its reply, an error of the method among them; with the news that another server
-owns its region, and then nothing was done; or broken, where no reply can be made.
+A call ends once (``RawCaller``): with its reply, which may be an error of the method; with the news that another server
+owns its region, and then it had no effect; or broken, if no reply can be made.
 
-A call is never handed on from here.  A region that is unavailable for a moment is waited for.
+A call is not forwarded again.  It waits for a region that is briefly unavailable.
 
 Owned by the loop; a message over ``framing.INLINE_BYTES`` is decoded by the server's own thread.
 """
@@ -31,7 +31,7 @@ _COMPACT: Final = Speech(framed=False, protocol=detect.Protocol.COMPACT)
 
 
 class Unreadable(ColumnarError):
-    """The message is none that this server understands; nothing was done."""
+    """This server does not understand the message; it had no effect."""
 
 
 class RawCaller(Protocol):
@@ -41,7 +41,7 @@ class RawCaller(Protocol):
         """The whole reply, in the call's protocol and with its seqid."""
 
     def not_local(self, error: RegionNotLocal, request: Request) -> None:
-        """Nothing was done; the request's arguments may be dropped, but for names of table and row."""
+        """End a call without effect; the request's arguments may be dropped, but for names of table and row."""
 
     def broken(self, error: Exception) -> None: ...
 
@@ -69,9 +69,9 @@ class RawCalls:
         self._loop = asyncio.get_running_loop()
 
     def begin(self, ctx: CallContext, buffer: bytes, start: int, end: int, caller: RawCaller) -> None:
-        """``buffer[start:end]`` is the message, in the protocol of ``ctx``; it is not kept.
+        """Begin the call of the message ``buffer[start:end]``, in the protocol of ``ctx``; the buffer is not kept.
 
-        The caller hears before this returns if the call can be answered at once.
+        The caller gets the end before this returns if the call can be answered at once.
         """
         if end - start > INLINE_BYTES:
             self._decode_aside(ctx, buffer[start:end], caller)
@@ -144,7 +144,7 @@ class RawCalls:
         if future.done():
             self.settle(pending, future)
             return
-        if request.size_bytes > LARGE_BYTES:  # the handler holds the rows that it still needs
+        if request.size_bytes > LARGE_BYTES:  # the handler keeps the rows that it still needs
             request.args = [None if isinstance(one, list) else one for one in request.args]
         if shared:
             server.resume_after(future, pending)
@@ -172,7 +172,7 @@ class RawCalls:
         self._reply(caller, reply)
 
     def _reply(self, caller: RawCaller, reply: bytes) -> None:
-        """Work in the background makes way for these calls, too: clients of other servers wait for them."""
+        """Answer the call.  It counts for background work, which yields to it: clients of other servers wait for it."""
         self._server.answered += 1
         caller.replied(reply)
 

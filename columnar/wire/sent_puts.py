@@ -7,7 +7,7 @@ extracted.  A column costs a comparison and a slice, 0.25 us, and no object of i
     head[n] := the end of the mutation before it, then this mutation up to the length of its value
 
 Invariants:
-    I1. A row is read this way only if each of its bytes equals ``head`` and ``tail`` or belongs to a value: the
+    I1. A row is read so only if each of its bytes equals ``head`` and ``tail`` or belongs to a value: the
         result is the same as that of the reader of any Mutation.
     I2. A single shape is remembered: columns, never a value.
 """
@@ -40,7 +40,7 @@ _LONGEST_LENGTH: Final = 3  # bytes that are looked at for a value's length; a v
 
 
 class SentPuts:
-    """A list of Mutations that are all puts with writeToWAL; iterates as that list, holds only columns and values."""
+    """A list of Mutations that are all puts with writeToWAL; iterates as that list, stores only columns and values."""
 
     __slots__ = ("columns", "values")
 
@@ -70,7 +70,7 @@ class PutsShape:
     def __init__(self) -> None:
         self._columns: tuple[bytes, ...] = ()
         self._heads: list[bytes] = []
-        self._seen: tuple[bytes, ...] = ()  # the columns of the last row that was read the general way
+        self._seen: tuple[bytes, ...] = ()  # the columns of the last row that the general reader read
 
     def take(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
         """The row of ``count`` mutations at ``pos``, and its end; None: it does not have this shape."""
@@ -90,7 +90,7 @@ class PutsShape:
         return SentPuts(self._columns, values), pos + _TAIL_BYTES
 
     def learn(self, row: list[Mutation]) -> None:
-        """Learn from a row that was read the general way: columns of two rows in succession are the next shape."""
+        """Learn from a row that the general reader read: columns of two rows in succession are the next shape."""
         seen, self._seen = self._seen, tuple([mutation.column or b"" for mutation in row])
         if sum(map(len, self._seen)) > SHAPE_BYTES:
             self._seen = ()

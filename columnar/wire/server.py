@@ -1,9 +1,9 @@
-"""The listening side: who may connect, and the totals over all connections.
+"""The listening side: admission of connections, and the totals over all connections.
 
-Everything here is owned by the loop, but ``codec_aside`` by the decoder's one thread.
-Requests and unsent replies are counted over all connections; over a total the largest one that is
-half received or unsent pays, because it is most likely the cause and one victim is better than many.
-A request that is being served never pays: its client could not know what was done.
+Everything is owned by the loop, but ``codec_aside`` by the decoder's one thread.
+Requests and unsent replies are counted over all connections; over a total the largest half-received request
+or unsent reply is dropped, because it is most likely the cause and one victim is better than many.
+A request that is being served is never dropped: its client could not know its outcome.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BUFFERED_BYTES: Final = attrgetter(
     "buffered_bytes"
 )  # a lambda would cost each call of its method a closure, once compiled
 _UNSENT_BYTES: Final = attrgetter("unsent_bytes")
-RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one turn of the loop: 2 ms
+RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one loop iteration: 2 ms
 CHECKED_WAITERS: Final = 8  # of the requests that wait for one thing
 
 log = logging.getLogger("columnar.wire")
@@ -52,7 +52,7 @@ log = logging.getLogger("columnar.wire")
 
 @dataclass(frozen=True, slots=True)
 class WireLimits:
-    """Bounds of one port; the reasons stand in ``columnar.limits``."""
+    """Bounds of one port; ``columnar.limits`` states the reasons."""
 
     message_bytes: int = limits.MESSAGE_BYTES
     drained_bytes: int = limits.DRAINED_FRAME_BYTES
@@ -66,10 +66,10 @@ class WireLimits:
 class WireServer:
     """Serves ``service`` on one port, on the running loop.
 
-    ``definition`` is what it speaks, a service of the IDL.  Servers of one process that share open things
-    take their connection ids from one iterator.  ``elsewhere`` says of a method that is not here, in a
-    few words behind the error, where it is; empty where nobody knows it.  With ``tls`` the port speaks
-    nothing else.  ``visitors`` are those whose HTTP requests are answered: by default everybody but web pages.
+    ``definition`` is the service of the IDL.  Servers of one process that share scanners and the like
+    take their connection ids from one iterator.  ``sibling_hint`` returns, for a method that is not served, a
+    few words after the error on the port that serves it; empty: unknown.  With ``tls`` the port speaks
+    only TLS.  ``visitors`` decide whose HTTP requests are answered: by default those of all but web pages.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class WireServer:
         *,
         definition: ServiceDefinition = idl.SERVICE,
         connection_ids: Iterator[int] | None = None,
-        elsewhere: Callable[[str], str] | None = None,
+        sibling_hint: Callable[[str], str] | None = None,
         tls: Tls | None = None,
         visitors: Visitors | None = None,
     ) -> None:
@@ -89,12 +89,12 @@ class WireServer:
         self.handlers: Mapping[str, Handler] = service.handlers
         self.observer: Observer = observer or NoObserver()
         self.limits = limits or WireLimits()
-        self.sibling_hint = elsewhere
+        self.sibling_hint = sibling_hint
         self.codec = ServiceCodec(definition)
         self.errors = ErrorReplies(self.codec, service, self.unknown)
         self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
         self.loop_budget = LoopBudget()
-        self.answered = 0  # requests, refusals too; those of background work are not among them
+        self.answered = 0  # requests, refusals too, without those of background work
         self.large_calls = LargeCalls(lambda: self.answered, self._has_light_requests)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
@@ -121,10 +121,10 @@ class WireServer:
         self._port = sockets[0].getsockname()[1]
 
     async def serve_privately(self, listening: socket.socket) -> None:
-        """Also serve whoever reaches ``listening``, a socket of this machine, without TLS.
+        """Also serve the callers of ``listening``, a socket of this machine, without TLS.
 
-        The socket takes the place of an earlier one.  Its callers do background work of the store: their requests are
-        not ``answered``.
+        The socket replaces an earlier one.  Its callers do background work of the store: their requests are not
+        counted in ``answered``.
         """
         factory = cast(Callable[[], asyncio.Protocol], self._accept_privately)
         if self._private is not None:
@@ -132,9 +132,9 @@ class WireServer:
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
     async def take(self, connection: socket.socket, read: bytes = b"") -> None:
-        """Serve a client's connection that was accepted elsewhere, as if it had come to this port.
+        """Serve a client's connection that another process accepted, as if it had come to this port.
 
-        ``read``: so much of its next request was read there.  A client that has gone meanwhile is no error.
+        ``read``: the bytes of its next request that were read there.  A client that has disconnected is no error.
         """
         accept = self._accept_tls if self._tls is not None else partial(self._accept, read)
         factory = cast(Callable[[], asyncio.Protocol], accept)
@@ -147,7 +147,7 @@ class WireServer:
 
     @property
     def port(self) -> int:
-        """Known after a stop, too: addresses of regions are named until the end."""
+        """The port; known after a stop, too: addresses of regions are named until the end."""
         assert self._port, "not started"
         return self._port
 
@@ -161,18 +161,18 @@ class WireServer:
 
     @property
     def input_bytes(self) -> int:
-        """Half-received messages, requests that wait their turn, and those whose reply is pending."""
+        """Bytes of half-received messages, of queued requests, and of requests whose reply is pending."""
         return self._input_bytes
 
     @property
     def output_bytes(self) -> int:
-        """Unsent to clients that do not keep up."""
+        """Bytes unsent to clients that do not keep up."""
         return self._output_bytes
 
     async def leave(self, give: Give) -> None:
-        """Stop listening, and give each connection away, or close it, between two requests.  Return when none is left.
+        """Stop listening, and transfer each connection, or close it, between two requests.  Return when none is left.
 
-        A port that speaks TLS closes them.  Cancelled: those that are left are served on, and are given away later.
+        A port that speaks TLS closes them.  Cancelled: the rest is served on, and transferred later.
         """
         from columnar.wire.leaving import Leaving
 
@@ -185,10 +185,10 @@ class WireServer:
             await self._empty.wait()
 
     async def part_with(self, most: int, give: Give, stays: Stays, within_s: float) -> int:
-        """Give away up to ``most`` connections that ``take`` brought, each between two requests.  So many have gone.
+        """Transfer up to ``most`` connections that came by ``take``, each between two requests; returns how many.
 
-        ``stays``: of a connection's id, whether it has something here that it would leave behind.  None go of a port
-        that speaks TLS, or of a server that leaves.  Serves on meanwhile.
+        ``stays``: by a connection's id, whether it has state in this server that it would lose.  A port that speaks
+        TLS, or a server that leaves, transfers none.  Serves on meanwhile.
         """
         if self._tls is not None or self.leaving is not None or not most:
             return 0
@@ -203,7 +203,7 @@ class WireServer:
         return surplus.given
 
     async def close(self, grace_s: float) -> None:
-        """Stop listening, finish the calls in flight for up to ``grace_s``, end the others, close everything."""
+        """Stop listening, finish the calls in flight for up to ``grace_s``, end the rest, close everything."""
         for server in (self._server, self._private):
             if server is not None:
                 server.close()
@@ -251,28 +251,31 @@ class WireServer:
         return True
 
     def began(self, call: asyncio.Future[Any]) -> None:
-        """``close`` sees to its end, whatever becomes of its connection, where it runs by itself."""
+        """Register a call that runs by itself: ``close`` ends it, even after its connection has ended."""
         if isinstance(call, asyncio.Task):
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
 
     def resume_after(self, future: asyncio.Future[Any], waiting: Waiter) -> None:
-        """Go on with a request once ``future`` is done; with those that wait for the same one in one go.
+        """Continue a request once ``future`` is done, together with all requests that wait for the same future.
 
         A callback of its own for each would cost 2 us more.
         """
-        others = self._waiting.get(future)
-        if others is None:
-            others = self._waiting[future] = []
+        waiters = self._waiting.get(future)
+        if waiters is None:
+            waiters = self._waiting[future] = []
             if isinstance(future, ImmediateFuture):
                 future.add_callback(self._resume_all)
             else:
                 future.add_done_callback(self._resume_all)
-        others.append(waiting)
+        waiters.append(waiting)
 
     @property
     def has_waiting(self) -> bool:
-        """Requests wait for what others share, mostly an fsync: one of the first LOOKED_AT of each is a client's."""
+        """Whether clients' requests wait for a shared future, mostly an fsync.
+
+        Only the first CHECKED_WAITERS requests of each future are checked.
+        """
         return any(not one.is_background for waiting in self._waiting.values() for one in waiting[:CHECKED_WAITERS])
 
     def _resume_all(self, future: asyncio.Future[Any]) -> None:
@@ -289,7 +292,7 @@ class WireServer:
             future.get_loop().call_soon(self._resume_some, future, waiting, end)
 
     def forget(self, connection: Connection) -> bool:
-        """The connection is gone; False if it had never been admitted."""
+        """Forget a connection that has ended; False if it had never been admitted."""
         if connection not in self._connections:
             return False
         self._connections.remove(connection)
@@ -310,7 +313,7 @@ class WireServer:
                     break
 
     def has_room(self, more_bytes: int) -> bool:
-        """Whether a request that adds so much input may begin."""
+        """Tell whether a request that adds so much input may begin."""
         return self._input_bytes + more_bytes <= self.limits.server_input_bytes
 
     def full(self) -> CallQueueTooBig:
@@ -318,11 +321,14 @@ class WireServer:
 
     @property
     def read_ahead_bytes(self) -> int:
-        """How much of one connection is read behind the request that is served."""
+        """The bytes to read ahead on one connection, after the request that is served."""
         return self.limits.input_bytes if self.has_room(0) else 0
 
     def output_changed(self, connection: Connection, delta: int) -> None:
-        """``unsent_bytes`` of the others is what it was at their last write: looked at again before one pays."""
+        """Count unsent bytes; over the total, abort the connection with the most.
+
+        ``unsent_bytes`` of the other connections is as of their last write: it is updated before one is aborted.
+        """
         self._output_bytes += delta
         if delta <= 0 or self._output_bytes <= self.limits.server_output_bytes:
             return

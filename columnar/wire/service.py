@@ -29,7 +29,7 @@ class CallContext:
 Handler = Callable[..., Any]
 Sent = bytes | None  # an argument as sent: a client can omit it, even if the IDL requires it
 SentNumber = int | None
-NO_ERROR: Final = object()  # of ``Service.translate``: the call is answered as if it had returned nothing
+NO_ERROR: Final = object()  # of ``Service.translate``: the call is answered as if it had returned None
 
 
 class Later:
@@ -56,14 +56,14 @@ class Raw:
 
 
 Ended = Callable[[Any], object]  # called with the ForwardedReply
-# Hands a call on before its handler is asked, where it is known that another server answers it; None: it is not.
+# Forwards a call before its handler is called, if it is known that another server owns its region; None: it is not.
 Ahead = Callable[[CallContext, Request], "ForwardedReply | None"]
 
 
 class ForwardedReply:
-    """A call that another server answers: as much of a future as a connection needs; it ends once.
+    """A call that another server answers: the part of a future's interface that a connection needs; it ends once.
 
-    No loop's future: an answer goes to the client within the iteration of the loop in which it came.
+    It is not a future of the loop: an answer goes to the client within the loop iteration in which it came.
     """
 
     __slots__ = ("_ended", "_failure", "_is_done", "_reply")
@@ -78,14 +78,14 @@ class ForwardedReply:
         return self._is_done
 
     def result(self) -> Raw:
-        """Raises what it failed with."""
+        """Return the reply, or raise the error of the call."""
         if self._failure is not None:
             raise self._failure
         assert self._reply is not None, "it has not ended yet"
         return self._reply
 
     def add_callback(self, ended: Ended) -> None:
-        """Call ``ended`` when it ends, the last thing that is done then; it has not ended yet."""
+        """Call ``ended`` at the end of the call, as the last step; the call must not have ended yet."""
         self._ended = ended
 
     def succeed(self, reply: bytes | memoryview) -> None:
@@ -103,12 +103,12 @@ class ForwardedReply:
             ended(self)
 
     def client_left(self) -> None:
-        """The client's connection is gone: nobody waits for the answer any more, and it does not end."""
+        """Drop the callback: the client's connection has ended, so no caller waits for the answer."""
         self._ended = None
 
 
 class Service(Protocol):
-    """Answers calls.  Nothing here may block: the loop's thread is waiting."""
+    """Answers calls.  No method may block: the loop's thread is waiting."""
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -121,9 +121,9 @@ class Service(Protocol):
         """
 
     def translate(self, method: str, error: Exception) -> Any | None:
-        """``error`` as one of the exceptions that ``method`` declares, a struct of the IDL.
+        """Translate ``error`` to one of the exceptions that ``method`` declares, a struct of the IDL.
 
-        NO_ERROR for what is none to clients, of a method without a result.  None for an error that we do
+        NO_ERROR for an error that is none to clients, of a method without a result.  None for an error that we do
         not raise on purpose: the client gets INTERNAL_ERROR and the log has the traceback.  Also called for
         the wire's own refusals (RequestTooBig, CallQueueTooBig), with methods that have not been called.
         """
@@ -131,28 +131,28 @@ class Service(Protocol):
     def retry_or_forward(
         self, handler: Handler, ctx: CallContext, request: Request, error: Exception
     ) -> Awaitable[Any] | ForwardedReply | None:
-        """Retry a call whose region is unavailable for a moment, or hand it on to its owner; its result, later.
+        """Retry a call whose region is briefly unavailable, or forward it to its owner; returns the pending result.
 
-        None: ``error`` is final.  An awaitable may fail with an error that is to be asked again.
+        None: ``error`` is final.  An awaitable may fail with an error for which this is to be called again.
         """
 
     def may_be_forwarded(self, method: str) -> bool:
-        """Whether a call that does not end at once may still go to another server: its message is kept until then."""
+        """Tell whether a pending call may still be forwarded to another server: its message is kept until then."""
 
     @property
     def slow_after_s(self) -> float:
         """The time from which ``was_slow`` is called for a request."""
 
     def was_slow(self, ctx: CallContext, method: str, args: list[Any], took_s: float, result: Any) -> None:
-        """A request took at least ``slow_after_s``, with its wait for the fsync; ``result`` is None if it failed."""
+        """Note a request that took ``slow_after_s`` or longer, waits included; ``result`` is None if it failed."""
 
     def connection_closed(self, connection_id: int) -> None:
-        """The connection is closed: resources that it held open may be freed sooner."""
+        """Note that the connection is closed: its open resources may be freed sooner."""
 
 
 class Observer(Protocol):
     def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
-        """A request was answered; ``error`` is the class of its error, None if it succeeded."""
+        """Note an answered request; ``error`` is the class of its error, None if it succeeded."""
 
 
 class NoObserver:

@@ -8,7 +8,7 @@ import socket
 from typing import Final
 
 KEEPALIVE_IDLE_S: Final = 60
-# Linux reports an end behind unread bytes; other systems report only a connection that is closed in both directions.
+# Linux reports an end after unread bytes; other systems report only a connection that is closed in both directions.
 _ENDED: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -18,7 +18,7 @@ def name_of_peer(transport: asyncio.BaseTransport) -> str:
 
 
 def has_ended(fd: int) -> bool:
-    """Whether the peer has closed the connection or its side of it, even behind unread bytes.  Some 2 us."""
+    """Tell whether the peer has closed the connection or its side of it, even after unread bytes.  Some 2 us."""
     poll = select.poll()
     poll.register(fd, _ENDED)
     return bool(poll.poll(0))

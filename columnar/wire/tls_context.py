@@ -3,7 +3,7 @@
 A context is made whole or not at all, so a connection never meets a certificate without its key, and a broken
 new file leaves the old context in use.  TLS 1.2 and 1.3, with the ciphers of Python's ssl.
 
-Knows nothing of connections: ``tls_door`` takes ``context`` for each new one.
+Knows nothing of connections: ``tls_protocol`` takes ``context`` for each new one.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:
 def _warn_of_dates(name: str, pem: str, now: datetime) -> None:
     from asn1crypto.x509 import Certificate  # a store without TLS never takes it
 
-    held = Certificate.load(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
-    begins, ends = held.not_valid_before, held.not_valid_after
+    certificate = Certificate.load(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
+    begins, ends = certificate.not_valid_before, certificate.not_valid_after
     if now >= ends:
         _log.error("THE CERTIFICATE %s EXPIRED on %s: clients will refuse it; renew it", name, ends)
     elif now < begins:
@@ -114,7 +114,7 @@ def load_certificate(context: ssl.SSLContext, cert: str, key: str, cert_option: 
 
 
 def load_authorities(context: ssl.SSLContext, path: str, option: str) -> None:
-    """HostError where the file holds no certificate."""
+    """Load the authorities.  HostError if the file has no certificate."""
     _readable(path, option)
     try:
         context.load_verify_locations(cafile=path)

@@ -4,9 +4,9 @@
     handshake --plain text, a bad certificate, too long--> closed, with a line in the log
 
 A TlsProtocol is a protocol to the loop, and a transport to the inner protocol (a ``Connection``, or the status page's
-relay).  Python's ssl works over two buffers in memory.  The loop's own TLS would hold encrypted replies that are
-counted nowhere, so a client that does not read could let the server hold any number of bytes.  Here all unsent bytes
-are in the TCP transport, whose size and pauses are passed on unchanged.
+relay).  Python's ssl works over two buffers in memory.  The loop's own TLS would buffer encrypted replies that are
+not counted, so a client that does not read could make the server buffer any number of bytes.  In this class all unsent
+bytes are in the TCP transport, whose size and pauses are passed on unchanged.
 
 Invariants:
     I1. No bytes are left undecrypted after a loop iteration: received bytes are passed on at once.  So pausing the TCP
@@ -48,7 +48,7 @@ _WHY: Final = {  # OpenSSL's reason -> the explanation for people
 
 
 class Inner(Protocol):
-    """The methods of an ``asyncio.Protocol`` that are called here."""
+    """The methods of an ``asyncio.Protocol`` that this module calls."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def data_received(self, data: bytes) -> None: ...
@@ -69,7 +69,7 @@ class TlsProtocol:
         self._transport = cast(asyncio.Transport, None)  # from connection_made on
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._ssl: ssl.SSLObject | None = None  # from the first bytes on: silent connections cost nothing
+        self._ssl: ssl.SSLObject | None = None  # from the first bytes on: silent connections need none
         self._peer = "?"
         self._is_over = False  # further bytes are ignored
         self._is_paused = False  # by the inner protocol
@@ -244,7 +244,7 @@ class TlsProtocol:
 
 
 class Tls:
-    """The certificate and the handshakes of a process; every port makes its doors here."""
+    """The certificate and the handshakes of a process; makes the protocols of every port."""
 
     def __init__(self, certificate: ServerTls, handshakes: Handshakes | None = None) -> None:
         self.certificate = certificate

@@ -1,4 +1,4 @@
-"""(pure) Registrations of triggers as structs of our IDL, and back."""
+"""(pure) Conversion of trigger registrations to structs of our IDL, and from them."""
 
 from __future__ import annotations
 

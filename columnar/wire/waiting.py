@@ -16,13 +16,13 @@ Awaited = asyncio.Future[Any] | ForwardedReply  # what a pending reply waits for
 
 
 class Waiter:
-    """A call whose answer waits for a future, perhaps with others."""
+    """A call whose answer waits for a future, perhaps together with other calls."""
 
     __slots__ = ()
 
     @property
     def is_background(self) -> bool:
-        """A trigger's worker asked."""
+        """Whether a trigger's worker sent the call."""
         return False
 
     def resume(self, done: Awaited) -> None:

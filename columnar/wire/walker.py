@@ -1,15 +1,15 @@
-"""(pure) Where does this message end?  Found in one pass, however many pieces it comes in.
+"""(pure) Finds the end of an unframed message in one pass, however many pieces it comes in.
 
-An unframed message says nowhere how long it is: its end is where its outermost struct ends.
-A walker goes from value to value, keeps its position and what it is inside of, and goes on
+An unframed message does not state its length: it ends with its outermost struct.
+A walker goes from value to value, keeps its position and the enclosing structs and containers, and continues
 from there when more bytes have come, so that a message of n bytes costs n bytes of walking.
-It builds nothing and believes no length: a string is a position to wait for.
+It builds no objects and believes no length: a string is a position to wait for.
 
 States: the stack.  An entry of None is a struct whose next field header comes at ``pos``; a
-list ``[left, types]`` is a container with so many values to come, of types taken in turn (a map
+list ``[left, types]`` is a container with so many values to come, of types taken alternately (a map
 has an even number of them, so an even ``left`` means a key).
 
-Knows nothing of methods or bounds in bytes; ``framing`` looks at ``pos`` for these.
+Knows nothing of methods and of bounds in bytes; ``framing`` checks ``pos`` for these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from columnar.wire import codec_compact as compact
 from columnar.wire.faults import Malformed, Short
 
 Buffer = bytes | bytearray
-STEPS: Final = 20_000  # values walked in one turn: some 10 ms
+STEPS: Final = 20_000  # values walked in one loop iteration: some 10 ms
 
 
 class Walker:
@@ -36,13 +36,13 @@ class Walker:
         return not self._stack
 
     def forget(self, count: int) -> None:
-        """The first ``count`` bytes of the buffer, all behind us, were dropped."""
+        """Adjust positions: the first ``count`` bytes of the buffer, all walked, were dropped."""
         self.pos -= count
 
     def walk(self, buf: Buffer, steps: int = STEPS) -> bool:
-        """Go as far as the bytes reach; False if the turn's steps were used up first.
+        """Walk to the end of the received bytes; False if the steps of one loop iteration were used up first.
 
-        Afterwards ``done`` tells whether the end was found.  Raises Malformed.
+        Afterwards ``done`` says whether the message's end was found.  Raises Malformed.
         """
         end = len(buf)
         stack = self._stack
@@ -86,7 +86,7 @@ class Walker:
         raise NotImplementedError
 
     def _value(self, buf: Buffer, pos: int, end: int, kind: int) -> None:
-        """Pass the value of type ``kind``; nothing may change when it raises Short."""
+        """Pass the value of type ``kind``; the state must be unchanged when it raises Short."""
         raise NotImplementedError
 
 
@@ -131,7 +131,7 @@ class BinaryWalker(Walker):
 
 
 class CompactWalker(Walker):
-    """Field ids are relative to the one before, which matters to nobody who only skips."""
+    """Walks the compact protocol.  Field ids are relative to the one before, which does not matter for skipping."""
 
     def _field(self, buf: Buffer, end: int) -> None:
         pos = self.pos
