@@ -81,13 +81,13 @@ class StoreClock:
         if moment_ms <= self._last:
             return
         self._rise(moment_ms)
-        behind_ms = moment_ms - self._now_ms()
-        if behind_ms > LAG_WARNING_MS and not self._is_lag_logged:
+        lag_ms = moment_ms - self._now_ms()
+        if lag_ms > LAG_WARNING_MS and not self._is_lag_logged:
             self._is_lag_logged = True
             _log.warning(
                 "THE CLOCK IS BEHIND by %d s: the store gave later timestamps before. They stand still until it has "
                 "caught up",
-                behind_ms // 1_000,
+                lag_ms // 1_000,
             )
 
     def _rise(self, to_ms: int) -> None:
@@ -118,8 +118,8 @@ def read(data: str) -> int:
     """Read the file of a data folder, also while the folder is served; 0 if it says nothing.  HostError."""
     path = os.path.join(data, NAME)
     try:
-        with open(path, "rb") as held:
-            return unpacked(held.read(_PAIR.size + 1))
+        with open(path, "rb") as file:
+            return unpacked(file.read(_PAIR.size + 1))
     except FileNotFoundError:
         return 0
     except OSError as error:

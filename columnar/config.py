@@ -54,9 +54,9 @@ class RegionServerConfig:
     @classmethod
     def from_json(cls, text: str | bytes) -> RegionServerConfig:
         """ValueError, TypeError for what no supervisor of this version writes."""
-        held: dict[str, Any] = json.loads(text)
-        config = held.pop("config")
+        fields: dict[str, Any] = json.loads(text)
+        config = fields.pop("config")
         for name in _TUPLES:
             if name in config:
                 config[name] = tuple(config[name])
-        return cls(config=StandaloneConfig(**config), **held)
+        return cls(config=StandaloneConfig(**config), **fields)

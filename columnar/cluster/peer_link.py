@@ -198,11 +198,11 @@ class PeerLink:
 
     def forget(self, number: int) -> None:
         """Drop the answer to a call, if it comes; a call that was not written yet is taken back."""
-        held = self._calls.pop(number, None)
-        if held is not None and held.waits:
-            self.queued_bytes -= held.size_bytes
-            held.call = None
-            held.empty()
+        queued = self._calls.pop(number, None)
+        if queued is not None and queued.waits:
+            self.queued_bytes -= queued.size_bytes
+            queued.call = None
+            queued.empty()
 
     # --- answers -------------------------------------------------------------------------------------
 
@@ -341,10 +341,10 @@ class PeerLink:
         self.refuse(number, fault)
 
     def _take_answer(self, frame: Frame) -> None:
-        held = self._calls.pop(frame.number, None)
-        if held is None:
+        queued = self._calls.pop(frame.number, None)
+        if queued is None:
             return  # it was forgotten
-        call = held.call
+        call = queued.call
         assert call is not None, "it was not taken back"
         try:
             if frame.kind == peer_frames.REFUSED:

@@ -79,13 +79,15 @@ class Job:
         "writes",
     )  # fmt: skip
 
-    def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: OnApplied, keeper: str = "") -> None:
-        """``keeper``: the view that writes its table; empty: a trigger, which writes no view's table."""
+    def __init__(
+        self, name: str, writes: list[Write], size_bytes: int, on_applied: OnApplied, writer_view: str = ""
+    ) -> None:
+        """``writer_view``: the view that writes its table; empty: a trigger, which writes no view's table."""
         self.name = name  # of the follower
-        self.writer_view = keeper
+        self.writer_view = writer_view
         self.writes = writes
         self.size_bytes = size_bytes
-        self.on_applied = tell
+        self.on_applied = on_applied
         self.at = 0  # number of writes that are in batches
         # operations that each write counts as in addition to its own, for the bytes that it has on average
         self.extra = size_bytes * STEP_OPERATIONS // (STEP_BYTES * len(writes)) if writes else 0
@@ -143,16 +145,16 @@ class Applier:
         self,
         writes: list[Write],
         size_bytes: int,
-        tell: OnApplied,
+        on_applied: OnApplied,
         name: str = "",
         share: int = SHARE,
-        keeper: str = "",
+        writer_view: str = "",
     ) -> Job:
         """Queue ``writes`` as a job and return the job.
 
-        ``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``.
+        ``name`` and ``share``: of the follower whose effects these are (I4); ``writer_view``: as of ``Job``.
         """
-        job = Job(name, writes, size_bytes, tell, keeper)
+        job = Job(name, writes, size_bytes, on_applied, writer_view)
         self._pending_bytes += size_bytes
         self._pending_by_follower[name] = self._pending_by_follower.get(name, 0) + size_bytes
         self._line.push(name, share, job)
@@ -359,11 +361,11 @@ class Applier:
                 self._finish_job(job, None)
 
     async def _write_anywhere(self, job: Job) -> None:
-        asked: list[tuple[ServedTable, RowMutation]] = []
+        writes: list[tuple[ServedTable, RowMutation]] = []
         for table, mutation in job.writes:
             served = self._access.table(table)
-            asked.append((served, for_table(mutation, served.schema)))
-        outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing, job.writer_view)
+            writes.append((served, for_table(mutation, served.schema)))
+        outcome = self._writes.write_each(_Caller(job.has_gone), writes, _nothing, job.writer_view)
         if type(outcome) is Later:
             await asyncio.shield(outcome.future)  # other jobs wait for it, too
         elif outcome is not None:

@@ -49,10 +49,10 @@ class AtHand:
         if len(self._records) >= AT_HAND:
             return
         size = value_bytes(record)
-        held, whole = self._size_bytes + size, self._all.size_bytes + size
-        if held <= AT_HAND_BYTES and whole <= self._all.bound_bytes:
+        region_bytes, whole = self._size_bytes + size, self._all.size_bytes + size
+        if region_bytes <= AT_HAND_BYTES and whole <= self._all.bound_bytes:
             self._records[sequence] = record
-            self._size_bytes, self._all.size_bytes = held, whole
+            self._size_bytes, self._all.size_bytes = region_bytes, whole
 
     def take(self, sequence: Sequence) -> ChangeRecord | None:
         """The record, which is kept no longer; None: it is not kept."""

@@ -261,8 +261,8 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
         record = region.log.record_at(sequence)
         if record is not None and region.info.contains_row(record.row):  # else a sister of a split delivers it
             order = record.row if subscription.in_order else pack_key(sequence)
-            held = progress.get(sequence) or Progress(sequence, b"")
-            state.read(sequence, order, attempts, held.state, held.part, due.get(sequence))
+            checkpoint = progress.get(sequence) or Progress(sequence, b"")
+            state.read(sequence, order, attempts, checkpoint.state, checkpoint.part, due.get(sequence))
     return state
 
 

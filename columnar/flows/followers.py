@@ -59,7 +59,10 @@ class Followers:
         if name.name:
             return list(self._by_name.get(name, {}).values())
         return [
-            one for held, by_region in self._by_name.items() if held.kind == name.kind for one in by_region.values()
+            one
+            for follower_name, by_region in self._by_name.items()
+            if follower_name.kind == name.kind
+            for one in by_region.values()
         ]
 
     def in_region(self, region: Region) -> Sequence[Follower]:

@@ -86,7 +86,10 @@ class RegionOpenings:
 
     async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
         """The regions that are being opened, or this one and those of whole tables, are open; False: not in time."""
-        tasks = [*self._tables, *(task for held, task in self._again.items() if region_id in (None, held))]
+        tasks = [
+            *self._tables,
+            *(task for task_region, task in self._again.items() if region_id in (None, task_region)),
+        ]
         if not tasks:
             return True
         _, missing = await asyncio.wait(tasks, timeout=max(0.0, timeout_s))

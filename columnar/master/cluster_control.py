@@ -240,8 +240,8 @@ class ClusterControl:
 
     def _check_others(self, server: str) -> None:
         drained = self._state.desired.drained
-        others = [one.name for one in self._state.current.servers.values() if one.state is ServerState.UP]
-        if not set(others) - drained - {server}:
+        up = [one.name for one in self._state.current.servers.values() if one.state is ServerState.UP]
+        if not set(up) - drained - {server}:
             raise NotAllowed(f"no other server is up to take the regions of {server}; 'columnar servers' shows them")
 
     async def _within(self, seconds: float, is_so: Callable[[], bool]) -> bool:
@@ -302,8 +302,8 @@ class ClusterControl:
         if request is None:
             raise CallerError(f"there is no switch '{what}'; there are {' and '.join(switches)}")
         self._check(request)
-        wishes = self._state.desired.operator_settings
-        was = wishes.balancer if what == "balancer" else wishes.auto_split
+        settings = self._state.desired.operator_settings
+        was = settings.balancer if what == "balancer" else settings.auto_split
         text = f"{what} is {_on(on)}" if was != on else f"{what} was {_on(on)} already"
         if dry_run:
             return Change(f"{what} would be {_on(on)}, and is {_on(was)}", is_done=False)
@@ -315,7 +315,7 @@ class ClusterControl:
     def _server(self, name: str) -> Server:
         found = self._state.current.servers.get(name)
         if found is None or found.incarnation is None:
-            known = sorted(one for one, held in self._state.current.servers.items() if held.incarnation is not None)
+            known = sorted(one for one, state in self._state.current.servers.items() if state.incarnation is not None)
             raise CallerError(f"there is no server {name}; there are {', '.join(known)}")
         return found
 
@@ -338,9 +338,9 @@ class ClusterControl:
         if came_by == f"server {old}":
             return self._begin(name, work, f"{old} begins to restart")
         brought = await work
-        back = f"{name} is up again as {server.incarnation}"
+        done = f"{name} is up again as {server.incarnation}"
         came = "".join(f"; {text}" for text in self._home(server, brought))
-        return Change(f"{back}, in the place of {old}{came}" if is_up else f"{back}{came}")
+        return Change(f"{done}, in the place of {old}{came}" if is_up else f"{done}{came}")
 
     def _home(self, server: Server, brought: int) -> Iterable[str]:
         if server.name in self._state.desired.operator_settings.drained:
@@ -348,9 +348,9 @@ class ClusterControl:
             return
         if brought:
             yield f"{counted(brought)} at home again"
-        away = len(self._state.current.astray.get(server.name, ()))
-        if away:
-            yield f"{counted(away)} not moved again so soon"
+        missing = len(self._state.current.astray.get(server.name, ()))
+        if missing:
+            yield f"{counted(missing)} not moved again so soon"
 
     async def _restart(self, server: Server) -> int:
         name = server.name

@@ -75,7 +75,7 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 
 
 def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterStatus:
-    current, wishes = state.current, state.desired.operator_settings
+    current, settings = state.current, state.desired.operator_settings
     servers = [build_server_status(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
     unwritable = (current.places[region] for region in current.unwritable)
     faults = (*_unread(state), *_failed(len(current.failed)), *_write_faults(unwritable))
@@ -84,8 +84,8 @@ def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> Cl
         regions=len(current.places),
         unassigned=len(current.homeless) + len(current.failed),
         transitions=len(current.in_transition),
-        is_balancing=wishes.balancer,
-        is_splitting=wishes.auto_split,
+        is_balancing=settings.balancer,
+        is_splitting=settings.auto_split,
         is_writable=current.catalogue.is_sound,
         remarks=(*_unwritable(state, now_ms), *state.remarks, *faults, *_busy_remarks(servers)),
         faults=faults,
@@ -246,12 +246,12 @@ def list_table_statuses(state: ClusterState) -> list[TableStatus]:
     return [
         TableStatus(
             name,
-            len(held),
-            len({place.server for place in held} - {None}),
-            sum(place.load for place in held),
-            sum(place.size_bytes for place in held),
+            len(assigned),
+            len({place.server for place in assigned} - {None}),
+            sum(place.load for place in assigned),
+            sum(place.size_bytes for place in assigned),
         )
-        for name, held in sorted(places.items())
+        for name, assigned in sorted(places.items())
     ]
 
 
@@ -286,13 +286,13 @@ def place_of(places: Sequence[Place], row: bytes) -> Place:
 def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms: int) -> RowStatus:
     place = place_of(table_places(state, table), row)
     server = state.current.servers.get(place.server) if place.server is not None else None
-    told = list_decision_statuses(state, now_ms, place.info.region_id)
+    decisions = list_decision_statuses(state, now_ms, place.info.region_id)
     found = build_server_status(state, server, facts, now_ms) if server is not None else None
     return RowStatus(
         region=build_region_status(place, facts, now_ms),
         server=found,
         remarks=(*_busy_remarks([found] if found is not None else []), *_obstacles(state, place, server, now_ms)),
-        decisions=tuple(told),
+        decisions=tuple(decisions),
     )
 
 
@@ -368,7 +368,7 @@ def _explain_not_served(state: ClusterState, place: Place, now_ms: int) -> Itera
             yield f"its owner row is not written: the write has run for {since}, and {owner.server.name} opens it then"
         else:
             yield f"{owner.server.name} has been opening it for {since}; requests wait until then"
-        logs = {tenure.server for tenure in owner.unreplayed_logs if tenure.server != owner.server}
+        logs = {period.server for period in owner.unreplayed_logs if period.server != owner.server}
         if logs:
             yield f"before that the log of {', '.join(map(str, sorted(logs)))} is read for it"
 

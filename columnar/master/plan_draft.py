@@ -164,9 +164,9 @@ class Draft:
         current, given = self.current, self._given
         if not current.is_up(name):
             return []
-        places, held = current.places, current.paused_tables
+        places, paused_tables = current.places, current.paused_tables
         found = [places[region] for region in current.servers[name].regions if region not in given]
-        return [place for place in found if place.phase is Phase.OPEN and place.info.table not in held]
+        return [place for place in found if place.phase is Phase.OPEN and place.info.table not in paused_tables]
 
     def may_leave(self, place: Place) -> bool:
         """Whether the region may begin a move, and its server may give up another one now."""

@@ -405,5 +405,5 @@ async def _nothing(_token: str) -> None:
 
 def _read_manifest(folder: str) -> SnapshotManifest:
     path = os.path.join(folder, MANIFEST)
-    with open(path, "rb") as held:
-        return snapshot_manifest.from_json(held.read(), path)
+    with open(path, "rb") as file:
+        return snapshot_manifest.from_json(file.read(), path)

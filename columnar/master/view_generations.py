@@ -119,11 +119,11 @@ class ViewGenerations:
         if watchers:
             self._refuse("trigger", sorted(watchers), name, "remove")
 
-    def _refuse(self, kind: str, above: list[str], name: str, away: str) -> NoReturn:
+    def _refuse(self, kind: str, above: list[str], name: str, verb: str) -> NoReturn:
         shows = f"columnar view show {above[0]}" if kind == "view" else "columnar trigger list"
         raise ViewError(
             f"{kind if len(above) == 1 else kind + 's'} {', '.join(above)} would not follow a swap of {name}. "
-            f"See how it is declared ({shows}), take it away (columnar {kind} {away} {above[0]}), rebuild and swap "
+            f"See how it is declared ({shows}), take it away (columnar {kind} {verb} {above[0]}), rebuild and swap "
             f"{name}, and add it again; what is wrong in {name} is set right without that by columnar view check "
             f"{name} --repair"
         )

@@ -90,14 +90,14 @@ class ClusterHost:
         catalogue: Catalogue,
         sound: Callable[[], Awaitable[None]],
         servers: Servers,
-        pasts: DeadServerLogs,
+        dead_logs: DeadServerLogs,
     ) -> None:
         """``sound``: returns when the catalogue's disk equals the catalogue in memory."""
         self.state = state
         self.publishing = Publishing()
         self._catalogue = catalogue
         self._servers = servers
-        self._pasts = pasts
+        self._pasts = dead_logs
         self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
         self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: these servers get each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
@@ -156,10 +156,10 @@ class ClusterHost:
 
     def _publish_blocked_regions(self) -> None:
         """Publish why regions stay closed, so that calls for them are refused with the reason at every server."""
-        shut = list_blocked_regions(self.state)
-        if shut != self._blocked_regions:
-            self._blocked_regions = shut
-            self.publishing.set_blocked_regions(shut)
+        blocked = list_blocked_regions(self.state)
+        if blocked != self._blocked_regions:
+            self._blocked_regions = blocked
+            self.publishing.set_blocked_regions(blocked)
             self.publish_routes()
 
     async def until(self, is_so: Callable[[], bool]) -> None:
@@ -282,11 +282,11 @@ class ClusterHost:
 
     async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
         """The incarnation was reaped, now or by an earlier start: seal its log and report it as fenced."""
-        past = await self._pasts.read_dead_server_log(server)
+        dead_log = await self._pasts.read_dead_server_log(server)
         rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
         ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
-        named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]
-        self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked, past.opened))
+        named = [(ids[encoded], epoch) for encoded, epoch in dead_log.named if encoded in ids]
+        self.event(self.state.fenced(server, dead_log.lengths, named, self.now_ms(), asked, dead_log.opened))
         self.requests.owner_ended(server)
 
     # --- writes and routes ---------------------------------------------------------------------------
@@ -309,8 +309,8 @@ class ClusterHost:
 
     async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
         try:
-            held: RoutesVersion = await self._servers.request_server(server, change)
-            if held.number < change.number:
+            version: RoutesVersion = await self._servers.request_server(server, change)
+            if version.number < change.number:
                 await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
@@ -394,54 +394,54 @@ class ClusterHost:
 
     # --- notifying servers ---------------------------------------------------------------------------
 
-    def _notify_server(self, tell: do.NotifyServer) -> None:
-        self.spawn(self._request_transition(tell.server, tell.request))
+    def _notify_server(self, notification: do.NotifyServer) -> None:
+        self.spawn(self._request_transition(notification.server, notification.request))
 
-    async def _request_transition(self, server: Incarnation, ask: do.OwnerRequest) -> None:
-        place = self.state.current.places.get(ask.region)
+    async def _request_transition(self, server: Incarnation, request: do.OwnerRequest) -> None:
+        place = self.state.current.places.get(request.region)
         if place is None:
             return  # dropped meanwhile
-        epoch = ask.epoch if isinstance(ask, do.Close) else ask.owner.epoch
+        epoch = request.epoch if isinstance(request, do.Close) else request.owner.epoch
         try:
-            if isinstance(ask, do.Close):
-                given_up = await self._servers.request_server(server, told.CloseRegion(place.info, ask.epoch))
+            if isinstance(request, do.Close):
+                given_up = await self._servers.request_server(server, told.CloseRegion(place.info, request.epoch))
             else:
-                sealed = self._sealed(ask.owner, server)
-                for one in self._unsealed(ask.owner, server):
+                sealed = self._sealed(request.owner, server)
+                for one in self._unsealed(request.owner, server):
                     is_over = self.state.ledger.is_fenced(one)
                     sealed += ((one, await self._pasts.extents(one, is_over=is_over)),)
-                if isinstance(ask, do.Open):
+                if isinstance(request, do.Open):
                     await self._servers.request_server(
-                        server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted)
+                        server, told.OpenRegion(place.info, request.owner, sealed, request.is_doubted)
                     )
                 else:
-                    await self._servers.request_server(server, told.RenumberRegion(place.info, ask.owner, sealed))
+                    await self._servers.request_server(server, told.RenumberRegion(place.info, request.owner, sealed))
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
         except Exception as error:  # noqa: BLE001 - whatever the error is, the server has refused the region's epoch
-            self._refused(server, ask, epoch, error)
+            self._refused(server, request, epoch, error)
             return
-        if isinstance(ask, do.Close):
+        if isinstance(request, do.Close):
             self.event(
                 self.state.closed(
-                    server, ask.region, given_up.epoch, self.now_ms(), is_behind=given_up.has_unreplayed_log
+                    server, request.region, given_up.epoch, self.now_ms(), is_behind=given_up.has_unreplayed_log
                 )
             )
         else:
-            self.event(self.state.opened(server, ask.region, epoch, self.now_ms()))
+            self.event(self.state.opened(server, request.region, epoch, self.now_ms()))
 
-    def _refused(self, server: Incarnation, ask: do.OwnerRequest, epoch: int, error: Exception) -> None:
-        place = self.state.current.places.get(ask.region)
-        if not isinstance(ask, do.Close) and (place is None or place.owner != ask.owner):
+    def _refused(self, server: Incarnation, request: do.OwnerRequest, epoch: int, error: Exception) -> None:
+        place = self.state.current.places.get(request.region)
+        if not isinstance(request, do.Close) and (place is None or place.owner != request.owner):
             return  # the region has another owner by now
-        what = "close" if isinstance(ask, do.Close) else "open"
+        what = "close" if isinstance(request, do.Close) else "open"
         text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
-        _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, ask.region, epoch, text)
+        _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, request.region, epoch, text)
         if not isinstance(error, ColumnarError):
             FAULTS.met(LOOP, error)
-        if not isinstance(ask, do.Close):  # a close is sent again
+        if not isinstance(request, do.Close):  # a close is sent again
             is_damaged = isinstance(error, DamagedData)
-            self.event(self.state.failed(server, ask.region, epoch, text, is_damaged, self.now_ms()))
+            self.event(self.state.failed(server, request.region, epoch, text, is_damaged, self.now_ms()))
 
     async def cannot_open(self, server: Incarnation, said: told.CannotOpen) -> None:
         """The server owns the region, and each request for it meets the same failure."""

@@ -154,11 +154,11 @@ class MasterService:
 
 def _only(service: ThriftService, number: int) -> ThriftService:
     """The service without what a master cannot answer."""
-    ways = METHOD_ROUTES[number]
+    routes = METHOD_ROUTES[number]
     handlers = service.handlers.items()
     service.handlers = {
         name: handler
         for name, handler in handlers
-        if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS
+        if routes[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS
     }
     return service

@@ -212,13 +212,13 @@ class ServerPorts:
             await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
         return await self._open_privately()
 
-    async def take(self, handed: DispatchedConnection) -> None:
+    async def take(self, dispatched: DispatchedConnection) -> None:
         """Serve a connection that another process has had before."""
-        wire = self.wire2 if handed.service == THRIFT2_SERVICE else self.wire
+        wire = self.wire2 if dispatched.service == THRIFT2_SERVICE else self.wire
         if wire is None:
-            handed.connection.close()
+            dispatched.connection.close()
         else:
-            await wire.take(handed.connection, handed.read)
+            await wire.take(dispatched.connection, dispatched.read)
 
     async def leave(self, give: Callable[[DispatchedConnection], None]) -> None:
         """As ``WireServer.leave``, of both ports."""
@@ -230,7 +230,7 @@ class ServerPorts:
             else [(THRIFT1_SERVICE, self.wire), (THRIFT2_SERVICE, self.wire2)]
         )
         await asyncio.gather(
-            *(wire.leave(partial(_give_as, give, door)) for door, wire in wires),
+            *(wire.leave(partial(_give_as, give, service)) for service, wire in wires),
         )
 
     async def part_with(
@@ -327,10 +327,12 @@ def read_tls(config: StandaloneConfig) -> Tls | None:
     return tls_protocol.Tls(tls_context.ServerTls.read(files))
 
 
-def _give_as(give: Callable[[DispatchedConnection], None], door: bytes, connection: socket.socket, read: bytes) -> None:
+def _give_as(
+    give: Callable[[DispatchedConnection], None], service: bytes, connection: socket.socket, read: bytes
+) -> None:
     from columnar.coordination.connection_channel import DispatchedConnection
 
-    give(DispatchedConnection(door, connection, read))
+    give(DispatchedConnection(service, connection, read))
 
 
 def _thrift2_definition() -> Any:

@@ -62,7 +62,7 @@ class Events(Protocol):
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         """Report that the process has ended; ``asked``: its stop was requested."""
 
-    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
+    def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
         """The server has no clients any more but those that are lost, and stops."""
 
 
@@ -332,7 +332,7 @@ class ServerProcesses:
         """False: it does not answer, and is beyond stopping."""
         try:
             async with asyncio.timeout(within_s + ANSWER_S):
-                told = await self.request_server(server.incarnation, HandOver(round(within_s * 1000)))
+                result = await self.request_server(server.incarnation, HandOver(round(within_s * 1000)))
         except (NotSent, LinkBroke):
             return True  # it has no link as yet, or ends
         except TimeoutError:
@@ -342,7 +342,7 @@ class ServerProcesses:
         except Exception as error:  # noqa: BLE001 - whatever it is, the server can be stopped
             _log.error("server %s cannot hand its clients over: %s", server.incarnation, error)
             return True
-        self._events.handover_ended(server.incarnation, told)
+        self._events.handover_ended(server.incarnation, result)
         return True
 
     async def start_one(self, name: str) -> None:

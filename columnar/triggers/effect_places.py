@@ -62,11 +62,11 @@ class EffectPlaces:
                             self._check_place(trigger, (table, family), sound)
 
     def _check_place(self, trigger: str, target: _Target, sound: set[_Target]) -> None:
-        held = self._triggers().find(trigger)
+        registered = self._triggers().find(trigger)
         seen = self._seen.setdefault(trigger, {})
-        if held is None or (len(seen) >= SEEN_PLACES and target not in seen):  # I2
+        if registered is None or (len(seen) >= SEEN_PLACES and target not in seen):  # I2
             return
-        check_seen(held.registration, place_of(target), self._flows())
+        check_seen(registered.registration, place_of(target), self._flows())
         sound.add(target)
         seen[target] = None
 

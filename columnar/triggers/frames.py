@@ -59,8 +59,8 @@ def size_of(change: list[Any]) -> int:
     for image in (change[5], change[6], change[11]):
         if image:
             size += sum(map(len, image)) + sum(map(len, image.values()))
-    for looked in (change[12] or {}).values():
-        size += sum([len(column) + len(value) for column, value in looked[3]])
+    for lookup in (change[12] or {}).values():
+        size += sum([len(column) + len(value) for column, value in lookup[3]])
     return size
 
 

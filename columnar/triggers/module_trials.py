@@ -72,8 +72,8 @@ class ModuleTrials:
         self._trust(module)
 
     def _functions_of(self, module: str) -> list[str]:
-        asked = [one.registration for one in self._consumers()]
-        return sorted({one.function for one in asked if one.module == module})
+        registrations = [one.registration for one in self._consumers()]
+        return sorted({one.function for one in registrations if one.module == module})
 
     def proven(self) -> None:
         """Source was taken up that a process could import: every module is trusted."""

@@ -64,11 +64,11 @@ class Summary:
     rate_per_s: float = 0.0  # deliveries here, in the last minute
 
     def to_status(self) -> TriggerStatus:
-        asked = self.registration
+        registration = self.registration
         return TriggerStatus(
             self.name, self.table, self.function, self.state, self.lag_changes, self.lag_seconds, self.parked,
-            self.letters, self.error, self.rate_per_s, asked.share, asked.process, settings_of(asked),
-            asked.allow_cycle,
+            self.letters, self.error, self.rate_per_s, registration.share, registration.process,
+            settings_of(registration), registration.allow_cycle,
         )  # fmt: skip
 
 
@@ -114,12 +114,12 @@ class TriggerManager:
 
     # --- notifications of the master -----------------------------------------------------------------
 
-    async def follow(self, told: Triggers) -> None:
+    async def follow(self, triggers: Triggers) -> None:
         """Work by these from now on (``PublishTriggers``)."""
         async with self.hub.lock:
-            held, self._triggers = self.triggers, told
+            previous, self._triggers = self.triggers, triggers
             self.places_of_effects.follow()
-            before, now = _by_number(held), _by_number(told)
+            before, now = _by_number(previous), _by_number(triggers)
             for one in [one for key, one in before.items() if key not in now]:
                 self.hub.unsubscribe(trigger(one.name))
                 self.feeder.forget(one.name)

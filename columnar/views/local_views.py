@@ -56,17 +56,17 @@ class LocalViews:
     def views(self) -> ViewSet:
         return self._assigned_views if self._assigned_views is not None else ViewSet()
 
-    async def follow(self, told: ViewSet) -> None:
+    async def follow(self, views: ViewSet) -> None:
         """Keep these from now on (``PublishViews``)."""
         async with self._hub.lock:
-            self._assigned_views = told
-            self._server.tables.name_also(told.aliases())
-            if told.all and self._manager is None:
+            self._assigned_views = views
+            self._server.tables.name_also(views.aliases())
+            if views.all and self._manager is None:
                 from columnar.views.view_manager import ViewManager  # most stores have no views
 
                 self._manager = ViewManager(self._hub, self._applier, self._governor, self._notify_backfilled)
             if self._manager is not None:
-                await self._manager.follow(told)
+                await self._manager.follow(views)
 
     def _notify_backfilled(self, view: str) -> None:
         self.on_backfilled(view)
@@ -79,8 +79,8 @@ class LocalViews:
 
     def backfilled_regions(self, names: Iterable[str]) -> dict[str, list[int]]:
         """Return by view the local regions whose rows it has all (``BackfilledRegions``)."""
-        keeper = self._manager
-        return {} if keeper is None else {name: keeper.backfilled_region_ids(name) for name in names}
+        manager = self._manager
+        return {} if manager is None else {name: manager.backfilled_region_ids(name) for name in names}
 
     async def guards_needed_from(self, table: str, now_ms: int) -> int | None:
         """Return the time from which on withdrawals may still collide with late writes (``regions.guards.NeededFrom``).

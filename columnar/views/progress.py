@@ -73,8 +73,8 @@ class Progress:
 
     def piece_ended(self, end: bytes | None, rows: int, rejected: int) -> Progress:
         """``rejected``: how many of the piece's rows cannot be read now."""
-        shown = rows if not self.is_backfilled else 0
-        moved = replace(self, done=end, rows=self.rows + shown, rejected=self.rejected + rejected)
+        backfilled = rows if not self.is_backfilled else 0
+        moved = replace(self, done=end, rows=self.rows + backfilled, rejected=self.rejected + rejected)
         if end is not None:
             return moved
         if self.walk is Pass.SHOWS_THEN_COUNTS:
@@ -104,10 +104,10 @@ def _later(row: bytes | None, start: bytes) -> bytes | None:
 
 def merged(parts: Iterable[Progress], region: int) -> Progress:
     """Merge the progress of regions that one region replaces; each is backfilled."""
-    held = list(parts)
-    assert all(one.is_backfilled for one in held), "a merge waits for builds"
-    rejected, rows = sum(one.rejected for one in held), sum(one.rows for one in held)
-    if any(one.walk is Pass.COUNTS for one in held):
+    progresses = list(parts)
+    assert all(one.is_backfilled for one in progresses), "a merge waits for builds"
+    rejected, rows = sum(one.rejected for one in progresses), sum(one.rows for one in progresses)
+    if any(one.walk is Pass.COUNTS for one in progresses):
         return Progress(region, 0, rows, Pass.COUNTS, b"", b"")
     return Progress(region, rejected, rows, Pass.OVER, None, None)
 
