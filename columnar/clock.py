@@ -97,7 +97,7 @@ class StoreClock:
             self._keep(self._kept)
 
     def settle(self) -> None:
-        """At the end: what was given is kept, and no more."""
+        """Record at the end what was given, and no more."""
         self._kept = self._last
         self._keep(self._last)
 
@@ -137,7 +137,7 @@ class ClockFile:
 
     @classmethod
     def opened(cls, data: str) -> ClockFile:
-        """The file in the data folder, made where it is missing.  HostError."""
+        """Open the file in the data folder; make it if it is missing.  HostError."""
         path = os.path.join(data, NAME)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

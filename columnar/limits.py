@@ -105,7 +105,7 @@ LOG_TAIL_BYTES: Final = MIB  # of one region: its last change records in memory,
 LOG_TAILS_BYTES: Final = 64 * MIB  # of all regions
 IMAGE_CELLS: Final = 10_000  # of one family of a row, if a follower wants all of it: each write of the row reads them
 IMAGE_BYTES: Final = MIB
-GUARD_MS: Final = 3_600_000  # at least so long a withdrawn member refuses what its source said before
+GUARD_MS: Final = 3_600_000  # a withdrawn member refuses earlier contributions of its source at least this long
 KEPT_LOG_BYTES: Final = 256 * MIB  # of one region, that CHANGE_LOG keeps though no trigger needs them; CHANGE_LOG_BYTES
 
 # --- slices of the loop ----------------------------------------------------------------------------

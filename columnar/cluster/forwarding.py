@@ -338,7 +338,7 @@ class Forwarding:
     # --- events ------------------------------------------------------------------------------------------
 
     def routes_changed(self, tables: Iterable[str]) -> None:
-        """After each change of the routes of these tables."""
+        """Apply a change of the routes of these tables."""
         now_ms = self.now_ms()
         for table in tables:
             for call in list(self.in_flight.get(table, ())):

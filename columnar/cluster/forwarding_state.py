@@ -194,7 +194,7 @@ class ForwardedCall:
         return self._apply_event(_WRITTEN)
 
     def not_sent(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """Nothing of the call has left this server."""
+        """Handle that nothing of the call has left this server."""
         return self._tried(Event.NOT_SENT, route, now_ms)
 
     def answer_came(self) -> tuple[Do, ...]:

@@ -59,7 +59,7 @@ class Call(Protocol):
         """The transport has its bytes."""
 
     def not_sent(self) -> None:
-        """Nothing of it has left this process."""
+        """Notify the call that nothing of it has left this process."""
 
     def answered(self, frame: Frame) -> None:
         """Take the reply ``frame``; an implementation that keeps it for long copies its body."""
@@ -67,7 +67,7 @@ class Call(Protocol):
     def refused(self, refusal: Refusal) -> None: ...
 
     def link_broke(self) -> None:
-        """After ``written``: the peer may have carried it out."""
+        """Notify the call, after ``written``, that the link broke: the peer may have carried it out."""
 
 
 class Answerer(Protocol):
@@ -94,7 +94,7 @@ class _Queued:
         self.waits = True  # for the transport
 
     def empty(self) -> None:
-        """Nothing of it is to be sent, or it was."""
+        """Drop the bytes: nothing of the frame is to be sent, or it was."""
         self.head = self.body = b""
         self.size_bytes = 0
 

@@ -130,13 +130,13 @@ def _error_from_plain(plain: dict[str, Any]) -> ColumnarError:
 
 
 def refuse_unavailable(region: RegionInfo | None, table: str) -> NotServingRegion:
-    """For a client whose call found no owner in time: nothing was done."""
+    """Return the error of a call that found no owner in time: nothing was done."""
     what = f"region {region.encoded} of table {table}" if region is not None else f"table {table}"
     return NotServingRegion(f"{what} was not served by any server in time; nothing was done, try again")
 
 
 def unsure(server: Incarnation) -> OutcomeUnknown:
-    """For a client whose write went to a server that ended, or lost the region, before it answered."""
+    """Return the error of a write to a server that ended, or lost the region, before it answered."""
     return OutcomeUnknown(
         f"server {server} did not answer before it lost the region; read the row before you repeat it"
     )

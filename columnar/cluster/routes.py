@@ -219,7 +219,7 @@ def _start_of(route: Route) -> bytes:
 
 
 def _fault(routes: Sequence[Route], start: bytes, end: bytes) -> str | None:
-    """Why the ascending routes do not cover the rows from ``start`` to ``end`` exactly once; None: they do."""
+    """Return why the ascending routes do not cover the rows from ``start`` to ``end`` exactly once; None: they do."""
     if not routes:
         return "there is no region"
     if routes[0].region.start != start:

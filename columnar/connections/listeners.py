@@ -77,7 +77,7 @@ class Listener:
                 return
             except ConnectionResetError:  # a server has ended with connections in its queue; its own follow those
                 continue
-            except OSError as error:  # no descriptor is left: those that wait go on waiting
+            except OSError as error:  # no descriptor is left: waiting connections keep waiting
                 _log.error("cannot take a connection: %s", error)
                 self.wait()
                 self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self.open)
@@ -89,7 +89,7 @@ class Listener:
                 return
 
     def _given(self, dispatched: DispatchedConnection) -> bool:
-        """False: it is kept, and nothing is taken before a server has it."""
+        """Dispatch the connection; False: it is kept, and nothing is taken before a server has it."""
         if self._servers.dispatch(dispatched):
             self._kept = None
             return True
@@ -138,7 +138,7 @@ class Port(Listener):
         return cls(service, sockets, servers)
 
     def listen(self, host: str, option: str) -> None:
-        """Before ``open``.  HostError: another program listens on the port."""
+        """Listen, before ``open``.  HostError: another program listens on the port."""
         try:
             for one in self.sockets:
                 one.listen(BACKLOG)

@@ -138,7 +138,7 @@ class Applier:
         self.on_room: Callable[[], None] = lambda: None  # called when there is more room than before
 
     def has_room(self, name: str) -> bool:
-        """For more effects of this follower (I3)."""
+        """Return whether there is room for more effects of this follower (I3)."""
         return self._pending_by_follower.get(name, 0) < WAITING_BYTES - self._pending_bytes
 
     def apply(
@@ -263,7 +263,7 @@ class Applier:
                 self._write_alone(batch, jobs)
 
     def _write_alone(self, batch: _Batch, jobs: list[Job]) -> None:
-        """Each job in a batch of its own: an error is of the job whose row it is."""
+        """Write each job in a batch of its own: an error belongs to the job whose row it is."""
         for job in jobs:
             alone = _Batch(batch.region, batch.served)
             alone.mutations = [one for one, whose in zip(batch.mutations, batch.jobs, strict=True) if whose is job]
@@ -302,7 +302,7 @@ class Applier:
             self._fault(job, fault)
 
     def _settled(self, job: Job) -> None:
-        """Every fsync has ended."""
+        """Finish a job whose every fsync has ended."""
         failures = [failure for one in job.waits if (failure := one.exception()) is not None]
         if not job.is_queued:
             return

@@ -40,12 +40,12 @@ class AtHand:
         self._size_bytes = 0
 
     def share(self, all_at_hand: AllAtHand) -> None:
-        """Before anything is kept."""
+        """Share a bound with other regions.  Call before anything is kept."""
         assert not self._records, "what is kept is counted where it was"
         self._all = all_at_hand
 
     def keep(self, sequence: Sequence, record: ChangeRecord) -> None:
-        """If there is room."""
+        """Keep the record if there is room."""
         if len(self._records) >= AT_HAND:
             return
         size = value_bytes(record)

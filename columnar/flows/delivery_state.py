@@ -53,7 +53,7 @@ _SHAPES: Final = (  # and further elements
 
 
 def pause_s(attempts: int) -> float:
-    """After ``attempts`` failures: 0.1, 0.2, 0.4 ... at most 60 s."""
+    """Return the pause after ``attempts`` failures: 0.1, 0.2, 0.4 ... at most 60 s."""
     return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempts - 1, _DOUBLINGS)))
 
 
@@ -193,7 +193,7 @@ class DeliveryState:
         self.done(sequence)
 
     def failed(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
-        """True: its last attempt is used up; write it to the dead letters, then say ``given_up``."""
+        """Count a failure; True: the last attempt is used up: write it to the dead letters, then call ``given_up``."""
         change = self._open[sequence]
         change.attempts += 1
         self.last_error = error
@@ -303,14 +303,14 @@ class DeliveryState:
         return found
 
     def next_due_s(self) -> float | None:
-        """When the next parked row's pause ends."""
+        """Return when the next parked row's pause ends."""
         return self._parked[0][0] if self._parked else None
 
     # --- status ------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """How many more changes may be read (I3)."""
+        """Return how many more changes may be read (I3)."""
         return self._bound - len(self._open)
 
     @property
@@ -319,7 +319,7 @@ class DeliveryState:
 
     @property
     def ready_count(self) -> int:
-        """How many rows have a change that may be taken now."""
+        """Return how many rows have a change that may be taken now."""
         return len(self._ready)
 
     @property

@@ -203,7 +203,7 @@ class FairShare:
     # --- triggers ----------------------------------------------------------------------------------
 
     def allow(self, trigger: str, terms: Terms, now_s: float) -> None:
-        """Add a trigger, or change the terms of one.  Calls that are begun go on."""
+        """Add a trigger, or change the terms of one.  Calls that are begun continue."""
         assert min(terms.share, terms.side_by_side) > 0, "checked where it is registered"
         entry = self._triggers.get(trigger)
         if entry is None:
@@ -216,7 +216,7 @@ class FairShare:
         self._settle(entry)
 
     def remove(self, trigger: str) -> None:
-        """No call of it begins any more; those that are begun go on to their end."""
+        """Begin no more calls of the trigger; those that are begun continue to their end."""
         entry = self._triggers[trigger]
         entry.is_removed = True
         entry.consumers.clear()
@@ -313,7 +313,7 @@ class FairShare:
         return self._in_line > 0
 
     def next_due_s(self) -> float | None:
-        """When a trigger may begin a call that it may not begin now: ``take`` then, if no event comes before."""
+        """Return when a trigger may begin a call that it may not begin now: ``take`` then, if no event comes before."""
         token_s = self._next_token_s()
         while self._trials and self._trials[0][1].is_measured:
             self._trials.popleft()

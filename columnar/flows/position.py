@@ -69,17 +69,17 @@ def _start(one: Range) -> bytes:
 
 
 def unread() -> Position:
-    """No row was read, and nothing is wanted before some are (``show``)."""
+    """Return the position at which no row was read, and no change is wanted before some are (``show``)."""
     return Position((Range(b"", None, b""),))
 
 
 def oldest() -> Position:
-    """Before every change that is in a log."""
+    """Return the position before every change that is in a log."""
     return Position((Range(b"", None, None),))
 
 
 def at(starts_and_ends: Iterable[tuple[bytes, Sequence]]) -> Position:
-    """After what regions with these starts, ascending from b"", have in their logs up to these sequences."""
+    """Return the position after these sequences in the logs of regions with these starts, ascending from b""."""
     return _joined(Range(start, sequence, None) for start, sequence in starts_and_ends)
 
 

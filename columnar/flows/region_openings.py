@@ -41,7 +41,7 @@ class RegionOpenings:
         self._is_on = False
 
     def open_soon(self, table: str) -> None:
-        """All regions of the table, one after the other, where it is followed."""
+        """Open all regions of the table, one after the other, if it is followed."""
         served = self._server.tables.find(table.encode())
         if self._is_on and served is not None and served.enabled and self._is_followed(table):
             task = self._background.spawn(self._open_all(served.regions))

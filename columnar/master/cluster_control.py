@@ -94,7 +94,7 @@ class Processes(Protocol):
         """Stop in order; return when the server has ended.  Its name is not started again before ``start_server``."""
 
     async def start_server(self, name: str) -> None:
-        """Another incarnation; return when its process was started."""
+        """Start another incarnation; return when its process was started."""
 
 
 class _Evenly:

@@ -78,7 +78,7 @@ class ClusterState:
         throttles: Throttles | None = None,
         planner: Planner = plan,
     ) -> None:
-        """From the catalogue's rows.  Nothing is planned before ``begin``.
+        """Build the state from the catalogue's rows.  Nothing is planned before ``begin``.
 
         ``planner``: a shell that measures passes one that calls ``plan``.
         """
@@ -115,7 +115,7 @@ class ClusterState:
     # --- servers -----------------------------------------------------------------------------------
 
     def begin(self, now_ms: int) -> list[Output]:
-        """Every living server has said hello, or is fenced, and so is each incarnation that a row names."""
+        """Begin to plan: every living server has said hello, and each other incarnation that a row names is fenced."""
         self._has_begun = True
         for place in self.current.places.values():
             place.since_ms = now_ms  # else since the clock's beginning

@@ -239,7 +239,7 @@ def _tried(place: Place) -> str:
 
 
 def list_table_statuses(state: ClusterState) -> list[TableStatus]:
-    """By name.  O(regions)."""
+    """List the tables by name.  O(regions)."""
     places: dict[str, list[Place]] = {}
     for place in state.current.places.values():
         places.setdefault(place.info.table, []).append(place)
@@ -256,7 +256,7 @@ def list_table_statuses(state: ClusterState) -> list[TableStatus]:
 
 
 def table_places(state: ClusterState, table: str) -> list[Place]:
-    """In the order of their keys.  O(regions of all tables).  TableNotFound: no region is of that table."""
+    """Return the regions in key order.  O(regions of all tables).  TableNotFound: no region is of that table."""
     found = [place for place in state.current.places.values() if place.info.table == table]
     if not found:
         raise TableNotFound(table)
@@ -268,7 +268,7 @@ def list_region_statuses(state: ClusterState, table: str, facts: FactsOf, now_ms
 
 
 def server_regions(state: ClusterState, server: str, facts: FactsOf, now_ms: int) -> list[RegionStatus]:
-    """Most loaded first; none where there is no such server."""
+    """List the regions of a server, most loaded first; none if there is no such server."""
     found = state.current.servers.get(server)
     places = [state.current.places[region] for region in found.regions] if found is not None else []
     places.sort(key=lambda place: (-place.load, place.info.table, place.info.start))
@@ -321,7 +321,7 @@ def _explain_blocked(place: Place) -> str:
 
 
 def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms: int) -> Iterable[str]:
-    """Why requests for the region may wait: what keeps them out first, then what slows them down."""
+    """List why requests for the region may wait: obstacles first, then causes of delay."""
     yield from _explain_not_served(state, place, now_ms)
     if place.phase is not Phase.WRITING:
         yield from _unwritable(state, now_ms)

@@ -51,7 +51,7 @@ def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owne
 
 
 def read_dead_server_logs(catalogue: Catalogue, data: str) -> dict[Incarnation, DeadServerLog]:
-    """Every incarnation of earlier starts.  HostError."""
+    """Read the log of every incarnation of earlier starts.  HostError."""
     named = named_in(catalogue, data)
     return {one: read_dead_server_log(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named}
 

@@ -146,7 +146,7 @@ class Server:
 
     @property
     def shunned_until_ms(self) -> int:
-        """Until then it gets regions only where no other server may take them."""
+        """Return the time until which it gets regions only if no other server may take them."""
         return max(self.benched_until_ms, self.avoided_until_ms)
 
     def why_shunned(self, now_ms: int) -> str:
@@ -155,7 +155,7 @@ class Server:
         return f"as it could not open {len(self.failures_ms)} regions within 5 minutes"
 
     def began(self) -> None:
-        """Another process has another chance to open what the one before could not."""
+        """Note a new process: it may try again to open the regions that the one before could not."""
         self.was_up = False
         self.failures_ms.clear()
         self.avoided_until_ms = NEVER_MS

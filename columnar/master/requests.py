@@ -55,7 +55,7 @@ def regions_changed(change: Split | Merge) -> tuple[int, ...]:
 
 
 def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -> str | None:
-    """Why it is refused; None: it is not."""
+    """Return why the request is refused; None: it is not."""
     if isinstance(request, EvacuateServer) and not request.on:
         return None
     if not current.catalogue.is_sound:
@@ -108,7 +108,7 @@ def _misdirected(request: MoveRegion, desired: Desired, current: Current, now_ms
 
 
 def _nowhere(place: Place, desired: Desired, current: Current, now_ms: int) -> str | None:
-    """Why the planner can choose no other server for the region, and what helps; None: it can."""
+    """Return why the planner can choose no other server for the region, and what helps; None: it can."""
     others = [one for one in sorted(current.servers.values(), key=_name) if one.name != place.server]
     obstacles = [(one, _obstacle(one, desired, now_ms)) for one in others]
     if not others:
@@ -124,7 +124,7 @@ def _name(server: Server) -> str:
 
 
 def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
-    """Why the planner gives the server nothing; empty: it may."""
+    """Return why the planner gives the server nothing; empty: it may."""
     if server.state is not ServerState.UP:
         return f"is {server.state.name.lower()}"
     if server.name in desired.operator_settings.drained:

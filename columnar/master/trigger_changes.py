@@ -64,7 +64,7 @@ class TriggerChanges:
             await self.publish()
 
     async def publish(self) -> None:
-        """Every owner works by what the catalogue has."""
+        """Send the catalogue's triggers to every owner."""
         await self._owner.request_peer(messages.PublishTriggers(self.triggers))
 
     # --- changes -----------------------------------------------------------------------------------

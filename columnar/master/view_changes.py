@@ -94,7 +94,7 @@ class ViewChanges:
         return [one.flow for one in self.views.all]
 
     async def publish(self) -> None:
-        """Every owner works by what the catalogue has."""
+        """Send the catalogue's views to every owner."""
         await self._owner.request_peer(messages.PublishViews(self.views))
 
     # --- changes -----------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class ViewChanges:
                 self.at("dropped")
 
     async def write(self, views: ViewSet) -> None:
-        """These are the views from now on, and every owner works by them.  Under the lock."""
+        """Write these views and send them to every owner; they hold from now on.  Under the lock."""
         self.at("deciding")
         await self._catalogue.write_views(views)
         self.at("decided")
@@ -186,7 +186,7 @@ class ViewChanges:
         self.at("told")
 
     async def _drop(self, name: str) -> None:
-        """Under both locks."""
+        """Drop the view's table.  Under both locks."""
         without = self.views.without([name])
         if name in self._catalogue.tables:
             await self._changes.forget(name, without)

@@ -93,7 +93,7 @@ class ViewGenerations:
         return kept.name, live.name
 
     async def _see(self, name: str, table: str, kept: str) -> None:
-        """Under the lock."""
+        """Make readers of ``name`` see ``table``.  Under the lock."""
         swap = Swap(name, table, kept, self._now_ms() + KEPT_MS)
         await self._changes.write(self._views.swapped(swap))
         _log.info("readers of view %s see %s; %s is kept up for an hour", name, table, kept)

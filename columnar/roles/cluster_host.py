@@ -191,13 +191,13 @@ class ClusterHost:
             FAULTS.met(LOOP, fault)
 
     def begin(self) -> None:
-        """Every living server is greeted: regions get owners from now on."""
+        """Give regions owners from now on: every living server is greeted."""
         now_ms = self.now_ms()
         self.event(self.state.begin(now_ms))
         self._poll_loads()
 
     def stop(self) -> None:
-        """Nothing more is decided: servers stop.  A disk that refuses writes is not waited for any more."""
+        """Decide nothing more, because servers stop.  A disk that refuses writes is not waited for any more."""
         self.is_over = True
         self._writes.stop()
         self.watch.stop()
@@ -264,7 +264,7 @@ class ClusterHost:
         self.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked)))
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Again after a growing pause where it meets an exception: else regions of the server would have no owner."""
+        """Retry the work after a growing pause if it raises: otherwise regions of the server would have no owner."""
         tries = 0
         while not self.is_over:
             try:
@@ -354,7 +354,7 @@ class ClusterHost:
         self._publish_blocked_regions()
 
     async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
-        """Every region of the table has an owner, whose routes are out; new ones are open, or cannot be opened."""
+        """Wait until every region of the table has an owner and published routes, and new ones opened or failed."""
         waiting = [info.region_id for info in fresh]
 
         def is_so() -> bool:
@@ -374,7 +374,7 @@ class ClusterHost:
         self.publish_routes()
 
     def pause_table_transitions(self, table: str) -> None:
-        """No transition of its regions begins until ``release``: it is being copied."""
+        """Begin no transition of the table's regions until ``release``: the table is being copied."""
         self.event(self.state.pause_table_transitions(table, self.now_ms()))
 
     def release(self, table: str) -> None:
@@ -480,7 +480,7 @@ class ClusterHost:
         self._loading.after(LOADS_S)
         try:
             self.state.current.free_bytes = self._pasts.free_bytes()
-        except OSError as error:  # splits go on by what was free before
+        except OSError as error:  # splits continue with the last known free space
             _log.error("the master cannot ask how much of the disk is free: %s", error)
         for server in self.greeted:
             if server not in self._rated:

@@ -128,7 +128,7 @@ class ClusterOwners:
         return max(await self._of_all(message), default=0)
 
     async def _check_function(self, message: messages.CheckFunction | messages.CheckSource) -> str | None:
-        """By the first server that lives to answer."""
+        """Check with the first living server that answers."""
         for server in list(self._host.greeted):
             answers = await self._of_all(message, [server])
             if answers:
@@ -237,7 +237,7 @@ class ClusterOwners:
 
 
 def _good(answers: Iterable[R | BaseException]) -> list[R]:
-    """Without those of servers that died; raises what a server has refused."""
+    """Return the answers of servers that live; raise what a server has refused."""
     found = list(answers)
     for answer in found:
         if isinstance(answer, BaseException) and not isinstance(answer, NotSent | LinkBroke):

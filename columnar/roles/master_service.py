@@ -138,7 +138,7 @@ class MasterService:
         )
 
     def wires(self) -> dict[int, WireServer]:
-        """By service, for calls that servers hand on; they do not listen."""
+        """Return the wires by service, for calls that servers forward; they do not listen."""
         has_certificates = bool(self._config.tls_client_ca)
         wires = {THRIFT1: WireServer(_only(self.thrift1(may_end_servers=has_certificates), THRIFT1))}
         if self._config.thrift2_port >= 0:
@@ -148,7 +148,7 @@ class MasterService:
         return wires
 
     def private_wire(self) -> WireServer:
-        """For the private socket."""
+        """Return the wire of the private socket."""
         return WireServer(_only(self.thrift1(may_end_servers=True), THRIFT1))
 
 

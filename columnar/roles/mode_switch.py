@@ -127,7 +127,7 @@ class FolderDeadServerLogs:
 
 
 async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
-    """Before ``raise_epoch``.  HostError: a region cannot get what it lacks, and the folder stays the servers'."""
+    """Convert the folder before ``raise_epoch``.  HostError: a region cannot get what it lacks; nothing changed."""
     data = stores.folder.path
     stores.clock.observe(server_folders.newest_clock(data))
     servers = named_in(catalogue, data)

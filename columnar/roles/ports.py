@@ -157,7 +157,7 @@ class ServerPorts:
         return ViewMethods(master.views, serving.owner.views, lambda: self.other_views, checks)
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
-        """This process as a cluster of one server."""
+        """Return this process as a cluster of one server."""
         from columnar.thrift.single_server import SingleServer
 
         return SingleServer(descriptions, self._as_server)
@@ -202,7 +202,7 @@ class ServerPorts:
 
     @property
     def wires(self) -> dict[int, WireServer]:
-        """By service, THRIFT1 and, where it is served, THRIFT2."""
+        """Return the wires by service, THRIFT1 and, if it is served, THRIFT2."""
         return {THRIFT1: self.wire} if self.wire2 is None else {THRIFT1: self.wire, THRIFT2: self.wire2}
 
     async def listen(self) -> PrivateSocket | None:
@@ -253,7 +253,7 @@ class ServerPorts:
         return sum(one.closed for one in leaving if one is not None)
 
     async def _open_privately(self) -> PrivateSocket | None:
-        """For trigger workers, which have no certificate, and whose calls are background work."""
+        """Open a private socket for trigger workers, which have no certificate; their calls are background work."""
         if self.tls is None and not self.config.trigger_modules:
             return None
         from columnar.wire.private_socket import PrivateSocket

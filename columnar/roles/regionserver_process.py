@@ -67,7 +67,7 @@ def show_as(name: str) -> None:
 
 
 def _gone(why: str) -> NoReturn:
-    """Nothing may be answered any more: another server may own the regions by now."""
+    """End this process at once, without an answer: another server may own the regions by now."""
     _log.error("the master has gone (%s): this server ends", why)
     flush(GONE_S)
     os._exit(ORPHANED)
@@ -87,7 +87,7 @@ class Beats:
         threading.Thread(target=self._write_beats, name="beats", daemon=True).start()
 
     def _see(self) -> None:
-        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of ``look`` must not end the beats
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the beat must not end the beats
         self._seen = self._make_beat(self._seen.iterations + 1)
 
     def _write_beats(self) -> None:

@@ -65,7 +65,7 @@ class ServerConnectionChannel:
                 return
 
     def _take_next(self) -> bool:
-        """False: none waits."""
+        """Take a connection from the channel; False: none waits."""
         try:
             dispatched = receive_connection(self._channel)
         except BlockingIOError:

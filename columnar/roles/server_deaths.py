@@ -55,7 +55,7 @@ class ServerDeaths:
         return len(self._deaths.get(name, ()))
 
     def pause_s(self, name: str) -> float:
-        """How long the replacement of a server waits that has just died."""
+        """Return how long the replacement of a server waits that has just died."""
         over = self.number(name) - DEATHS_AT_ONCE
         return 0.0 if over <= 0 else PAUSES_S[min(over, len(PAUSES_S)) - 1]
 

@@ -59,7 +59,7 @@ class ServerMeasures:
         )
 
     async def measures(self, _message: Measures) -> tuple[Family, ...]:
-        """Some 20 us for each region that is open."""
+        """Measure this server; some 20 us for each region that is open."""
         statuses = tuple(await self._triggers(TriggerStatuses()))
         letters = {trigger.name: trigger.letters for trigger in statuses}
         flows = tuple(

@@ -128,7 +128,7 @@ class Serving:
         return self.owner.views.views.known(view).definition
 
     async def wait(self, key: str, token: str, timeout_s: float) -> bool:
-        """For a follower, by its key (``flows.follower_name``), or for all triggers."""
+        """Wait for a follower, by its key (``flows.follower_name``), or for all triggers."""
         name = of_key(key)
         if name.kind == TRIGGER:
             return await self.trigger_manager.wait(name.name, token, timeout_s)
@@ -146,7 +146,7 @@ class Serving:
         return [line_of(one.to_status()) for one in self.trigger_manager.summaries()]
 
     async def stop_triggers(self) -> None:
-        """Before the port closes: a call cut off by it would count as failed."""
+        """Stop the triggers before the port closes: a call cut off by it would count as failed."""
         self._expiring.cancel()
         if self._recovery is not None:
             self._recovery.cancel()

@@ -213,7 +213,7 @@ class Supervisor:
         }
 
     async def _greeted(self) -> None:
-        """Every server is up.  HostError: one of them has ended instead."""
+        """Wait until every server is up.  HostError: one of them has ended instead."""
         servers = self.host.state.current.servers
         names = [f"s{n + 1}" for n in range(self._count)]
         up = asyncio.ensure_future(self.host.until(lambda: all(servers[one].state is ServerState.UP for one in names)))
@@ -238,7 +238,7 @@ class Supervisor:
         self._returns[server].open()
 
     def _returned(self, server: Incarnation) -> None:
-        """Nothing more comes back from it."""
+        """Forget the listener of a server that returns no more connections."""
         self._returns.pop(server, None)
 
     def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
@@ -288,7 +288,7 @@ class Supervisor:
     # --- ports -----------------------------------------------------------------------------------------
 
     def _bind_ports(self) -> None:
-        """Before a server takes a port of its own, which may be any that is free."""
+        """Bind the ports before a server takes a free port of its own."""
         host, port2 = self.config.host, self.config.thrift2_port
         self._ports.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.connection_dispatcher))
         if port2 >= 0:
@@ -329,14 +329,14 @@ class Supervisor:
 
     @property
     def web_address(self) -> str:
-        """For the ready line."""
+        """Return the address for the ready line."""
         if self._web is None:
             return "-"
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         return f"http{'s' if self._tls is not None else ''}://{host}:{self._web.port}/"
 
     def status(self) -> PageStatus:
-        """On the loop."""
+        """Return the status for the page; on the loop."""
         kinds = Counter(one.kind for one in self.control.transitions())
         tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
         return PageStatus(

@@ -2,7 +2,7 @@
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit at once, 128 + its number; the servers end with this process
-    SIGHUP, where the ports speak TLS: the pages and the servers read the certificate again
+    SIGHUP, if the ports speak TLS: the pages and the servers read the certificate again
 
 ``columnar standalone --servers N`` becomes ``python -m columnar.roles.supervisor_process '{"data": ...}'``.
 

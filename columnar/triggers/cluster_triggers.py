@@ -109,7 +109,7 @@ class ClusterTriggers:
     # --- retries -------------------------------------------------------------------------------------
 
     async def log_again(self, table: str, record: ChangeRecord) -> None:
-        """At the row's owner.  A change that is logged twice is delivered twice, which every trigger must bear."""
+        """Log the change at the row's owner.  A change logged twice is delivered twice: triggers must bear it."""
         search = Search(self._owners, table)
         row, change = record.row, pack(record) if record.stamp else b""
         message = LogAgain(table, row, record.only_for or "", change)

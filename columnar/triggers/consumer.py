@@ -158,7 +158,7 @@ class Consumer(Follower):
         return state.has_ready and (batch_timer is None or batch_timer.is_due(state.waiting_count, now_s))
 
     def due_s(self) -> float | None:
-        """When there will be something to deliver, if nothing comes before."""
+        """Return when there will be something to deliver, if nothing comes before."""
         parked_to_s = self.state.next_due_s()
         batch_due_s = self._batch_timer.due_s() if self._batch_timer is not None and self.state.has_ready else None
         return min((due for due in (parked_to_s, batch_due_s) if due is not None), default=None)

@@ -233,7 +233,7 @@ def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
 
 
 def _lack(letter: DeadLetter, of: Registration) -> str:
-    """Why its change cannot be delivered as it was: some part would be of the row as it is now.  Empty: it can."""
+    """Return why its change cannot be delivered as it was: it lacks data of that time.  Empty: it can."""
     change = letter.change
     if change is None or not change.stamp:
         return _NO_CHANGE

@@ -120,7 +120,7 @@ def _marked(registration: Registration, function: F) -> F:
 
 
 def marks_of(function: Callable[..., Any]) -> tuple[On, ...]:
-    """Every ``on`` above the function, the uppermost first."""
+    """Return every ``on`` above the function, the uppermost first."""
     marks: tuple[On, ...] = getattr(function, _MARK, ())
     return marks
 

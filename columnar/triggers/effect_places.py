@@ -46,7 +46,7 @@ class EffectPlaces:
             del self._seen[name]
 
     def check(self, trigger: str, writes: Iterable[Write], hops: int) -> None:
-        """Before effects of a change are written.  TriggerError: they would go round; TooManyHops."""
+        """Check effects of a change before they are written.  TriggerError: they would close a cycle; TooManyHops."""
         if hops >= HOPS:
             raise TooManyHops(hops, HOPS)
         sound = self._sound.get(trigger)

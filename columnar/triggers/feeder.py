@@ -70,7 +70,7 @@ class Feeder:
         self.on_worker_gone: Callable[[WorkerSlot, str], None] = lambda _lane, _how: None
 
     def attach(self, make_link: MakeLink, applier: Applier, governor: Governor) -> None:
-        """From now on there are workers to deliver to; ``applier`` writes their effects."""
+        """Deliver to workers from now on; ``applier`` writes their effects."""
         self._governor = governor
         self._steps = GovernedStep(governor, LOOP, lambda: self._deliver_until(perf_counter() + STEP_S))
         self.outcomes.write_by(applier)
@@ -294,7 +294,7 @@ class Feeder:
             self._call_failed(consumer, deliveries, fault)
 
     def _cancel_slice(self, pool: Pool, scheduled: ScheduledSlice) -> None:
-        """Nothing came of it."""
+        """Cancel a slice that found nothing to run."""
         if scheduled.begins:
             pool.fair.returned(scheduled)
         else:  # the worker waits for its word: its calls come again

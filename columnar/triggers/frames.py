@@ -54,7 +54,7 @@ def pack(*parts: Any) -> bytes:
 
 
 def size_of(change: list[Any]) -> int:
-    """About the bytes of a change's cells."""
+    """Estimate the bytes of a change's cells."""
     size = sum([len(step[1]) + len(step[3]) + STEP_BYTES for step in change[4]])
     for image in (change[5], change[6], change[11]):
         if image:

@@ -66,7 +66,7 @@ class FunctionChecks:
         return await self._answer(slot, "check", function)
 
     async def reload(self) -> None:
-        """Every worker takes up changed source; one that ends meanwhile, or has to be ended, begins with it."""
+        """Have every worker take up changed source; one that ends meanwhile, or has to be ended, begins with it."""
         self._feeder.trials.proven()
         slots = [slot for slot in self._feeder.worker_slots() if slot.link is not None and slot.link.is_up]
         for slot in slots:

@@ -43,7 +43,7 @@ class ModuleTrials:
         return module in self._problems
 
     def obstacle(self, name: str) -> str:
-        """Why a trigger rests; empty: its module is trusted."""
+        """Return why a trigger is paused; empty: its module is trusted."""
         if not self._problems:
             return ""
         modules = (one.registration.module for one in self._consumers() if one.registration.name == name)

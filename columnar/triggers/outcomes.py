@@ -116,7 +116,7 @@ class Outcomes:
             self._feeder.let_go(name)
 
     def obstacle(self, name: str) -> str:
-        """Why the trigger is blocked; empty: it is not."""
+        """Return why the trigger is blocked; empty: it is not."""
         why = self.blocks.why(name) or self._trials.obstacle(name)
         if why:
             return why
@@ -486,7 +486,7 @@ class Outcomes:
     # --- the stop ----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Nothing more is written; the next start delivers it again."""
+        """Write nothing more; the next start delivers the rest again."""
         self._closing.set()
         self.blocks.close()
         for call in self.applying:

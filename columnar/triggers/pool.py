@@ -84,7 +84,7 @@ class Pool:
             call.is_scheduled = False
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
-        """The worker has gone with the call; ``used_s`` where it is known how long the call ran."""
+        """Account for a call whose worker has ended; ``used_s``: how long the call ran, if known."""
         if call.worker_slot.is_quarantine or not call.number:
             return
         name = call.consumer.registration.name

@@ -39,7 +39,7 @@ _NONE: Final = Sequence(0, 0, 0)
 
 
 def carry_out(name: FollowerName, replay: Replay, region: Region, *, starts: bool) -> None:
-    """Before a follower begins; does nothing where it is done (I1).  ``starts``: it is where the trigger begins."""
+    """Carry out a replay before a follower begins; idempotent (I1).  ``starts``: the trigger begins with it."""
     mark = _replay_mark(region, name)
     if mark is not None and mark[0] >= replay.number:
         return

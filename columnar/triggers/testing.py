@@ -138,7 +138,7 @@ def _problem(
     lookup_tables: Mapping[bytes, Mapping[bytes, Row]],
     history: Any,
 ) -> str:
-    """Why the tables are wrong after this history; empty: they are right."""
+    """Return why the tables are wrong after this history; empty: they are right."""
     try:
         run = Run(registration, function_of(function), lookup_tables).play(history)
         if run.tallies:  # the rows do not say how many changes there were

@@ -94,7 +94,7 @@ class TriggerManager:
     # --- start and stop ----------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Before the first request is served."""
+        """Load the dead letters' counts.  Call before the first request is served."""
         await self.dead_letter_store.load()
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
@@ -226,7 +226,7 @@ class TriggerManager:
         return "blocked" if self.feeder.outcomes.obstacle(name) else "running"
 
     def summaries(self) -> list[Summary]:
-        """Every trigger as the wire, the page and the metrics show it."""
+        """Return every trigger as the wire, the page and the metrics show it."""
         resting = [_resting(one) for one in self.triggers.all if one.unusable_reason]
         return [*(self._summary(registration) for registration in self.registrations()), *resting]
 
@@ -260,7 +260,7 @@ class TriggerManager:
         return [table]
 
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
-        """Until the change ``token`` (empty: everything written now) is delivered; False: not in time.
+        """Wait until the change ``token`` (empty: everything written now) is delivered; False: not in time.
 
         An empty name stands for all triggers.
         """

@@ -100,7 +100,7 @@ class Call:
         return self.consumer.registration.module
 
     def contributions_of(self, at: int) -> ChangeContributions:
-        """For the effects of one of its changes that give to totals."""
+        """Return the contributions of one of its changes, for its effects on totals."""
         if self.gives is None:
             self.gives = Giver(self.consumer.registration.name)
         return ChangeContributions(self.gives, self.deliveries[at].row, self.deliveries[at].sequence)
@@ -176,7 +176,7 @@ class WorkerSlot:
         self.calls[call.number] = call
 
     def send(self, call: Call, changes: list[Any]) -> None:
-        """With the next ``flush``, or before."""
+        """Send the call with the next ``flush``, or before."""
         registration = call.consumer.registration
         function = registration.function
         call.is_cold = call.module not in self._warm

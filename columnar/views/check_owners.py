@@ -97,7 +97,7 @@ class CheckOwners:
         return answer
 
     async def write(self, table: str, writes: Sequence[RowMutation]) -> None:
-        """On disk when it returns; contributions may be written again after an unknown outcome."""
+        """Write durably; contributions may be written again after an unknown outcome."""
         applied: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def on_applied(error: ColumnarError | None) -> None:

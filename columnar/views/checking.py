@@ -204,7 +204,7 @@ class ViewCheck:
     # --- repair --------------------------------------------------------------------------------------
 
     async def _repair(self, wrong: Mapping[Row, Both], odd_groups: Mapping[bytes, str]) -> int:
-        """How many of them are right now."""
+        """Repair rows and groups; return how many of the rows are right now."""
         await self._repair_groups(odd_groups)  # first: a total that is no number would refuse what is said
         dropped: set[bytes] = set()
         for row, both in wrong.items():
@@ -258,7 +258,7 @@ _ODD: Final = {
 
 
 async def _unequal(balance: Balance) -> Buckets:
-    """In steps: there are many."""
+    """Collect the unequal buckets, in steps: there are many."""
     found = Buckets()
     for first in range(0, BUCKETS, BLOCK):
         for bucket in balance.unequal(first, first + BLOCK):

@@ -117,7 +117,7 @@ class Rules:
 
 
 def rules_of(view: View) -> tuple[Rules, ...]:
-    """For each source of a view that was checked and bound.  IllegalArgument: a text within is mistaken."""
+    """Make the rules of each source of a checked and bound view.  IllegalArgument: a text within is mistaken."""
     sides = (b"",) if view.join is None else (LEFT, RIGHT)
     try:
         return tuple(_rules(source, side, view.spread) for source, side in zip(view.sources, sides, strict=True))

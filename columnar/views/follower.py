@@ -245,7 +245,7 @@ class ViewFollower(Follower):
             self._taken, self._batch = [], ShareBatch(self._table)  # after a failure it is put off
 
     def _apply(self, batch: ShareBatch, ended: Callable[[ColumnarError | None], None]) -> None:
-        """``ended`` is called once, or never where the follower is dropped."""
+        """Send the batch; ``ended`` is called once, or never if the follower is dropped."""
         writes = batch.writes()
         if not writes:
             ended(None)

@@ -146,6 +146,6 @@ class LocalViews:
         return [*steps.items(), (name, "" if sources else token)]
 
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
-        """Until the change ``token`` (empty: everything written now) of a source is in the view; False: not in time."""
+        """Wait until the change ``token`` (empty: all written now) of a source is in the view; False: not in time."""
         self.awaited_tables(name)
         return await self._hub.waits.wait(FollowerName(KIND, name), token, timeout_s)

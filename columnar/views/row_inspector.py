@@ -69,7 +69,7 @@ class RowInspector:
         return lambda numbers: ReadGroupMembers(self._table, tuple(places[number] for number in numbers))
 
     async def both(self, candidates: Mapping[Row, Iterable[bytes]]) -> dict[Row, Both]:
-        """Each row on both sides; ``candidates``: with groups that were seen to have it."""
+        """Read each row on both sides; ``candidates``: rows with groups that were seen to have them."""
         found: dict[Row, Both] = {}
         for some in parts_of(list(candidates)):
             given = await self.rows(some)

@@ -122,7 +122,7 @@ class ViewCheckPeerHandlers:
         return GroupsFound(walk.next_row, walk.after, walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
 
     async def _walked(self, table: str, row: bytes, work: Callable[[Region], Iterator[None]]) -> bool:
-        """False: the region of the row is another server's, or is about to be."""
+        """Run the walk; False: the region of the row is another server's, or is about to be."""
         region = await self._region(table, row)
         if region is None:
             return False

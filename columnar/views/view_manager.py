@@ -46,9 +46,7 @@ class ViewManager:
         )
         self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why it has no follower here
-        self._backfilled: dict[
-            tuple[str, int], set[int]
-        ] = {}  # by name and number: regions that have shown all their rows
+        self._backfilled: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that are backfilled
 
     # --- notifications of the master -----------------------------------------------------------------
 

@@ -155,7 +155,7 @@ class _Cells:
 
     @classmethod
     def of(cls, region: Region, family: bytes, low: bytes, high: bytes | None) -> _Cells:
-        """At the first one."""
+        """Begin at the first cell."""
         view = region.views[family]
         cells = cls(view, region.now_ms, iter(region.store.scan(view.space, low, high)))
         cells.advance()
