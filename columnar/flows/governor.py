@@ -78,7 +78,7 @@ class Governor:
             self._plan(perf_counter())
 
     def requests_come(self) -> bool:
-        """Whether steps are followed by pauses now; without them work may be done at once."""
+        """Return whether steps are followed by pauses now; without them work may be done at once."""
         return self._check_foreground(perf_counter())
 
     def _check_foreground(self, now_s: float) -> bool:

@@ -46,7 +46,7 @@ _DEEP: Final = 0.2  # a server that gives away one large region may sink this fa
 
 
 def may_settle(place: Place, now_ms: int) -> bool:
-    """Whether balance and home may move the region now."""
+    """Return whether balance and home may move the region now."""
     return now_ms - place.settled_ms >= SETTLED_MS and now_ms - place.by_hand_ms >= BY_HAND_MS
 
 
@@ -68,7 +68,7 @@ def balance(draft: Draft) -> None:
 
 
 def _is_coming(draft: Draft, name: str) -> bool:
-    """Whether moves to the server that a round has chosen are not done."""
+    """Return whether moves to the server that a round has chosen are not done."""
     if not draft.may_take(name):
         return False
     places = draft.current.places

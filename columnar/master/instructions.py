@@ -43,7 +43,7 @@ class Reason(Enum):
 
     @property
     def is_move(self) -> bool:
-        """Whether a region that was served goes to another server, or to another start of its server."""
+        """Return whether a region that was served goes to another server, or to another start of its server."""
         return self not in (Reason.NEW, Reason.START, Reason.RETURNED, Reason.ASSIGNED)
 
 

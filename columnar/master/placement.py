@@ -343,7 +343,7 @@ class Current:
                 opening.pop(region, None)
 
     def is_free(self, place: Place) -> bool:
-        """Whether a transition of the region may begin: it is open, and its table is not being copied."""
+        """Return whether a transition of the region may begin: it is open, and its table is not being copied."""
         return place.phase is Phase.OPEN and place.info.table not in self.paused_tables
 
     def begin_move(self, region: int, source: str, target: str) -> None:

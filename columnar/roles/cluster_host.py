@@ -66,7 +66,7 @@ class Servers(Protocol):
     async def gone(self, server: Incarnation) -> None: ...
 
     def has_worked(self, server: Incarnation) -> bool:
-        """Whether its process has used a processor since the last call, a moment ago."""
+        """Return whether its process has used a processor since the last call, a moment ago."""
 
 
 class DeadServerLogs(Protocol):
@@ -388,7 +388,7 @@ class ClusterHost:
         return place.owner.server if self.state.current.is_alive(place.owner.server) else None
 
     def is_changing(self, region: RegionInfo) -> bool:
-        """Whether the region is being split or merged: no other transition of it begins meanwhile."""
+        """Return whether the region is being split or merged: no other transition of it begins meanwhile."""
         place = self.state.current.places.get(region.region_id)
         return place is not None and place.phase is Phase.CHANGING
 

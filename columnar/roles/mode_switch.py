@@ -127,7 +127,10 @@ class FolderDeadServerLogs:
 
 
 async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
-    """Convert the folder before ``raise_epoch``.  HostError: a region cannot get what it lacks; nothing changed."""
+    """Convert the folder to one process.  Call before ``raise_epoch``.
+
+    HostError: a region cannot get the records that it lacks, and the folder stays the servers'.
+    """
     data = stores.folder.path
     stores.clock.observe(server_folders.newest_clock(data))
     servers = named_in(catalogue, data)

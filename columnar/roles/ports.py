@@ -278,7 +278,7 @@ class ServerPorts:
         return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
 
     def has_waiting(self) -> bool:
-        """Whether requests wait for disks, but for those of trigger workers."""
+        """Return whether requests wait for disks, but for those of trigger workers."""
         return self.wire.has_waiting or (self.wire2 is not None and self.wire2.has_waiting)
 
     @property

@@ -226,7 +226,7 @@ def are_fresh(package: Path = _PACKAGE) -> bool:
 
 
 def is_checkout(package: Path = _PACKAGE) -> bool:
-    """Whether the package lies in its source tree; an installed one is never compiled afterwards."""
+    """Return whether the package lies in its source tree; an installed one is never compiled afterwards."""
     return (package.parent / "setup.py").is_file() and (package.parent / "pyproject.toml").is_file()
 
 

@@ -57,7 +57,7 @@ def calm_collector() -> None:
 
 
 def is_possible() -> bool:
-    """Whether the process has glibc, and a /proc that shows its memory."""
+    """Return whether the process has glibc, and a /proc that shows its memory."""
     return "CS_GNU_LIBC_VERSION" in os.confstr_names and os.path.exists("/proc/self/statm")
 
 

@@ -34,7 +34,7 @@ class BlockingFunctions:
         self._aside[function] = [now_s + pause_s, pause_s]
 
     def runs_aside(self, function: str, now_s: float) -> bool:
-        """Whether its next call runs aside; False also for a trial, which begins now."""
+        """Return whether its next call runs aside; False also for a trial, which begins now."""
         entry = self._aside.get(function)
         if entry is None or now_s >= entry[0]:
             if entry is not None:

@@ -291,7 +291,7 @@ class Call:
         self._step()
 
     def _step(self) -> bool:
-        """Whether the worker still lives; what a dead one would have done is only kept."""
+        """Return whether the worker still lives; what a dead one would have done is only kept."""
         if self._left is None:
             return True
         self._left -= 1

@@ -158,7 +158,7 @@ class WorkerSlot:
         return self._running_bytes < RUNNING_BYTES
 
     def wanted(self) -> bool:
-        """Whether calls may be sent now; starts the process if it is not there."""
+        """Return whether calls may be sent now; starts the process if it is not there."""
         if self.link is None:
             return False
         if not self.link.is_up:

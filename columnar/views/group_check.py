@@ -30,7 +30,7 @@ class GroupCheck:
         self._stored[TOTALS + b":" + qualifier] = value
 
     def member(self, source: bytes, data: bytes) -> bool:
-        """Whether somebody says that it stands; a member that cannot be read does, and adds nothing."""
+        """Return whether somebody says that it stands; a member that cannot be read does, and adds nothing."""
         try:
             member = unpack(data)
         except DamagedData:

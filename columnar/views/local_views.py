@@ -100,7 +100,7 @@ class LocalViews:
             return 0
 
     async def _is_saved(self, name: str) -> bool:
-        """Whether all that is written now is in the view, and the cursors of all sources say so on disk."""
+        """Return whether all that is written now is in the view, and the cursors of all sources say so on disk."""
         tables = self.awaited_tables(name)
         if self.wait_saved_in_cluster is not None:
             return await self.wait_saved_in_cluster(tables, view_key(name), GUARDS_S)

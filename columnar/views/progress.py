@@ -62,7 +62,7 @@ class Progress:
         return self.walk in (Pass.OVER, Pass.COUNTS)
 
     def wants(self, row: bytes) -> bool:
-        """Whether changes of the row are the view's."""
+        """Return whether changes of the row are the view's."""
         return self.is_backfilled or self.bound is None or row < self.bound
 
     def bound_to(self, end: bytes | None) -> Progress:
@@ -132,7 +132,7 @@ class Piece:
         self.rows, self.rejected = self.rows + rows, self.rejected + rejected
 
     def counts(self, row: bytes, sequence: Sequence) -> bool:
-        """Whether a change of the row came after it was read; the row is not below the piece."""
+        """Return whether a change of the row came after it was read; the row is not below the piece."""
         if self.end is not None and row >= self.end:
             return False
         return bool(self._read_at) and sequence > self._read_at[bisect_right(self._ends, row)]
