@@ -15,9 +15,7 @@ MIB: Final = 1024 * KIB
 ROW_KEY_BYTES: Final = 32_767  # HConstants.MAX_ROW_LENGTH
 TABLE_NAME_BYTES: Final = 255  # what file systems take, which is HBase's own limit
 FAMILY_NAME_BYTES: Final = 127  # as HBase 2.6 answers
-INERT_ATTRIBUTES: Final = (
-    100  # of a table, a family or a namespace: HBase's clients set them and nothing here reads them
-)
+INERT_ATTRIBUTES: Final = 100  # of a table, a family or a namespace: set by HBase clients, and not read here
 INERT_TEXT_BYTES: Final = 4 * KIB  # of the name or the value of one: all of them are read at each start
 FAMILIES: Final = 256  # of one table: each costs every region a file or more, and 1 ms of its opening
 HTTP_PROBE_BYTES: Final = 4_096  # of an answer in which a command checks for HTTP, at a wrong port

@@ -66,7 +66,7 @@ class Waits:
         else:
             found = [one for one in self._followers.of(name) if _inherited(one.region, sequence)]
         missing = (key for key in self._followers.missing(name) if key[1] == sequence.origin)
-        return dict.fromkeys([*(one.key for one in found), *missing], lambda held: held.has_delivered(sequence))
+        return dict.fromkeys([*(one.key for one in found), *missing], lambda follower: follower.has_delivered(sequence))
 
     def _targets(self, name: FollowerName) -> dict[Key, HasPassed]:
         targets: dict[Key, HasPassed] = {}

@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from columnar.errors import CallerError, NotAllowed
-from columnar.master import cluster_status_builder as looks
+from columnar.master import cluster_status_builder as builder
 from columnar.master.balancing import may_settle
 from columnar.master.cluster_state import ClusterState
 from columnar.master.cluster_status_builder import ServerFacts
@@ -120,7 +120,7 @@ class ClusterControl:
     # --- status ------------------------------------------------------------------------------------
 
     def cluster_status(self) -> ClusterStatus:
-        found = looks.build_cluster_status(self._state, self._processes.facts, self._host.now_ms())
+        found = builder.build_cluster_status(self._state, self._processes.facts, self._host.now_ms())
         servers = (replace(one, notes=(*one.notes, *self._notes(one.name))) for one in found.servers)
         return replace(found, servers=tuple(servers))
 
@@ -131,24 +131,24 @@ class ClusterControl:
             yield f"its last stop or restart failed: {self._failed[server]}"
 
     def tables(self) -> list[TableStatus]:
-        return looks.list_table_statuses(self._state)
+        return builder.list_table_statuses(self._state)
 
     def regions(self, table: str) -> list[RegionStatus]:
-        return looks.list_region_statuses(self._state, table, self._processes.facts, self._host.now_ms())
+        return builder.list_region_statuses(self._state, table, self._processes.facts, self._host.now_ms())
 
     def server_regions(self, server: str) -> list[RegionStatus]:
-        return looks.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
+        return builder.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
 
     def row(self, table: str, row: bytes) -> RowStatus:
-        return looks.build_row_status(self._state, table, row, self._processes.facts, self._host.now_ms())
+        return builder.build_row_status(self._state, table, row, self._processes.facts, self._host.now_ms())
 
     def transitions(self) -> list[TransitionStatus]:
-        return looks.list_transition_statuses(self._state, self._host.now_ms())
+        return builder.list_transition_statuses(self._state, self._host.now_ms())
 
     def decisions(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, newest first; those of masters before this one among them."""
         wall_ms = self._wall_ms() if self._wall_ms is not None else 0
-        own = looks.list_decision_statuses(self._state, self._host.now_ms())
+        own = builder.list_decision_statuses(self._state, self._host.now_ms())
         if self._wall_ms is None:
             return own
         timed = [replace(one, at_ms=wall_ms - one.ago_ms) for one in own]
@@ -233,8 +233,8 @@ class ClusterControl:
         await self._host.request(request)
         if not on:
             return Change(f"{server} gets regions again")
-        await self._within(wait_s, lambda: not looks.left_on(self._state, found))
-        left = looks.left_on(self._state, found)
+        await self._within(wait_s, lambda: not builder.left_on(self._state, found))
+        left = builder.left_on(self._state, found)
         text = f"{counted(left)} left on {server}" if left else f"{server} is empty, and stays so"
         return Change(text, remarks=tuple(self._state.remarks), left=left)
 
@@ -400,8 +400,8 @@ class ClusterControl:
         assert incarnation is not None, "it is up"
         try:
             await self._host.request(EvacuateServer(server.name, on=True))
-            if not await self._within(EMPTIED_S, lambda: not looks.left_on(self._state, server)):
-                left = counted(looks.left_on(self._state, server))
+            if not await self._within(EMPTIED_S, lambda: not builder.left_on(self._state, server)):
+                left = counted(builder.left_on(self._state, server))
                 raise NotAllowed(
                     f"{server.name} is not stopped: {left} left on it after {EMPTIED_S:.0f} s; 'columnar transitions' "
                     "shows what they wait for"

@@ -295,9 +295,9 @@ class Requests:
             self._desired.operator_settings, self.operator_settings_to_write = self._on_disk, None
             answered, self._to_answer = [*answered, *self._to_answer], []
         self._outputs += [Answer(request, REFUSED) for request in answered]
-        for asked, request in list(self._desired.requests.items()):
+        for waiting, request in list(self._desired.requests.items()):
             if not _is_in(self._desired.operator_settings, request):
-                self._answer(asked, REFUSED)
+                self._answer(waiting, REFUSED)
 
     def unsound(self, remark: str) -> None:
         """Answer the settings under way now: their write ends when the catalogue is sound, whenever that is."""

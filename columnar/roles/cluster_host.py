@@ -33,7 +33,7 @@ from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
-from columnar.model import owner_messages as told
+from columnar.model import owner_messages as messages
 from columnar.model.owner import Incarnation, Owner, is_named, servers_to_replay
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
@@ -77,7 +77,7 @@ class DeadServerLogs(Protocol):
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder.  HostError."""
 
-    async def extents(self, server: Incarnation, *, is_over: bool) -> told.Segments:
+    async def extents(self, server: Incarnation, *, is_over: bool) -> messages.Segments:
         """The extents of the log of a server that lives, or that left a damaged log, now.  HostError, DamagedData."""
 
     def free_bytes(self) -> int: ...  # OSError
@@ -404,7 +404,7 @@ class ClusterHost:
         epoch = request.epoch if isinstance(request, do.Close) else request.owner.epoch
         try:
             if isinstance(request, do.Close):
-                given_up = await self._servers.request_server(server, told.CloseRegion(place.info, request.epoch))
+                given_up = await self._servers.request_server(server, messages.CloseRegion(place.info, request.epoch))
             else:
                 sealed = self._sealed(request.owner, server)
                 for one in self._unsealed(request.owner, server):
@@ -412,10 +412,12 @@ class ClusterHost:
                     sealed += ((one, await self._pasts.extents(one, is_over=is_over)),)
                 if isinstance(request, do.Open):
                     await self._servers.request_server(
-                        server, told.OpenRegion(place.info, request.owner, sealed, request.is_doubted)
+                        server, messages.OpenRegion(place.info, request.owner, sealed, request.is_doubted)
                     )
                 else:
-                    await self._servers.request_server(server, told.RenumberRegion(place.info, request.owner, sealed))
+                    await self._servers.request_server(
+                        server, messages.RenumberRegion(place.info, request.owner, sealed)
+                    )
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
         except Exception as error:  # noqa: BLE001 - whatever the error is, the server has refused the region's epoch
@@ -443,7 +445,7 @@ class ClusterHost:
             is_damaged = isinstance(error, DamagedData)
             self.event(self.state.failed(server, request.region, epoch, text, is_damaged, self.now_ms()))
 
-    async def cannot_open(self, server: Incarnation, said: told.CannotOpen) -> None:
+    async def cannot_open(self, server: Incarnation, said: messages.CannotOpen) -> None:
         """The server owns the region, and each request for it meets the same failure."""
         what = "is damaged" if said.is_damaged else "cannot be opened"
         _log.error(
@@ -452,7 +454,7 @@ class ClusterHost:
         region, now_ms = said.region.region_id, self.now_ms()
         self.event(self.state.unopened(server, region, said.epoch, said.why, said.is_damaged, now_ms))
 
-    def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
+    def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, messages.Segments], ...]:
         sealed = self._catalogue.firm_seals()
         return tuple((one, sealed[one]) for one in servers_to_replay(owner, server) if one in sealed)
 
@@ -489,7 +491,7 @@ class ClusterHost:
 
     async def _rates(self, server: Incarnation) -> None:
         try:
-            rates = await self._servers.request_server(server, told.Rates())
+            rates = await self._servers.request_server(server, messages.Rates())
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
         finally:

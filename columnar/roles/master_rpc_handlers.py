@@ -45,8 +45,8 @@ class MasterRpcHandlers:
         """Set the handlers before any server has a link.  ``services``: THRIFT1 and, if it is served, THRIFT2."""
         self._calls = PeerServer(services, _no_row, itertools.count(1))
         self._answers = {
-            Commit: lambda _server, asked: master.request_peer(asked),
-            Backfilled: lambda _server, asked: master.request_peer(asked),
+            Commit: lambda _server, message: master.request_peer(message),
+            Backfilled: lambda _server, message: master.request_peer(message),
             Listening: listening,
             CannotOpen: cannot_open,
         }

@@ -144,10 +144,8 @@ class Piece:
 def pack(progress: Progress) -> bytes:
     import msgpack  # as in ``delivery_state``
 
-    held = progress
-    packed: bytes = msgpack.packb(
-        [_VERSION, held.region, held.rejected, held.rows, int(held.walk), held.done, held.bound]
-    )
+    numbers = (progress.region, progress.rejected, progress.rows, int(progress.walk))
+    packed: bytes = msgpack.packb([_VERSION, *numbers, progress.done, progress.bound])
     return packed
 
 
