@@ -81,13 +81,13 @@ class StoreClock:
         if moment_ms <= self._last:
             return
         self._rise(moment_ms)
-        behind_ms = moment_ms - self._now_ms()
-        if behind_ms > LAG_WARNING_MS and not self._is_lag_logged:
+        lag_ms = moment_ms - self._now_ms()
+        if lag_ms > LAG_WARNING_MS and not self._is_lag_logged:
             self._is_lag_logged = True
             _log.warning(
                 "THE CLOCK IS BEHIND by %d s: the store gave later timestamps before. They stand still until it has "
                 "caught up",
-                behind_ms // 1_000,
+                lag_ms // 1_000,
             )
 
     def _rise(self, to_ms: int) -> None:
@@ -97,7 +97,7 @@ class StoreClock:
             self._keep(self._kept)
 
     def settle(self) -> None:
-        """At the end: what was given is kept, and no more."""
+        """Record at the end what was given, and no more."""
         self._kept = self._last
         self._keep(self._last)
 
@@ -118,8 +118,8 @@ def read(data: str) -> int:
     """Read the file of a data folder, also while the folder is served; 0 if it says nothing.  HostError."""
     path = os.path.join(data, NAME)
     try:
-        with open(path, "rb") as held:
-            return unpacked(held.read(_PAIR.size + 1))
+        with open(path, "rb") as file:
+            return unpacked(file.read(_PAIR.size + 1))
     except FileNotFoundError:
         return 0
     except OSError as error:
@@ -137,7 +137,7 @@ class ClockFile:
 
     @classmethod
     def opened(cls, data: str) -> ClockFile:
-        """The file in the data folder, made where it is missing.  HostError."""
+        """Open the file in the data folder; make it if it is missing.  HostError."""
         path = os.path.join(data, NAME)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -21,7 +21,7 @@ class StandaloneConfig:
     web_port: int = 9095  # 0: any free one; -1: no web page
     trigger_modules: tuple[str, ...] = ()  # modules that triggers may name; no other is ever imported
     slow_request_ms: int = limits.SLOW_REQUEST_MS
-    open_regions: int = limits.OPEN_REGIONS  # fewer where the system grants fewer descriptors, 12 for each
+    open_regions: int = limits.OPEN_REGIONS  # fewer if the system grants fewer descriptors, 12 for each
     region_bytes: int = limits.REGION_BYTES  # larger regions split; the table attribute MAX_FILESIZE has priority
     scanner_lease_s: float = limits.SCANNER_LEASE_S
     log_records: int = limits.LOG_RECORDS  # that a trigger needs of one region; nearing it slows its writers
@@ -54,9 +54,9 @@ class RegionServerConfig:
     @classmethod
     def from_json(cls, text: str | bytes) -> RegionServerConfig:
         """ValueError, TypeError for what no supervisor of this version writes."""
-        held: dict[str, Any] = json.loads(text)
-        config = held.pop("config")
+        fields: dict[str, Any] = json.loads(text)
+        config = fields.pop("config")
         for name in _TUPLES:
             if name in config:
                 config[name] = tuple(config[name])
-        return cls(config=StandaloneConfig(**config), **held)
+        return cls(config=StandaloneConfig(**config), **fields)

@@ -299,9 +299,9 @@ class RegionUnavailable(NotServingRegion):
     Clients get this error only if that takes too long; until then their calls wait.
     """
 
-    def __init__(self, region: str, back: Future[None], *, is_opening: bool = False) -> None:
+    def __init__(self, region: str, available: Future[None], *, is_opening: bool = False) -> None:
         super().__init__(f"region {region} is being opened, split or merged; try again shortly")
-        self.available = back
+        self.available = available
         self.is_opening = is_opening  # in a queue of openings, which may be long
 
 

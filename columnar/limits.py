@@ -15,9 +15,7 @@ MIB: Final = 1024 * KIB
 ROW_KEY_BYTES: Final = 32_767  # HConstants.MAX_ROW_LENGTH
 TABLE_NAME_BYTES: Final = 255  # what file systems take, which is HBase's own limit
 FAMILY_NAME_BYTES: Final = 127  # as HBase 2.6 answers
-INERT_ATTRIBUTES: Final = (
-    100  # of a table, a family or a namespace: HBase's clients set them and nothing here reads them
-)
+INERT_ATTRIBUTES: Final = 100  # of a table, a family or a namespace: set by HBase clients, and not read here
 INERT_TEXT_BYTES: Final = 4 * KIB  # of the name or the value of one: all of them are read at each start
 FAMILIES: Final = 256  # of one table: each costs every region a file or more, and 1 ms of its opening
 HTTP_PROBE_BYTES: Final = 4_096  # of an answer in which a command checks for HTTP, at a wrong port
@@ -105,7 +103,7 @@ LOG_TAIL_BYTES: Final = MIB  # of one region: its last change records in memory,
 LOG_TAILS_BYTES: Final = 64 * MIB  # of all regions
 IMAGE_CELLS: Final = 10_000  # of one family of a row, if a follower wants all of it: each write of the row reads them
 IMAGE_BYTES: Final = MIB
-GUARD_MS: Final = 3_600_000  # at least so long a withdrawn member refuses what its source said before
+GUARD_MS: Final = 3_600_000  # a withdrawn member refuses earlier contributions of its source at least this long
 KEPT_LOG_BYTES: Final = 256 * MIB  # of one region, that CHANGE_LOG keeps though no trigger needs them; CHANGE_LOG_BYTES
 
 # --- slices of the loop ----------------------------------------------------------------------------

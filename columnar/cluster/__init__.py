@@ -1,1 +1,1 @@
-"""Requests on their way between servers: routes, frames, and the life of a forwarded call."""
+"""Requests between servers: routes, frames, and the life of a forwarded call."""

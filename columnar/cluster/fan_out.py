@@ -42,18 +42,18 @@ async def gather_status(
     servers: Iterable[Incarnation], links: Links, message: Message[R], within_s: float = STATUS_TIMEOUT_S
 ) -> tuple[dict[Incarnation, R], list[Unanswered]]:
     """(answers, the servers without one), in the order of ``servers``."""
-    asked = {server: asyncio.ensure_future(links.request_server(server, message)) for server in servers}
-    if asked:
-        await asyncio.wait(asked.values(), timeout=within_s)
+    requests = {server: asyncio.ensure_future(links.request_server(server, message)) for server in servers}
+    if requests:
+        await asyncio.wait(requests.values(), timeout=within_s)
     found: dict[Incarnation, R] = {}
     lacking: list[Unanswered] = []
-    for server, look in asked.items():
+    for server, request in requests.items():
         try:
-            if not look.done():
-                look.cancel()
+            if not request.done():
+                request.cancel()
                 lacking.append(Unanswered(server))
             else:
-                found[server] = look.result()
+                found[server] = request.result()
         except (NotSent, LinkBroke):
             lacking.append(Unanswered(server, "its link has ended"))
         except ColumnarError as error:

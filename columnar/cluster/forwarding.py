@@ -275,22 +275,22 @@ class UnretriedRequest(ForwardedReply):
 class Forwarding:
     def __init__(
         self,
-        here: Incarnation,
+        local_server: Incarnation,
         routes: Routes,
         links: Links,
-        serve_here: ServeLocally,
+        serve_locally: ServeLocally,
         *,
         now_ms: Callable[[], int] | None = None,
         call_later: CallLater | None = None,
     ) -> None:
-        """``serve_here``: for a call whose region has come to this server meanwhile.
+        """``serve_locally``: for a call whose region has come to this server meanwhile.
 
         ``now_ms`` and ``call_later``: the loop's, unless a test has its own.
         """
-        self.local_server = here  # constant, as are the next four
+        self.local_server = local_server  # constant, as are the next four
         self.routes = routes
         self.links = links
-        self.serve_locally = serve_here
+        self.serve_locally = serve_locally
         self.now_ms = now_ms or _monotonic_ms
         self.master: PeerLink | None = None  # the control link, while there is one
         self.forwarded = 0  # calls so far
@@ -311,10 +311,10 @@ class Forwarding:
         self.forwarded += 1
         now_ms = self.now_ms()
         call = ForwardedRequest(self, ctx, raw, table, row, ForwardedCall(self.local_server, is_write, now_ms))
-        held = self.in_flight.get(table)
-        if held is None:
-            held = self.in_flight[table] = {}
-        held[call] = None
+        calls = self.in_flight.get(table)
+        if calls is None:
+            calls = self.in_flight[table] = {}
+        calls[call] = None
         call.begin(now_ms)
         return call
 
@@ -338,7 +338,7 @@ class Forwarding:
     # --- events ------------------------------------------------------------------------------------------
 
     def routes_changed(self, tables: Iterable[str]) -> None:
-        """After each change of the routes of these tables."""
+        """Apply a change of the routes of these tables."""
         now_ms = self.now_ms()
         for table in tables:
             for call in list(self.in_flight.get(table, ())):
@@ -386,8 +386,8 @@ class Forwarding:
     def forget(self, call: ForwardedRequest) -> None:
         """The call has ended."""
         self._queued.pop(call, None)
-        held = self.in_flight.get(call.table)
-        if held is not None and held.pop(call, 0) is None and not held:
+        calls = self.in_flight.get(call.table)
+        if calls is not None and calls.pop(call, 0) is None and not calls:
             del self.in_flight[call.table]
 
     def _plan(self, at_ms: int) -> None:
@@ -407,14 +407,14 @@ class Forwarding:
 
     def check(self) -> None:
         """Assert X1 and X2; O(calls under way)."""
-        for table, held in self.in_flight.items():
-            assert held, "X2"
-            for call in held:
+        for table, calls in self.in_flight.items():
+            assert calls, "X2"
+            for call in calls:
                 assert call.table == table, "X2"
                 assert not call.state.has_ended, "X1"
                 assert not call.done(), "X1"
                 call.state.check()
-        queued = {call for held in self.in_flight.values() for call in held if call.state.state is State.QUEUED}
+        queued = {call for calls in self.in_flight.values() for call in calls if call.state.state is State.QUEUED}
         assert queued == set(self._queued), "X2"
         assert not self._queued or self._timer is not None
 

@@ -156,8 +156,8 @@ class ForwardedCall:
         "state",
     )
 
-    def __init__(self, here: Incarnation, is_write: bool, now_ms: int) -> None:
-        self._local_server = here  # constant, as are the next two
+    def __init__(self, local_server: Incarnation, is_write: bool, now_ms: int) -> None:
+        self._local_server = local_server  # constant, as are the next two
         self._is_write = is_write
         self.deadline_ms = now_ms + ROUTING_TIMEOUT_MS
         self.state = _WAITING
@@ -194,7 +194,7 @@ class ForwardedCall:
         return self._apply_event(_WRITTEN)
 
     def not_sent(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """Nothing of the call has left this server."""
+        """Handle that nothing of the call has left this server."""
         return self._tried(Event.NOT_SENT, route, now_ms)
 
     def answer_came(self) -> tuple[Do, ...]:
@@ -290,10 +290,10 @@ class ForwardedCall:
         """A later owner at once; the one that failed after a pause, for a route may be ahead of its owner."""
         return not self._retry_at_ms or self._is_later(route, self._next(route))
 
-    def _is_later(self, route: Route, tenure: OwnershipPeriod) -> bool:
+    def _is_later(self, route: Route, period: OwnershipPeriod) -> bool:
         """Than the one that was tried last: it is another region's, in the first one's place, or of a higher epoch."""
         tried = self._ownership_period
-        return tried is None or route.region.region_id != self._ownership_region or tenure.epoch > tried.epoch
+        return tried is None or route.region.region_id != self._ownership_region or period.epoch > tried.epoch
 
     def check(self) -> None:
         if self.state in (State.QUEUED, State.SENT):

@@ -35,8 +35,8 @@ ONE_ROW: Final = frozenset({MethodRoute.READ, MethodRoute.WRITE})
 RowOf = Callable[[Sequence[Any]], Any]  # the row among a method's arguments; None: it was left out
 
 
-def _listed(way: MethodRoute, names: str) -> dict[str, MethodRoute]:
-    return dict.fromkeys(names.split(), way)
+def _listed(route: MethodRoute, names: str) -> dict[str, MethodRoute]:
+    return dict.fromkeys(names.split(), route)
 
 
 _THRIFT1: Final = {

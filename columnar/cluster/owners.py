@@ -60,8 +60,8 @@ class Asking(Protocol):
 class RoutedOwners:
     """``Owners`` by this server's copy of the routes and its links."""
 
-    def __init__(self, here: Incarnation, routes: Routes, links: Asking) -> None:
-        self.local_server = here  # constant, as are the next two
+    def __init__(self, local_server: Incarnation, routes: Routes, links: Asking) -> None:
+        self.local_server = local_server  # constant, as are the next two
         self._routes = routes
         self._links = links
         self._change: asyncio.Future[None] | None = None

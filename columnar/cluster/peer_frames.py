@@ -82,7 +82,7 @@ class Frame:
 
     @property
     def body(self) -> memoryview:
-        """Without a copy."""
+        """Return the body without a copy."""
         return memoryview(self.buffer)[self.start : self.end]
 
     @property

@@ -59,7 +59,7 @@ class Call(Protocol):
         """The transport has its bytes."""
 
     def not_sent(self) -> None:
-        """Nothing of it has left this process."""
+        """Notify the call that nothing of it has left this process."""
 
     def answered(self, frame: Frame) -> None:
         """Take the reply ``frame``; an implementation that keeps it for long copies its body."""
@@ -67,7 +67,7 @@ class Call(Protocol):
     def refused(self, refusal: Refusal) -> None: ...
 
     def link_broke(self) -> None:
-        """After ``written``: the peer may have carried it out."""
+        """Notify the call, after ``written``, that the link broke: the peer may have carried it out."""
 
 
 class Answerer(Protocol):
@@ -94,7 +94,7 @@ class _Queued:
         self.waits = True  # for the transport
 
     def empty(self) -> None:
-        """Nothing of it is to be sent, or it was."""
+        """Drop the bytes: nothing of the frame is to be sent, or it was."""
         self.head = self.body = b""
         self.size_bytes = 0
 
@@ -198,11 +198,11 @@ class PeerLink:
 
     def forget(self, number: int) -> None:
         """Drop the answer to a call, if it comes; a call that was not written yet is taken back."""
-        held = self._calls.pop(number, None)
-        if held is not None and held.waits:
-            self.queued_bytes -= held.size_bytes
-            held.call = None
-            held.empty()
+        queued = self._calls.pop(number, None)
+        if queued is not None and queued.waits:
+            self.queued_bytes -= queued.size_bytes
+            queued.call = None
+            queued.empty()
 
     # --- answers -------------------------------------------------------------------------------------
 
@@ -341,10 +341,10 @@ class PeerLink:
         self.refuse(number, fault)
 
     def _take_answer(self, frame: Frame) -> None:
-        held = self._calls.pop(frame.number, None)
-        if held is None:
+        queued = self._calls.pop(frame.number, None)
+        if queued is None:
             return  # it was forgotten
-        call = held.call
+        call = queued.call
         assert call is not None, "it was not taken back"
         try:
             if frame.kind == peer_frames.REFUSED:

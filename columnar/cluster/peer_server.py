@@ -107,7 +107,7 @@ class PeerServer:
     def __init__(
         self,
         wires: Mapping[int, WireServer],
-        elsewhere: RefuseNotLocal,
+        refuse_not_local: RefuseNotLocal,
         connection_ids: Iterator[int],
         bound_bytes: int = PEER_SERVING_BYTES,
     ) -> None:
@@ -117,7 +117,7 @@ class PeerServer:
         """
         self._wires = wires
         self._calls_of = {service: RawCalls(wire) for service, wire in wires.items()}
-        self._refuse_not_local = elsewhere
+        self._refuse_not_local = refuse_not_local
         self._ids = connection_ids
         self._bound_bytes = bound_bytes
         self._links: dict[PeerLink, _Link] = {}
@@ -179,10 +179,10 @@ class PeerServer:
             asyncio.get_running_loop().call_soon(self._next_slice)
 
     def _client(self, link: PeerLink) -> _Link:
-        held = self._links.get(link)
-        if held is None:
-            held = self._links[link] = _Link(link, next(self._ids))
-        return held
+        client = self._links.get(link)
+        if client is None:
+            client = self._links[link] = _Link(link, next(self._ids))
+        return client
 
     def serve_locally(self, ctx: CallContext, service: int, message: bytes, caller: RawCaller) -> None:
         """Handle a call of this server's own client whose region has moved here while the call was forwarded."""
@@ -238,10 +238,10 @@ class PeerServer:
 
     def link_ended(self, link: PeerLink) -> None:
         """Forget the link; calls under way continue, and their answers are dropped."""
-        held = self._links.pop(link, None)
-        if held is not None:
+        client = self._links.pop(link, None)
+        if client is not None:
             for wire in self._wires.values():
-                wire.service.connection_closed(held.binary.connection_id)
+                wire.service.connection_closed(client.binary.connection_id)
 
     async def close(self) -> None:
         """End the requests under way; the calls end with the ports (``WireServer.close``)."""

@@ -51,11 +51,11 @@ class PeerFault(Exception):
 Refusal = Moved | Unknown | Exception
 
 
-def refuse_not_local(route: Route | None, here: Incarnation) -> Moved | Unknown:
+def refuse_not_local(route: Route | None, local_server: Incarnation) -> Moved | Unknown:
     """The answer to a forwarded call whose row this server does not own; ``route``: what its copy says of the row."""
     if route is None:
         return Unknown("no such table is known here")
-    if route.server == here:
+    if route.server == local_server:
         return Unknown(f"region {route.region.encoded} is not owned here, and no other owner is known")
     return Moved(route.region, route.server, route.epoch)
 
@@ -101,8 +101,8 @@ def _error_to_plain(error: ColumnarError) -> dict[str, Any]:
     """An error of another module travels as the nearest class of ``columnar.errors`` with its words for clients."""
     known = next(one for one in type(error).__mro__ if _is_known(one, error.hbase_class))
     group = next((one.__name__ for one in _GROUPS if isinstance(error, one)), "")
-    held = vars(error).items() if known is type(error) else ()  # fields of another class mean nothing there
-    fields = {name: value for name, value in held if name != "text" and type(value) in _FIELD_TYPES}
+    items = vars(error).items() if known is type(error) else ()  # fields of another class mean nothing there
+    fields = {name: value for name, value in items if name != "text" and type(value) in _FIELD_TYPES}
     return {"class": known.__name__, "text": error.text, "group": group, "fields": fields}
 
 
@@ -130,13 +130,13 @@ def _error_from_plain(plain: dict[str, Any]) -> ColumnarError:
 
 
 def refuse_unavailable(region: RegionInfo | None, table: str) -> NotServingRegion:
-    """For a client whose call found no owner in time: nothing was done."""
+    """Return the error of a call that found no owner in time: nothing was done."""
     what = f"region {region.encoded} of table {table}" if region is not None else f"table {table}"
     return NotServingRegion(f"{what} was not served by any server in time; nothing was done, try again")
 
 
 def unsure(server: Incarnation) -> OutcomeUnknown:
-    """For a client whose write went to a server that ended, or lost the region, before it answered."""
+    """Return the error of a write to a server that ended, or lost the region, before it answered."""
     return OutcomeUnknown(
         f"server {server} did not answer before it lost the region; read the row before you repeat it"
     )

@@ -63,21 +63,21 @@ class Routes:
 
     def find(self, table: str, row: bytes) -> Route | None:
         """The route of the region that holds the row; None: no such table is known.  O(log regions)."""
-        held = self._tables.get(table)
-        return held.routes[bisect_right(held.starts, row) - 1] if held is not None else None
+        table_routes = self._tables.get(table)
+        return table_routes.routes[bisect_right(table_routes.starts, row) - 1] if table_routes is not None else None
 
     def of(self, region: RegionInfo) -> Route | None:
         """The route of this very region; None: no table has it, as far as is known."""
-        held = self._tables.get(region.table)
-        if held is None:
+        table_routes = self._tables.get(region.table)
+        if table_routes is None:
             return None
-        at = held.place(region)
-        return held.routes[at] if at >= 0 else None
+        at = table_routes.place(region)
+        return table_routes.routes[at] if at >= 0 else None
 
     def of_table(self, table: str) -> Sequence[Route]:
         """All routes of a table, ascending; the caller does not keep the list across a wait."""
-        held = self._tables.get(table)
-        return held.routes if held is not None else ()
+        table_routes = self._tables.get(table)
+        return table_routes.routes if table_routes is not None else ()
 
     @property
     def tables(self) -> Iterable[str]:
@@ -146,29 +146,29 @@ class Routes:
 
     def _splice(self, table: str, gone: list[RegionInfo], fresh: list[Route]) -> _Splice | None:
         """``fresh`` in the place of ``gone``, which are neighbours; None: the two do not cover the same rows."""
-        held = self._tables.get(table)
+        table_routes = self._tables.get(table)
         fresh = sorted(fresh, key=_start_of)
-        if held is None:
+        if table_routes is None:
             return None if gone or _fault(fresh, b"", b"") else _Splice(table, 0, 0, fresh)
-        places = sorted(held.place(region) for region in gone)
+        places = sorted(table_routes.place(region) for region in gone)
         if not places or places[0] < 0 or places != list(range(places[0], places[-1] + 1)):
             return None
         start, end = places[0], places[-1] + 1
         if not fresh:  # only a whole table is removed without a replacement
-            return _Splice(table, 0, end, []) if end - start == len(held.routes) else None
-        if _fault(fresh, held.starts[start], held.routes[end - 1].region.end):
+            return _Splice(table, 0, end, []) if end - start == len(table_routes.routes) else None
+        if _fault(fresh, table_routes.starts[start], table_routes.routes[end - 1].region.end):
             return None
         return _Splice(table, start, end, fresh)
 
     def _put_in(self, splice: _Splice) -> None:
-        held = self._tables.get(splice.table)
-        if held is None:
+        table_routes = self._tables.get(splice.table)
+        if table_routes is None:
             self._tables[splice.table] = _TableRoutes(splice.fresh)
         elif not splice.fresh:
             del self._tables[splice.table]
         else:
-            held.routes[splice.start : splice.end] = splice.fresh
-            held.starts[splice.start : splice.end] = [route.region.start for route in splice.fresh]
+            table_routes.routes[splice.start : splice.end] = splice.fresh
+            table_routes.starts[splice.start : splice.end] = [route.region.start for route in splice.fresh]
 
     # --- what owners say ---------------------------------------------------------------------------
 
@@ -187,31 +187,31 @@ class Routes:
         """The server has refused a call: if it was the region's source, it has closed it."""
         known = self.of(region)
         if known is not None and known.source is not None and known.source.server == server:
-            held = self._tables[region.table]
-            held.routes[held.place(region)] = replace(known, source=None)
+            table_routes = self._tables[region.table]
+            table_routes.routes[table_routes.place(region)] = replace(known, source=None)
 
     def _raise(self, route: Route) -> None:
         """R3: a route below the epoch of the copy's changes nothing."""
-        held = self._tables.get(route.region.table)
-        if held is None:
+        table_routes = self._tables.get(route.region.table)
+        if table_routes is None:
             return  # its table was removed in the same change
-        at = held.place(route.region)
-        if at >= 0 and route.epoch >= held.routes[at].epoch:
-            held.routes[at] = route
+        at = table_routes.place(route.region)
+        if at >= 0 and route.epoch >= table_routes.routes[at].epoch:
+            table_routes.routes[at] = route
 
     def _latest(self, route: Route) -> Route:
-        held = self.of(route.region)
-        return held if held is not None and held.epoch > route.epoch else route
+        known = self.of(route.region)
+        return known if known is not None and known.epoch > route.epoch else route
 
     # --- invariants --------------------------------------------------------------------------------
 
     def check(self) -> None:
         """R1.  O(regions)."""
-        for table, held in self._tables.items():
-            assert held.routes, table
-            assert {route.region.table for route in held.routes} == {table}, "R1"
-            assert held.starts == [route.region.start for route in held.routes], "R1"
-            assert not _fault(held.routes, b"", b""), "R1"
+        for table, table_routes in self._tables.items():
+            assert table_routes.routes, table
+            assert {route.region.table for route in table_routes.routes} == {table}, "R1"
+            assert table_routes.starts == [route.region.start for route in table_routes.routes], "R1"
+            assert not _fault(table_routes.routes, b"", b""), "R1"
 
 
 def _start_of(route: Route) -> bytes:
@@ -219,7 +219,7 @@ def _start_of(route: Route) -> bytes:
 
 
 def _fault(routes: Sequence[Route], start: bytes, end: bytes) -> str | None:
-    """Why the ascending routes do not cover the rows from ``start`` to ``end`` exactly once; None: they do."""
+    """Return why the ascending routes do not cover the rows from ``start`` to ``end`` exactly once; None: they do."""
     if not routes:
         return "there is no region"
     if routes[0].region.start != start:

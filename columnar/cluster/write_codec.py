@@ -108,25 +108,25 @@ def _decode(plain: Any) -> tuple[RowWrite, ...]:
 
 
 def _write(plain: Any, shapes: tuple[_Columns, ...]) -> RowWrite:
-    held = _list(plain, 3)
-    row, shape = BYTES.decode(held[0]), _MAYBE_INT.decode(held[1])
+    parts = _list(plain, 3)
+    row, shape = BYTES.decode(parts[0]), _MAYBE_INT.decode(parts[1])
     if shape is None:
-        durability = Durability.SYNC if BOOL.decode(held[2]) else Durability.ASYNC
-        operations = tuple([_operation(one) for one in _list(_list(held, 4)[3], 0)])
-        return RowMutation(row, operations, (), durability, INT.decode(held[4]) if len(held) > 4 else 0)
-    values = list(_VALUES.decode(held[2]))
+        durability = Durability.SYNC if BOOL.decode(parts[2]) else Durability.ASYNC
+        operations = tuple([_operation(one) for one in _list(_list(parts, 4)[3], 0)])
+        return RowMutation(row, operations, (), durability, INT.decode(parts[4]) if len(parts) > 4 else 0)
+    values = list(_VALUES.decode(parts[2]))
     if not 0 <= shape < len(shapes) or len(values) != len(shapes[shape]):
         raise BadValue("values without their columns")
     return RowPuts(row, shapes[shape], values)
 
 
 def _operation(plain: Any) -> Operation:
-    held = _list(plain, 1)
-    kind = INT.decode(held[0])
+    parts = _list(plain, 1)
+    kind = INT.decode(parts[0])
     fields = _FIELDS.get(kind)
     if fields is None:
         raise BadValue(f"{kind} is no operation that this version knows")
-    sent = _list(held, 1 + len(fields))
+    sent = _list(parts, 1 + len(fields))
     made: Operation = _MADE[kind](*[codec.decode(value) for codec, value in zip(fields, sent[1:], strict=False)])
     return made
 

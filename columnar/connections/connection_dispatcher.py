@@ -32,13 +32,13 @@ class ConnectionDispatcher:
         self._watched: list[socket.socket] = []  # doorbells that are full: copies, for a child closes its own
         self._pause: asyncio.TimerHandle | None = None
 
-    def dispatch(self, handed: DispatchedConnection) -> bool:
+    def dispatch(self, dispatched: DispatchedConnection) -> bool:
         """Send the connection to a server and close it here; False: no server takes it now, and the caller keeps it."""
         taking = self._taking()
         for server in self.open.fewest_first(taking):
-            if taking[server].send_connection(handed):
+            if taking[server].send_connection(dispatched):
                 self.open.count_dispatched(server)
-                handed.connection.close()
+                dispatched.connection.close()
                 return True
         return False
 
@@ -50,9 +50,9 @@ class ConnectionDispatcher:
         loop = asyncio.get_running_loop()
         for child in self._taking().values():
             with suppress(OSError):  # no descriptor is left, or the child has ended
-                doorbell = child.connection_channel.dup()
-                self._watched.append(doorbell)
-                loop.add_writer(doorbell, self._again)
+                channel = child.connection_channel.dup()
+                self._watched.append(channel)
+                loop.add_writer(channel, self._again)
         self._pause = loop.call_later(PAUSE_S, self._again)  # no server is up, or one with a full queue has ended
 
     def _again(self) -> None:
@@ -63,9 +63,9 @@ class ConnectionDispatcher:
                 again()
 
     def _stop_watching(self) -> None:
-        for doorbell in self._watched:
-            asyncio.get_running_loop().remove_writer(doorbell)
-            doorbell.close()
+        for channel in self._watched:
+            asyncio.get_running_loop().remove_writer(channel)
+            channel.close()
         self._watched.clear()
         if self._pause is not None:
             self._pause.cancel()

@@ -33,12 +33,15 @@ RequestServer = Callable[[Incarnation, ReturnConnections], Awaitable[int]]
 
 class ConnectionRebalancer:
     def __init__(
-        self, connections: OpenConnections[Incarnation], taking: Callable[[], Iterable[Incarnation]], ask: RequestServer
+        self,
+        connections: OpenConnections[Incarnation],
+        taking: Callable[[], Iterable[Incarnation]],
+        request_server: RequestServer,
     ) -> None:
-        """``taking``: the servers that take connections now; ``ask``: ``ServerProcesses.request_server``."""
+        """``taking``: the servers that take connections now; ``request_server``: ``ServerProcesses.request_server``."""
         self._open = connections
         self._taking = taking
-        self._request_server = ask
+        self._request_server = request_server
         self._asking: asyncio.Task[None] | None = None
         self._not_before_s = 0.0
         self._is_closed = False

@@ -31,7 +31,7 @@ PAUSE_S: Final = 0.1  # after no descriptor was left
 class Servers(Protocol):
     """``connection_dispatcher.ConnectionDispatcher``."""
 
-    def dispatch(self, handed: DispatchedConnection) -> bool: ...
+    def dispatch(self, dispatched: DispatchedConnection) -> bool: ...
 
     def wait(self, again: Callable[[], None]) -> None: ...
 
@@ -72,28 +72,28 @@ class Listener:
     def _take(self, sock: socket.socket) -> None:
         for _ in range(TAKEN_AT_ONCE):
             try:
-                handed = self.next(sock)
+                dispatched = self.next(sock)
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except ConnectionResetError:  # a server has ended with connections in its queue; its own follow those
                 continue
-            except OSError as error:  # no descriptor is left: those that wait go on waiting
+            except OSError as error:  # no descriptor is left: waiting connections keep waiting
                 _log.error("cannot take a connection: %s", error)
                 self.wait()
                 self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self.open)
                 return
-            if handed is None:
+            if dispatched is None:
                 self.close()
                 return
-            if not self._given(handed):
+            if not self._given(dispatched):
                 return
 
-    def _given(self, handed: DispatchedConnection) -> bool:
-        """False: it is kept, and nothing is taken before a server has it."""
-        if self._servers.dispatch(handed):
+    def _given(self, dispatched: DispatchedConnection) -> bool:
+        """Dispatch the connection; False: it is kept, and nothing is taken before a server has it."""
+        if self._servers.dispatch(dispatched):
             self._kept = None
             return True
-        self._kept = handed
+        self._kept = dispatched
         self.wait()
         self._servers.wait(self.open)
         return False
@@ -111,13 +111,13 @@ class Listener:
 
 
 class Port(Listener):
-    def __init__(self, door: bytes, sockets: list[socket.socket], servers: Servers) -> None:
-        """``door``: the port's service, as of ``coordination.connection_channel``."""
+    def __init__(self, service: bytes, sockets: list[socket.socket], servers: Servers) -> None:
+        """``service``: the port's service, as of ``coordination.connection_channel``."""
         super().__init__(sockets, servers)
-        self._service = door
+        self._service = service
 
     @classmethod
-    def bound(cls, door: bytes, host: str, port: int, option: str, servers: Servers) -> Port:
+    def bound(cls, service: bytes, host: str, port: int, option: str, servers: Servers) -> Port:
         """Bind: no other process gets the port, and clients are refused before ``listen``.  HostError: it is taken."""
         sockets: list[socket.socket] = []
         try:
@@ -135,10 +135,10 @@ class Port(Listener):
             for one in sockets:
                 one.close()
             raise _taken(host, port, option, error) from error
-        return cls(door, sockets, servers)
+        return cls(service, sockets, servers)
 
     def listen(self, host: str, option: str) -> None:
-        """Before ``open``.  HostError: another program listens on the port."""
+        """Listen, before ``open``.  HostError: another program listens on the port."""
         try:
             for one in self.sockets:
                 one.listen(BACKLOG)
@@ -163,21 +163,21 @@ class ReturnedConnections(Listener):
     """The connections that a server returns; closed when the server has ended and the last one is dispatched."""
 
     def __init__(
-        self, doorbell: socket.socket, servers: Servers, returned: Callable[[], None], ended: Callable[[], None]
+        self, channel: socket.socket, servers: Servers, returned: Callable[[], None], ended: Callable[[], None]
     ) -> None:
-        """``doorbell``: owned by this object from now on.
+        """``channel``: owned by this object from now on.
 
         ``returned`` is called for each connection; ``ended`` at the end.
         """
-        super().__init__([doorbell], servers)
+        super().__init__([channel], servers)
         self._returned = returned
         self._ended = ended
 
     def next(self, sock: socket.socket) -> DispatchedConnection | None:
-        handed = receive_connection(sock)
-        if handed is not None:
+        dispatched = receive_connection(sock)
+        if dispatched is not None:
             self._returned()
-        return handed
+        return dispatched
 
     def close(self) -> None:
         super().close()

@@ -79,13 +79,15 @@ class Job:
         "writes",
     )  # fmt: skip
 
-    def __init__(self, name: str, writes: list[Write], size_bytes: int, tell: OnApplied, keeper: str = "") -> None:
-        """``keeper``: the view that writes its table; empty: a trigger, which writes no view's table."""
+    def __init__(
+        self, name: str, writes: list[Write], size_bytes: int, on_applied: OnApplied, writer_view: str = ""
+    ) -> None:
+        """``writer_view``: the view that writes its table; empty: a trigger, which writes no view's table."""
         self.name = name  # of the follower
-        self.writer_view = keeper
+        self.writer_view = writer_view
         self.writes = writes
         self.size_bytes = size_bytes
-        self.on_applied = tell
+        self.on_applied = on_applied
         self.at = 0  # number of writes that are in batches
         # operations that each write counts as in addition to its own, for the bytes that it has on average
         self.extra = size_bytes * STEP_OPERATIONS // (STEP_BYTES * len(writes)) if writes else 0
@@ -136,23 +138,23 @@ class Applier:
         self.on_room: Callable[[], None] = lambda: None  # called when there is more room than before
 
     def has_room(self, name: str) -> bool:
-        """For more effects of this follower (I3)."""
+        """Return whether there is room for more effects of this follower (I3)."""
         return self._pending_by_follower.get(name, 0) < WAITING_BYTES - self._pending_bytes
 
     def apply(
         self,
         writes: list[Write],
         size_bytes: int,
-        tell: OnApplied,
+        on_applied: OnApplied,
         name: str = "",
         share: int = SHARE,
-        keeper: str = "",
+        writer_view: str = "",
     ) -> Job:
         """Queue ``writes`` as a job and return the job.
 
-        ``name`` and ``share``: of the follower whose effects these are (I4); ``keeper``: as of ``Job``.
+        ``name`` and ``share``: of the follower whose effects these are (I4); ``writer_view``: as of ``Job``.
         """
-        job = Job(name, writes, size_bytes, tell, keeper)
+        job = Job(name, writes, size_bytes, on_applied, writer_view)
         self._pending_bytes += size_bytes
         self._pending_by_follower[name] = self._pending_by_follower.get(name, 0) + size_bytes
         self._line.push(name, share, job)
@@ -261,7 +263,7 @@ class Applier:
                 self._write_alone(batch, jobs)
 
     def _write_alone(self, batch: _Batch, jobs: list[Job]) -> None:
-        """Each job in a batch of its own: an error is of the job whose row it is."""
+        """Write each job in a batch of its own: an error belongs to the job whose row it is."""
         for job in jobs:
             alone = _Batch(batch.region, batch.served)
             alone.mutations = [one for one, whose in zip(batch.mutations, batch.jobs, strict=True) if whose is job]
@@ -300,7 +302,7 @@ class Applier:
             self._fault(job, fault)
 
     def _settled(self, job: Job) -> None:
-        """Every fsync has ended."""
+        """Finish a job whose every fsync has ended."""
         failures = [failure for one in job.waits if (failure := one.exception()) is not None]
         if not job.is_queued:
             return
@@ -359,11 +361,11 @@ class Applier:
                 self._finish_job(job, None)
 
     async def _write_anywhere(self, job: Job) -> None:
-        asked: list[tuple[ServedTable, RowMutation]] = []
+        writes: list[tuple[ServedTable, RowMutation]] = []
         for table, mutation in job.writes:
             served = self._access.table(table)
-            asked.append((served, for_table(mutation, served.schema)))
-        outcome = self._writes.write_each(_Caller(job.has_gone), asked, _nothing, job.writer_view)
+            writes.append((served, for_table(mutation, served.schema)))
+        outcome = self._writes.write_each(_Caller(job.has_gone), writes, _nothing, job.writer_view)
         if type(outcome) is Later:
             await asyncio.shield(outcome.future)  # other jobs wait for it, too
         elif outcome is not None:

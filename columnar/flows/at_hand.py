@@ -40,19 +40,19 @@ class AtHand:
         self._size_bytes = 0
 
     def share(self, all_at_hand: AllAtHand) -> None:
-        """Before anything is kept."""
+        """Share a bound with other regions.  Call before anything is kept."""
         assert not self._records, "what is kept is counted where it was"
         self._all = all_at_hand
 
     def keep(self, sequence: Sequence, record: ChangeRecord) -> None:
-        """If there is room."""
+        """Keep the record if there is room."""
         if len(self._records) >= AT_HAND:
             return
         size = value_bytes(record)
-        held, whole = self._size_bytes + size, self._all.size_bytes + size
-        if held <= AT_HAND_BYTES and whole <= self._all.bound_bytes:
+        region_bytes, whole = self._size_bytes + size, self._all.size_bytes + size
+        if region_bytes <= AT_HAND_BYTES and whole <= self._all.bound_bytes:
             self._records[sequence] = record
-            self._size_bytes, self._all.size_bytes = held, whole
+            self._size_bytes, self._all.size_bytes = region_bytes, whole
 
     def take(self, sequence: Sequence) -> ChangeRecord | None:
         """The record, which is kept no longer; None: it is not kept."""

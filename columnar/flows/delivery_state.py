@@ -53,7 +53,7 @@ _SHAPES: Final = (  # and further elements
 
 
 def pause_s(attempts: int) -> float:
-    """After ``attempts`` failures: 0.1, 0.2, 0.4 ... at most 60 s."""
+    """Return the pause after ``attempts`` failures: 0.1, 0.2, 0.4 ... at most 60 s."""
     return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempts - 1, _DOUBLINGS)))
 
 
@@ -164,9 +164,9 @@ class DeliveryState:
         due: tuple[float, int] | None = None,
     ) -> None:
         """Open a change that was read from the log.  ``due``: it requested a delivery then (s, ms since 1970)."""
-        held = self._open[sequence] = _Open(row, attempts, progress, part)
+        change = self._open[sequence] = _Open(row, attempts, progress, part)
         if due is not None:
-            held.due_ms = due[1]
+            change.due_ms = due[1]
         waiting = self._rows.get(row)
         if waiting is None:
             self._rows[row] = [sequence]
@@ -193,14 +193,14 @@ class DeliveryState:
         self.done(sequence)
 
     def failed(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
-        """True: its last attempt is used up; write it to the dead letters, then say ``given_up``."""
-        held = self._open[sequence]
-        held.attempts += 1
+        """Count a failure; True: the last attempt is used up: write it to the dead letters, then call ``given_up``."""
+        change = self._open[sequence]
+        change.attempts += 1
         self.last_error = error
-        if held.attempts >= attempts_allowed:
+        if change.attempts >= attempts_allowed:
             return True  # it stays in flight until it is in the dead letters
         self._in_flight.discard(sequence)
-        heapq.heappush(self._parked, (now_s + pause_s(held.attempts), held.row))
+        heapq.heappush(self._parked, (now_s + pause_s(change.attempts), change.row))
         return False
 
     def put_off(self, sequences: list[Sequence], until_s: float, due_ms: int = 0) -> None:
@@ -231,8 +231,8 @@ class DeliveryState:
 
     def came_to(self, sequence: Sequence, progress: bytes, part: int = 0) -> None:
         """Everything that it did up to this checkpoint is on disk."""
-        held = self._open[sequence]
-        held.progress, held.part = progress, part
+        change = self._open[sequence]
+        change.progress, change.part = progress, part
 
     def gave(self, sequence: Sequence) -> None:
         """A run that did not end well has given to totals, or may have."""
@@ -274,9 +274,9 @@ class DeliveryState:
         row = self._ready.popleft()
         sequence = self._rows[row][0]
         self._in_flight.add(sequence)
-        held = self._open[sequence]
-        held.due_ms = 0
-        return Delivery(sequence, row, held.attempts + 1, held.progress, held.part)
+        change = self._open[sequence]
+        change.due_ms = 0
+        return Delivery(sequence, row, change.attempts + 1, change.progress, change.part)
 
     def _wake(self, now_s: float) -> None:
         while self._parked and self._parked[0][0] <= now_s:
@@ -289,13 +289,13 @@ class DeliveryState:
         while self._ready:
             row, before = self._ready[0], len(found)
             for sequence in self._rows[row]:
-                held = self._open[sequence]
-                bound = min(most, held.most or most)
+                change = self._open[sequence]
+                bound = min(most, change.most or most)
                 if len(found) >= bound:
                     break
                 most = bound
-                held.due_ms = 0
-                found.append(Delivery(sequence, row, held.attempts + 1, held.progress, held.part))
+                change.due_ms = 0
+                found.append(Delivery(sequence, row, change.attempts + 1, change.progress, change.part))
             if len(found) == before:
                 break
             self._ready.popleft()
@@ -303,14 +303,14 @@ class DeliveryState:
         return found
 
     def next_due_s(self) -> float | None:
-        """When the next parked row's pause ends."""
+        """Return when the next parked row's pause ends."""
         return self._parked[0][0] if self._parked else None
 
     # --- status ------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """How many more changes may be read (I3)."""
+        """Return how many more changes may be read (I3)."""
         return self._bound - len(self._open)
 
     @property
@@ -319,7 +319,7 @@ class DeliveryState:
 
     @property
     def ready_count(self) -> int:
-        """How many rows have a change that may be taken now."""
+        """Return how many rows have a change that may be taken now."""
         return len(self._ready)
 
     @property
@@ -348,8 +348,8 @@ class DeliveryState:
 
     def has_given(self, sequence: Sequence) -> bool:
         """A run that did not end well gave to totals, as far as is known since the process began."""
-        held = self._open[sequence]
-        return held.gave or held.part > 0
+        change = self._open[sequence]
+        return change.gave or change.part > 0
 
     def row_of(self, sequence: Sequence) -> bytes:
         return self._open[sequence].row
@@ -369,11 +369,15 @@ class DeliveryState:
     def cursor(self) -> Cursor:
         return Cursor(
             self.read_to,
-            tuple([(sequence, held.attempts) for sequence, held in self._open.items()]),
+            tuple([(sequence, change.attempts) for sequence, change in self._open.items()]),
             tuple(
-                [Progress(sequence, held.progress, held.part) for sequence, held in self._open.items() if held.progress]
+                [
+                    Progress(sequence, change.progress, change.part)
+                    for sequence, change in self._open.items()
+                    if change.progress
+                ]
             ),
-            due=tuple([(sequence, held.due_ms) for sequence, held in self._open.items() if held.due_ms]),
+            due=tuple([(sequence, change.due_ms) for sequence, change in self._open.items() if change.due_ms]),
         )
 
     def check(self) -> None:

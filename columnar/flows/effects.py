@@ -26,20 +26,20 @@ _ALL_FAMILIES: Final = b""  # of the table, whose schema is not known when effec
 
 
 def writes_of(
-    effects: list[Any], stamp: int, hops: int = 0, giving: Callable[[], ChangeContributions] | None = None
+    effects: list[Any], stamp: int, hops: int = 0, make_contributions: Callable[[], ChangeContributions] | None = None
 ) -> list[Write]:
     """Return the mutations, in order.  IllegalArgument, RequestTooBig: an effect cannot be written.
 
     An effect writes nothing that a client may not send: no client could read or remove it.
 
-    ``hops``: of the change that they follow.  ``giving``: called if they contribute to totals.
+    ``hops``: of the change that they follow.  ``make_contributions``: called if they contribute to totals.
     """
     writes: list[Write] = []
-    gives: ChangeContributions | None = None
+    contributions: ChangeContributions | None = None
     for effect in effects:
-        if giving is not None and isinstance(effect, list) and effect and effect[0] in GIVING:
-            gives = gives or giving()
-            gives.add(effect, writes)
+        if make_contributions is not None and isinstance(effect, list) and effect and effect[0] in GIVING:
+            contributions = contributions or make_contributions()
+            contributions.add(effect, writes)
         else:
             writes.append(_write_of(effect, stamp))
     for _, mutation in writes:

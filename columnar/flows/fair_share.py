@@ -203,109 +203,109 @@ class FairShare:
     # --- triggers ----------------------------------------------------------------------------------
 
     def allow(self, trigger: str, terms: Terms, now_s: float) -> None:
-        """Add a trigger, or change the terms of one.  Calls that are begun go on."""
+        """Add a trigger, or change the terms of one.  Calls that are begun continue."""
         assert min(terms.share, terms.side_by_side) > 0, "checked where it is registered"
-        held = self._triggers.get(trigger)
-        if held is None:
+        entry = self._triggers.get(trigger)
+        if entry is None:
             self._triggers[trigger] = _Trigger(trigger, terms, now_s)
             return
-        held.fill(now_s)
-        held.terms, held.is_removed, held.due = terms, False, None
-        held.weigh()
-        held.bound = max(held.most_begun, held.begun)
-        self._settle(held)
+        entry.fill(now_s)
+        entry.terms, entry.is_removed, entry.due = terms, False, None
+        entry.weigh()
+        entry.bound = max(entry.most_begun, entry.begun)
+        self._settle(entry)
 
     def remove(self, trigger: str) -> None:
-        """No call of it begins any more; those that are begun go on to their end."""
-        held = self._triggers[trigger]
-        held.is_removed = True
-        held.consumers.clear()
-        self._settle(held)
+        """Begin no more calls of the trigger; those that are begun continue to their end."""
+        entry = self._triggers[trigger]
+        entry.is_removed = True
+        entry.consumers.clear()
+        self._settle(entry)
 
     def suspend_trigger(self, trigger: str) -> None:
         """Schedule no slice of the trigger until ``let_go``; a running slice continues to its end."""
-        held = self._triggers.get(trigger)
-        if held is not None:
-            held.is_suspended = True
-            self._settle(held)
+        entry = self._triggers.get(trigger)
+        if entry is not None:
+            entry.is_suspended = True
+            self._settle(entry)
 
     def let_go(self, trigger: str) -> None:
-        held = self._triggers.get(trigger)
-        if held is not None:
-            held.is_suspended = False
-            self._settle(held)
+        entry = self._triggers.get(trigger)
+        if entry is not None:
+            entry.is_suspended = False
+            self._settle(entry)
 
     # --- events ------------------------------------------------------------------------------------
 
     def ready(self, trigger: str, consumer: Hashable) -> None:
         """Note that the consumer has a change to deliver.  It stays in line until ``resting``."""
-        held = self._triggers[trigger]
-        if not held.is_removed:
-            held.consumers.setdefault(consumer)
-            self._settle(held)
+        entry = self._triggers[trigger]
+        if not entry.is_removed:
+            entry.consumers.setdefault(consumer)
+            self._settle(entry)
 
     def resting(self, trigger: str, consumer: Hashable) -> None:
         """The consumer has nothing to deliver, or is gone."""
-        held = self._triggers.get(trigger)
-        if held is not None:
-            held.consumers.pop(consumer, None)
-            self._settle(held)
+        entry = self._triggers.get(trigger)
+        if entry is not None:
+            entry.consumers.pop(consumer, None)
+            self._settle(entry)
 
     def paused(self, trigger: str, used_s: float, cpu_s: float = 0.0) -> None:
         """A slice is over, its call is not: the place is free, and the call still counts (I2)."""
-        held = self._triggers[trigger]
-        held.paused += 1
-        self._slice_over(held, used_s, cpu_s)
+        entry = self._triggers[trigger]
+        entry.paused += 1
+        self._slice_over(entry, used_s, cpu_s)
 
     def continue_call(self, trigger: str, call: Hashable) -> None:
         """A paused call is ready for its next slice."""
-        held = self._triggers[trigger]
-        held.continuing[call] = None
-        assert len(held.continuing) <= held.paused, "only a paused call goes on"
-        self._settle(held)
+        entry = self._triggers[trigger]
+        entry.continuing[call] = None
+        assert len(entry.continuing) <= entry.paused, "only a paused call goes on"
+        self._settle(entry)
 
     def dropped(self, trigger: str, call: Hashable) -> None:
         """A paused call is over without another slice."""
-        held = self._triggers[trigger]
-        held.continuing.pop(call, None)
-        held.paused -= 1
-        self._settle(held)
+        entry = self._triggers[trigger]
+        entry.continuing.pop(call, None)
+        entry.paused -= 1
+        self._settle(entry)
 
     def ended(self, trigger: str, used_s: float, cpu_s: float = 0.0) -> None:
         """A running call is over: done, failed or lost."""
         self._slice_over(self._triggers[trigger], used_s, cpu_s)
 
-    def returned(self, turn: ScheduledSlice) -> None:
+    def returned(self, scheduled: ScheduledSlice) -> None:
         """Undo a scheduled slice that found nothing to run.  A paused call is over."""
-        held = self._triggers[turn.trigger]
-        if turn.begins and held.terms.rate_per_s is not None:
-            held.tokens += 1.0
-        self._charge(held, 0.0)
-        self._settle(held)
+        entry = self._triggers[scheduled.trigger]
+        if scheduled.begins and entry.terms.rate_per_s is not None:
+            entry.tokens += 1.0
+        self._charge(entry, 0.0)
+        self._settle(entry)
 
     # --- instructions ------------------------------------------------------------------------------
 
     def take(self, now_s: float) -> ScheduledSlice | None:
         """The next slice to run; it holds a place until ``paused`` or ``ended``."""
         self._wake(now_s)
-        held = self._first()
-        if held is None:
+        entry = self._first()
+        if entry is None:
             return None
-        self._virtual_s = max(self._virtual_s, held.tag)
-        held.fill(now_s)
-        turn = held.next_slice()
-        if turn.begins and held.terms.rate_per_s is not None:
-            held.tokens -= 1.0
-        held.running += 1
-        if not held.is_measured:
-            self._trials.append((now_s, held))
-        guess = held.cost_mean_s / held.terms.share
-        held.charged += guess
-        held.tag += guess
-        held.cpu_charged += held.cpu_mean_s
-        self._computing_s += held.cpu_mean_s
-        self._settle(held)
-        return turn
+        self._virtual_s = max(self._virtual_s, entry.tag)
+        entry.fill(now_s)
+        scheduled = entry.next_slice()
+        if scheduled.begins and entry.terms.rate_per_s is not None:
+            entry.tokens -= 1.0
+        entry.running += 1
+        if not entry.is_measured:
+            self._trials.append((now_s, entry))
+        guess = entry.cost_mean_s / entry.terms.share
+        entry.charged += guess
+        entry.tag += guess
+        entry.cpu_charged += entry.cpu_mean_s
+        self._computing_s += entry.cpu_mean_s
+        self._settle(entry)
+        return scheduled
 
     def waits(self, now_s: float) -> bool:
         """Return whether a trigger waits for its queue turn."""
@@ -313,7 +313,7 @@ class FairShare:
         return self._in_line > 0
 
     def next_due_s(self) -> float | None:
-        """When a trigger may begin a call that it may not begin now: ``take`` then, if no event comes before."""
+        """Return when a trigger may begin a call that it may not begin now: ``take`` then, if no event comes before."""
         token_s = self._next_token_s()
         while self._trials and self._trials[0][1].is_measured:
             self._trials.popleft()
@@ -331,92 +331,92 @@ class FairShare:
 
     def begun_count(self, trigger: str) -> int:
         """Calls of it that run or are paused."""
-        held = self._triggers.get(trigger)
-        return held.begun if held is not None else 0
+        entry = self._triggers.get(trigger)
+        return entry.begun if entry is not None else 0
 
     def mean_slice_s(self, trigger: str) -> float:
         return self._triggers[trigger].mean_s
 
     # --- tags and lines ----------------------------------------------------------------------------
 
-    def _slice_over(self, held: _Trigger, used_s: float, cpu_s: float) -> None:
-        weight = 1 / _MEMORY if held.is_measured else 1.0
-        held.mean_s += (used_s - held.mean_s) * weight
-        held.cpu_mean_s += (cpu_s - held.cpu_mean_s) * weight
-        held.is_measured = True
+    def _slice_over(self, entry: _Trigger, used_s: float, cpu_s: float) -> None:
+        weight = 1 / _MEMORY if entry.is_measured else 1.0
+        entry.mean_s += (used_s - entry.mean_s) * weight
+        entry.cpu_mean_s += (cpu_s - entry.cpu_mean_s) * weight
+        entry.is_measured = True
         cost_s = max(cpu_s, used_s / self.places)
-        held.cost_mean_s += (cost_s - held.cost_mean_s) * weight
-        self._charge(held, cost_s)
-        self._settle(held)
+        entry.cost_mean_s += (cost_s - entry.cost_mean_s) * weight
+        self._charge(entry, cost_s)
+        self._settle(entry)
 
-    def _charge(self, held: _Trigger, cost_s: float) -> None:
+    def _charge(self, entry: _Trigger, cost_s: float) -> None:
         """Free a place, and replace the guess for one slice by what it cost."""
-        assert held.running > 0, "only a running slice is over"
-        guessed = held.charged / held.running
-        computing = held.cpu_charged / held.running
-        held.running -= 1
-        held.charged = held.charged - guessed if held.running else 0.0
-        held.cpu_charged = held.cpu_charged - computing if held.running else 0.0
+        assert entry.running > 0, "only a running slice is over"
+        guessed = entry.charged / entry.running
+        computing = entry.cpu_charged / entry.running
+        entry.running -= 1
+        entry.charged = entry.charged - guessed if entry.running else 0.0
+        entry.cpu_charged = entry.cpu_charged - computing if entry.running else 0.0
         self._computing_s = self._computing_s - computing if self.running_count > 1 else 0.0
         # A guess that was too high is given back, but not as credit below the virtual time (I4).
-        fresh = held.tag + cost_s / held.terms.share - guessed
-        held.tag = max(fresh, min(held.tag, self._virtual_s))
+        fresh = entry.tag + cost_s / entry.terms.share - guessed
+        entry.tag = max(fresh, min(entry.tag, self._virtual_s))
 
-    def _settle(self, held: _Trigger) -> None:
+    def _settle(self, known: _Trigger) -> None:
         """Bring the lines up to date after any change of a trigger."""
-        held.weigh()
-        begun, pace = held.running + held.paused, held.pace
-        held.bound = max(held.most_begun, min(held.bound, begun))
-        self._running_at[held.counted_pace] -= held.counted
-        self._running_at[pace] += held.running
-        held.counted_pace, held.counted = pace, held.running
-        wants = begun < held.most_begun and bool(held.consumers)
-        if held.terms.rate_per_s is not None:
-            self._await_token(held)
-            wants = wants and held.tokens >= 1.0
-        if held.is_suspended or not (wants or held.continuing):
-            self._in_line -= held.serial != _NOWHERE
-            held.serial = _NOWHERE
-            if held.is_removed and not begun:
-                self._triggers.pop(held.name, None)
+        known.weigh()
+        begun, pace = known.running + known.paused, known.pace
+        known.bound = max(known.most_begun, min(known.bound, begun))
+        self._running_at[known.counted_pace] -= known.counted
+        self._running_at[pace] += known.running
+        known.counted_pace, known.counted = pace, known.running
+        wants = begun < known.most_begun and bool(known.consumers)
+        if known.terms.rate_per_s is not None:
+            self._await_token(known)
+            wants = wants and known.tokens >= 1.0
+        if known.is_suspended or not (wants or known.continuing):
+            self._in_line -= known.serial != _NOWHERE
+            known.serial = _NOWHERE
+            if known.is_removed and not begun:
+                self._triggers.pop(known.name, None)
             return
-        if held.serial == _NOWHERE:
-            held.tag = max(held.tag, self._virtual_s)  # I4
+        if known.serial == _NOWHERE:
+            known.tag = max(known.tag, self._virtual_s)  # I4
             self._in_line += 1
-        elif held.line_pace == pace and held.line_tag == held.tag:
+        elif known.line_pace == pace and known.line_tag == known.tag:
             return
         self._serial += 1
-        held.serial, held.line_pace, held.line_tag = self._serial, pace, held.tag
+        known.serial, known.line_pace, known.line_tag = self._serial, pace, known.tag
         line = self._lines[pace]
-        heapq.heappush(line, (held.tag, self._serial, held))
+        heapq.heappush(line, (known.tag, self._serial, known))
         if len(line) > 2 * len(self._triggers) + 64:  # most of it has been overtaken
             line[:] = [entry for entry in line if entry[2].serial == entry[1]]
             heapq.heapify(line)
 
-    def _await_token(self, held: _Trigger) -> None:
-        if not held.wants_to_begin or held.may_begin:
-            held.due = None
-        elif held.due is None:
-            assert held.terms.rate_per_s is not None
+    def _await_token(self, entry: _Trigger) -> None:
+        if not entry.wants_to_begin or entry.may_begin:
+            entry.due = None
+        elif entry.due is None:
+            assert entry.terms.rate_per_s is not None
             self._serial += 1
-            held.due = held.filled_s + (1.0 - held.tokens) / held.terms.rate_per_s
-            held.due_serial = self._serial
-            heapq.heappush(self._due, (held.due, self._serial, held))
+            entry.due = entry.filled_s + (1.0 - entry.tokens) / entry.terms.rate_per_s
+            entry.due_serial = self._serial
+            heapq.heappush(self._due, (entry.due, self._serial, entry))
 
     def _wake(self, now_s: float) -> None:
         """Put triggers into the line whose next token is there, or whose first slice is known to be long."""
         while (due_s := self._next_token_s()) is not None and due_s <= now_s:
-            held = heapq.heappop(self._due)[2]
-            held.due = None
-            held.fill(now_s)
-            held.tokens = max(held.tokens, 1.0)  # whatever the rounding of the sum above
-            self._settle(held)
+            entry = heapq.heappop(self._due)[2]
+            entry.due = None
+            entry.fill(now_s)
+            entry.tokens = max(entry.tokens, 1.0)  # whatever the rounding of the sum above
+            self._settle(entry)
         while self._trials and (self._trials[0][0] + QUICK_S <= now_s or self._trials[0][1].is_measured):
-            held = self._trials.popleft()[1]
-            if not held.is_measured and held.running:
-                held.is_measured, held.mean_s = True, 2 * QUICK_S  # or more: ``_slice_over`` will know
-                held.cost_mean_s = held.mean_s / self.places
-                self._settle(held)
+            entry = self._trials.popleft()[1]
+            if not entry.is_measured and entry.running:
+                entry.is_measured, entry.mean_s = True, 2 * QUICK_S  # or more: ``_slice_over`` will know
+                entry.cost_mean_s = entry.mean_s / self.places
+                self._settle(entry)
 
     def _next_token_s(self) -> float | None:
         while self._due and (self._due[0][2].due is None or self._due[0][1] != self._due[0][2].due_serial):
@@ -441,21 +441,21 @@ class FairShare:
     def check(self) -> None:
         """The invariants of the fields, for tests."""
         assert 0 <= self.running_count <= self.places
-        assert abs(self._computing_s - sum(held.cpu_charged for held in self._triggers.values())) < 1e-6
-        assert self._in_line == sum(held.serial != _NOWHERE for held in self._triggers.values())
+        assert abs(self._computing_s - sum(known.cpu_charged for known in self._triggers.values())) < 1e-6
+        assert self._in_line == sum(known.serial != _NOWHERE for known in self._triggers.values())
         for pace in (_SLOW, _NEW, _QUICK):
             assert self._running_at[pace] == sum(one.running for one in self._triggers.values() if one.pace == pace)
         entries = [(at, entry) for at, line in enumerate(self._lines) for entry in line]
         live = {entry[2].name: (at, entry) for at, entry in entries if entry[2].serial == entry[1]}
-        for held in self._triggers.values():
-            assert held.begun <= held.bound
-            assert len(held.continuing) <= held.paused
-            assert (held.serial != _NOWHERE) == held.can_take == (held.name in live)
-            if held.name in live:
-                at, entry = live[held.name]
-                assert (at, entry[0]) == (held.pace, held.tag)
-            assert (held.due is not None) == (held.wants_to_begin and not held.may_begin)
-            assert held.charged >= -1e-9
-            assert held.cpu_charged >= -1e-9
-            assert held.running or held.charged == 0.0
-            assert not held.is_removed or held.begun
+        for known in self._triggers.values():
+            assert known.begun <= known.bound
+            assert len(known.continuing) <= known.paused
+            assert (known.serial != _NOWHERE) == known.can_take == (known.name in live)
+            if known.name in live:
+                at, entry = live[known.name]
+                assert (at, entry[0]) == (known.pace, known.tag)
+            assert (known.due is not None) == (known.wants_to_begin and not known.may_begin)
+            assert known.charged >= -1e-9
+            assert known.cpu_charged >= -1e-9
+            assert known.running or known.charged == 0.0
+            assert not known.is_removed or known.begun

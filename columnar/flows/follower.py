@@ -107,7 +107,7 @@ class Follower(ABC):
 
     @property
     def is_prepared(self) -> bool:
-        """Every row that it begins with is in the log."""
+        """Return whether every row that it begins with is in the log."""
         return True
 
     def obstacle(self) -> str:
@@ -150,7 +150,7 @@ class Follower(ABC):
         return self.region.log.record_at(sequence) if record is None else record
 
     def _note_log_end(self) -> None:
-        """Nothing more is durable: what lies between is no change of the log."""
+        """Note that nothing more is durable: the entries between are no changes of the log."""
         durable = self.region.log.durable
         if self.state.read_to is None or durable > self.state.read_to:
             self.state.passed(durable)
@@ -213,7 +213,7 @@ class Follower(ABC):
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is open, nothing is left to read."""
+        """Return whether nothing is open and nothing is left to read."""
         return (
             self.state.open_count == 0 and self.is_prepared and self.region.log.count_after(self.state.read_to, 1) == 0
         )
@@ -261,8 +261,8 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
         record = region.log.record_at(sequence)
         if record is not None and region.info.contains_row(record.row):  # else a sister of a split delivers it
             order = record.row if subscription.in_order else pack_key(sequence)
-            held = progress.get(sequence) or Progress(sequence, b"")
-            state.read(sequence, order, attempts, held.state, held.part, due.get(sequence))
+            checkpoint = progress.get(sequence) or Progress(sequence, b"")
+            state.read(sequence, order, attempts, checkpoint.state, checkpoint.part, due.get(sequence))
     return state
 
 
@@ -292,7 +292,7 @@ def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]
 
 
 def undelivered(region: Region, name: FollowerName) -> int:
-    """How many changes a follower that is no more had still to see; exact up to LAG_COUNTED."""
+    """Count the changes that a removed follower had still to get; exact up to LAG_COUNTED."""
     saved = region.log.cursor(name.key)
     if saved is None:
         return 0

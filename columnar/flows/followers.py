@@ -37,7 +37,7 @@ class Followers:
         self._by_region.setdefault(region_id, []).append(follower)
 
     def discard(self, follower: Follower) -> None:
-        """Remove a follower that was added.  KeyError, ValueError where it was not."""
+        """Remove a follower that was added.  KeyError, ValueError: it was not."""
         name, region_id = follower.key
         self._by_region[region_id].remove(follower)
         if not self._by_region[region_id]:
@@ -55,11 +55,14 @@ class Followers:
         return self.find(follower.key) is follower
 
     def of(self, name: FollowerName) -> list[Follower]:
-        """On all open regions; of the whole kind for an empty name."""
+        """Return the followers on all open regions; of the whole kind for an empty name."""
         if name.name:
             return list(self._by_name.get(name, {}).values())
         return [
-            one for held, by_region in self._by_name.items() if held.kind == name.kind for one in by_region.values()
+            one
+            for follower_name, by_region in self._by_name.items()
+            if follower_name.kind == name.kind
+            for one in by_region.values()
         ]
 
     def in_region(self, region: Region) -> Sequence[Follower]:
@@ -71,14 +74,14 @@ class Followers:
     # --- those that are missing ------------------------------------------------------------------------
 
     def miss(self, name: FollowerName, region: Region, why: str) -> None:
-        """Until ``miss_no_more``: waits go on until the follower has begun, and people see why it has not."""
+        """Note a missing follower until ``miss_no_more``: waits continue until it begins; its status has ``why``."""
         self._missing[name, region.info.region_id] = Missing(region, why)
 
     def miss_no_more(self, key: Key) -> None:
         self._missing.pop(key, None)
 
     def missing(self, name: FollowerName) -> dict[Key, Missing]:
-        """On all open regions; of the whole kind for an empty name."""
+        """Return the missing followers on all open regions; of the whole kind for an empty name."""
         return {
             key: one
             for key, one in self._missing.items()

@@ -78,7 +78,7 @@ class Governor:
             self._plan(perf_counter())
 
     def requests_come(self) -> bool:
-        """Whether steps are followed by pauses now; without them work may be done at once."""
+        """Return whether steps are followed by pauses now; without them work may be done at once."""
         return self._check_foreground(perf_counter())
 
     def _check_foreground(self, now_s: float) -> bool:
@@ -96,7 +96,7 @@ class Governor:
         return now_s - self._foreground_s < FOREGROUND_S
 
     def spend(self, seconds: float) -> None:
-        """Background work took so long outside steps; STEP_S at most is paid for."""
+        """Charge background work outside steps to the next pause; STEP_S at most is charged."""
         self._spent_s = min(STEP_S, self._spent_s + seconds)
 
     def _step(self) -> None:
@@ -140,7 +140,7 @@ class Governor:
             self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._replan)
 
     def close(self) -> None:
-        """No step is begun any more."""
+        """Begin no more steps."""
         self._is_closed = True
         self._steps.clear()
         if self._next is not None:

@@ -73,10 +73,10 @@ class Handover:
         opened: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
         progress: dict[FollowerName, list[Progress]] = {}
         due: dict[FollowerName, list[tuple[change_record.Sequence, int]]] = {}
-        held: dict[FollowerName, list[Follower]] = {}
+        by_name: dict[FollowerName, list[Follower]] = {}
         for region in regions:
             for follower in self._followers.in_region(region):
-                held.setdefault(follower.name, []).append(follower)
+                by_name.setdefault(follower.name, []).append(follower)
                 opened.setdefault(follower.name, []).extend(follower.still_open(OPEN_CHANGES))
                 cursor = follower.state.cursor()
                 progress.setdefault(follower.name, []).extend(cursor.progress)
@@ -87,7 +87,7 @@ class Handover:
                     read_to,
                     tuple(sorted(changes)),
                     tuple(sorted(progress[name])),
-                    held[name][0].carried(held[name], read_to.origin),
+                    by_name[name][0].carried(by_name[name], read_to.origin),
                     tuple(sorted(due[name])),
                 )
             )

@@ -87,7 +87,7 @@ class Hub:
         self._openings.start(self._subscriptions.tables())
 
     def stop(self) -> None:
-        """No follower is begun any more, nor a region opened; ``close`` follows when all have stopped."""
+        """Begin no more followers and open no more regions; ``close`` follows when all have stopped."""
         self._openings.stop()
         self.background.close()
 
@@ -116,7 +116,7 @@ class Hub:
         self._server.set_policy(table, policy if policy.families else None)
 
     async def undelivered(self, table: str, names: Sequence[FollowerName]) -> dict[FollowerName, int]:
-        """How many changes of a table that is dropped these had still to see; its regions are closed afterwards."""
+        """Count the undelivered changes of a table that is dropped; its regions are closed afterwards."""
         lags = dict.fromkeys(names, 0)
         served = self._server.tables.find(table.encode())
         if served is None or not lags:

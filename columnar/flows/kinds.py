@@ -29,7 +29,7 @@ class Kinds:
         return self._kinds[flow.kind].stands(flow.name)
 
     def is_removed(self, region: Region, name: FollowerName) -> bool:
-        """Whether the removal of its registration is recorded; an unknown kind's never is."""
+        """Return whether the removal of its registration is recorded; an unknown kind's never is."""
         kind = self._kinds.get(name.kind)
         return kind is not None and kind.is_removed(name.name, region.log.number_of(name.key))
 

@@ -14,8 +14,8 @@ def flow_status_of(
 ) -> FlowStatus:
     """``dead``: letters of it, as far as they are known here."""
     name = FollowerName(flow.kind, flow.name)
-    here, done = followers.of(name), figures.of(name, now_s)
-    errors = [*(one.state.last_error for one in here), *(one.why for one in followers.missing(name).values())]
+    local, done = followers.of(name), figures.of(name, now_s)
+    errors = [*(one.state.last_error for one in local), *(one.why for one in followers.missing(name).values())]
     return FlowStatus(
         kind=flow.kind,
         name=flow.name,
@@ -23,12 +23,12 @@ def flow_status_of(
         writes=tuple(map(str, flow.writes)),
         seen=tuple(map(str, flow.seen)),
         state=state,
-        lag_changes=sum(one.lag_changes for one in here),
-        lag_seconds=max((one.lag_seconds for one in here), default=0.0),
+        lag_changes=sum(one.lag_changes for one in local),
+        lag_seconds=max((one.lag_seconds for one in local), default=0.0),
         rate_per_s=done.rate_per_s(now_s),
         delivered=done.delivered,
         failed=done.failed,
-        parked=sum(one.state.parked_count for one in here),
+        parked=sum(one.state.parked_count for one in local),
         dead=dead,
         runs=done.runs.numbers,
         idle_s=done.idle_s(now_s),

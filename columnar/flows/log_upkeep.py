@@ -57,7 +57,7 @@ class LogUpkeep:
         self._saving_pauses = 0  # callers that want cursors unchanged on disk
 
     def pause_saving(self) -> None:
-        """No cursor is saved and nothing trimmed until ``release``; no follower begins a change meanwhile."""
+        """Save no cursor and trim nothing until ``release``; no follower begins a change meanwhile."""
         self._saving_pauses += 1
 
     @property
@@ -138,7 +138,7 @@ class LogUpkeep:
         )
 
     def opened(self, region: Region) -> None:
-        """Before its log is counted: what of it followers need."""
+        """Set which part of the region's log followers need, before the log is counted."""
         needs = self._needs(region)
         passed = self._passed(region, needs)
         if passed is not None and region.table.change_log_s is not None:
@@ -216,7 +216,7 @@ class LogUpkeep:
 
 
 def _needed_by_cursor(region: Region, name: FollowerName) -> change_record.Sequence | None:
-    """The oldest record that the cursor may need; None, all of them, where it is unreadable or not there (I4)."""
+    """Return the oldest record that the cursor may need; None, all of them, if it is unreadable or missing (I4)."""
     try:
         return needed_from(region.log.cursor(name.key) or b"")
     except DamagedData:

@@ -69,25 +69,25 @@ def _start(one: Range) -> bytes:
 
 
 def unread() -> Position:
-    """No row was read, and nothing is wanted before some are (``show``)."""
+    """Return the position at which no row was read, and no change is wanted before some are (``show``)."""
     return Position((Range(b"", None, b""),))
 
 
 def oldest() -> Position:
-    """Before every change that is in a log."""
+    """Return the position before every change that is in a log."""
     return Position((Range(b"", None, None),))
 
 
 def at(starts_and_ends: Iterable[tuple[bytes, Sequence]]) -> Position:
-    """After what regions with these starts, ascending from b"", have in their logs up to these sequences."""
+    """Return the position after these sequences in the logs of regions with these starts, ascending from b""."""
     return _joined(Range(start, sequence, None) for start, sequence in starts_and_ends)
 
 
 def clip(position: Position, start: bytes, end: bytes) -> tuple[Range, ...]:
     """The ranges of the rows ``start <= row < end`` (empty: to the last); the first begins at ``start``."""
     first = bisect_right(position.ranges, start, key=_start) - 1
-    held = [one for one in position.ranges[first:] if not end or one.start < end]
-    return (Range(start, held[0].p, held[0].x), *held[1:])
+    clipped = [one for one in position.ranges[first:] if not end or one.start < end]
+    return (Range(start, clipped[0].p, clipped[0].x), *clipped[1:])
 
 
 def join(parts: Iterable[tuple[Range, ...]]) -> Position:
@@ -106,11 +106,11 @@ def show(position: Position, start: bytes, end: bytes, x: bytes | None) -> Posit
 
     The caller reads the rows at the last sequence of their log, has the changes read up to it, and then shows them.
     """
-    (held,) = clip(position, start, end)
-    assert held.p is not None, "rows are as of a sequence"
-    assert held.x is not None, "all its rows were read"
-    assert x is None or x >= held.x, "rows that were read stay read"
-    return _replaced(position, start, end, (Range(start, held.p, x),))
+    (clipped,) = clip(position, start, end)
+    assert clipped.p is not None, "rows are as of a sequence"
+    assert clipped.x is not None, "all its rows were read"
+    assert x is None or x >= clipped.x, "rows that were read stay read"
+    return _replaced(position, start, end, (Range(start, clipped.p, x),))
 
 
 def _replaced(position: Position, start: bytes, end: bytes, fresh: tuple[Range, ...]) -> Position:
@@ -124,11 +124,11 @@ def _later(one: Sequence | None, other: Sequence) -> Sequence:
 
 
 def _joined(ranges: Iterable[Range]) -> Position:
-    held: list[Range] = []
+    joined: list[Range] = []
     for one in ranges:
-        if not held or (held[-1].p, held[-1].x) != (one.p, one.x):
-            held.append(one)
-    return Position(tuple(held))
+        if not joined or (joined[-1].p, joined[-1].x) != (one.p, one.x):
+            joined.append(one)
+    return Position(tuple(joined))
 
 
 def pack(position: Position, table: str) -> bytes:

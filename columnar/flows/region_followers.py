@@ -82,12 +82,12 @@ class RegionFollowers:
         self._miss_no_more((subscription.name, region.info.region_id))
 
     def begin(self, subscription: Subscription, region: Region, tries: int = 1) -> None:
-        """Have a follower on the region, if it has none; again after a growing pause where that fails (I2)."""
+        """Begin a follower on the region, if it has none; retry after a growing pause if that fails (I2)."""
         key = (subscription.name, region.info.region_id)
         self._miss_no_more(key)
         try:
             self._follow(subscription, region)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the region serves, and its other followers go on
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the region serves, and its other followers continue
             is_expected, after_s = isinstance(fault, ColumnarError), pause_s(tries)
             cause = fault.text if isinstance(fault, ColumnarError) else repr(fault)
             why = f"{subscription.name} cannot follow region {region.info.encoded}: {cause}"

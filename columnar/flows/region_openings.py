@@ -41,7 +41,7 @@ class RegionOpenings:
         self._is_on = False
 
     def open_soon(self, table: str) -> None:
-        """All regions of the table, one after the other, where it is followed."""
+        """Open all regions of the table, one after the other, if it is followed."""
         served = self._server.tables.find(table.encode())
         if self._is_on and served is not None and served.enabled and self._is_followed(table):
             task = self._background.spawn(self._open_all(served.regions))
@@ -86,7 +86,10 @@ class RegionOpenings:
 
     async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
         """The regions that are being opened, or this one and those of whole tables, are open; False: not in time."""
-        tasks = [*self._tables, *(task for held, task in self._again.items() if region_id in (None, held))]
+        tasks = [
+            *self._tables,
+            *(task for task_region, task in self._again.items() if region_id in (None, task_region)),
+        ]
         if not tasks:
             return True
         _, missing = await asyncio.wait(tasks, timeout=max(0.0, timeout_s))

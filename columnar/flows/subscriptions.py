@@ -28,47 +28,47 @@ class Subscriptions:
     def remove(self, name: FollowerName) -> list[Subscription]:
         """Remove the subscriptions to every table, and return them."""
         removed: dict[Key, Subscription] = {}
-        for held in (self._beginning, self._active):
-            for key in [key for key in held if key[0] == name]:
-                removed[key] = held.pop(key)
+        for group in (self._beginning, self._active):
+            for key in [key for key in group if key[0] == name]:
+                removed[key] = group.pop(key)
         return list(removed.values())
 
     def __contains__(self, name: FollowerName) -> bool:
         return any(key[0] == name for key in self._active)
 
     def of_table(self, table: str) -> list[Subscription]:
-        return [held for held in self._active.values() if held.table == table]
+        return [one for one in self._active.values() if one.table == table]
 
     def beginning(self, table: str) -> list[Subscription]:
-        return [held for held in self._beginning.values() if held.table == table]
+        return [one for one in self._beginning.values() if one.table == table]
 
     def is_followed(self, table: str) -> bool:
-        return any(held.table == table for held in self._active.values())
+        return any(one.table == table for one in self._active.values())
 
     def tables(self) -> list[str]:
-        return list(dict.fromkeys(held.table for held in self._active.values()))
+        return list(dict.fromkeys(one.table for one in self._active.values()))
 
     def wanted(self, table: str) -> LogPolicy:
         """Return the union of what the subscriptions want; a subscription may therefore see more than it wants."""
-        held = [*self.of_table(table), *self.beginning(table)]
-        images = union(one.images for one in held)
+        subscriptions = [*self.of_table(table), *self.beginning(table)]
+        images = union(one.images for one in subscriptions)
         askers: dict[bytes, str] = {}
-        for one in held:
+        for one in subscriptions:
             for family, qualifiers in one.images.items():
                 if qualifiers is None:
                     askers.setdefault(family, str(one.name))
         return LogPolicy(
-            frozenset(family for one in held for family in one.families).union(images),
-            frozenset(family for one in held for family in one.before),
+            frozenset(family for one in subscriptions for family in one.families).union(images),
+            frozenset(family for one in subscriptions for family in one.before),
             images,
             askers,
-            _lasting(held),
+            _lasting(subscriptions),
         )
 
 
-def _lasting(held: Iterable[Subscription]) -> dict[bytes, dict[bytes | None, str]]:
+def _lasting(subscriptions: Iterable[Subscription]) -> dict[bytes, dict[bytes | None, str]]:
     found: dict[bytes, dict[bytes | None, str]] = {}
-    for one in held:
+    for one in subscriptions:
         for family, qualifiers in one.lasting.items():
             for qualifier in (None,) if qualifiers is None else qualifiers:
                 found.setdefault(family, {}).setdefault(qualifier, str(one.name))

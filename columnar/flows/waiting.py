@@ -32,7 +32,7 @@ class Waits:
         self._openings = openings
 
     async def wait(self, name: FollowerName, token: str, timeout_s: float) -> bool:
-        """Until the change ``token`` (empty: everything written now) is delivered; False: not in time.
+        """Wait until the change ``token`` (empty: everything written now) is delivered; False: not in time.
 
         An empty name stands for all followers of its kind.  Rows that a follower begins with and that are still to be
         logged count as written.
@@ -66,7 +66,7 @@ class Waits:
         else:
             found = [one for one in self._followers.of(name) if _inherited(one.region, sequence)]
         missing = (key for key in self._followers.missing(name) if key[1] == sequence.origin)
-        return dict.fromkeys([*(one.key for one in found), *missing], lambda held: held.has_delivered(sequence))
+        return dict.fromkeys([*(one.key for one in found), *missing], lambda follower: follower.has_delivered(sequence))
 
     def _targets(self, name: FollowerName) -> dict[Key, HasPassed]:
         targets: dict[Key, HasPassed] = {}
@@ -142,7 +142,7 @@ async def until_passed(
 
 
 def checked_token(token: str) -> change_record.Sequence:
-    """Up to where a client wants to wait; IllegalArgument for what we have not given."""
+    """Decode the sequence that a client wants to wait for; IllegalArgument: it was not given by us."""
     try:
         return change_record.parse_token(token)
     except ValueError:

@@ -165,7 +165,7 @@ class Alterations:
         return dict(self._catalogue.configurations.get(self._known(name), {}))
 
     async def drop_namespace(self, name: bytes) -> None:
-        """Only an empty one."""
+        """Drop an empty namespace."""
         async with self._lock:
             text = self._known(name)
             if text in BUILT_IN_NAMESPACES:

@@ -30,7 +30,7 @@ from columnar.master.plan_draft import Draft
 EVERY_MS: Final = 10_000
 QUIET_MS: Final = 60_000  # after a server came or went
 SETTLED_MS: Final = 5 * 60_000  # a region is moved once in this time by balance
-BY_HAND_MS: Final = 60 * 60_000  # a region that a person moved stays so long
+BY_HAND_MS: Final = 60 * 60_000  # a region that an operator moved stays this long
 OF_A_ROUND: Final = 50
 PER_SERVERS: Final = 5  # one more in a round for this many servers
 TOO_MUCH: Final = 1.2
@@ -46,7 +46,7 @@ _DEEP: Final = 0.2  # a server that gives away one large region may sink this fa
 
 
 def may_settle(place: Place, now_ms: int) -> bool:
-    """Whether balance and home may move the region now."""
+    """Return whether balance and home may move the region now."""
     return now_ms - place.settled_ms >= SETTLED_MS and now_ms - place.by_hand_ms >= BY_HAND_MS
 
 
@@ -68,7 +68,7 @@ def balance(draft: Draft) -> None:
 
 
 def _is_coming(draft: Draft, name: str) -> bool:
-    """Whether moves to the server that a round has chosen are not done."""
+    """Return whether moves to the server that a round has chosen are not done."""
     if not draft.may_take(name):
         return False
     places = draft.current.places
@@ -124,7 +124,7 @@ class _Round:
             heappush(self._least, (self._loads[name], name))
 
     def _movable(self, name: str) -> list[Place]:
-        """Most loaded first."""
+        """Return the regions that may move, most loaded first."""
         now_ms, chosen = self._draft.now_ms, self._chosen
         free = self._draft.free_places(name)
         found = [place for place in free if place.info.region_id not in chosen and may_settle(place, now_ms)]

@@ -361,9 +361,9 @@ class Catalogue:
         ``views``: the views from now on, written in the same batch, where they change.  ``enable``: a disabled table
         is enabled by the same write.
         """
-        held = self.tables.get(table.name)
-        old = held.regions if held is not None else []
-        enabled = enable or held is None or held.enabled
+        former = self.tables.get(table.name)
+        old = former.regions if former is not None else []
+        enabled = enable or former is None or former.enabled
         state = b"enabled" if enabled else b"disabled"
         mutations = [put(table_row(table.name), schema=schema.to_json(table), state=state)]
         mutations += [put(region_row(info), region=region_info.to_json(info)) for info in regions]
@@ -407,14 +407,14 @@ class Catalogue:
         dropped regions: they may have folders.  A dropped region stays dropped, unless it serves: folders are
         announced before they are made.
         """
-        held, wanted = dict(found), self._rows()
+        stored, wanted = dict(found), self._rows()
         serving = {dropped_row(info) for entry in self.tables.values() for info in entry.regions}
         changes = {
-            row: RowMutation(row, (*deletes(held.get(row, {}), cells), *puts(cells)))
+            row: RowMutation(row, (*deletes(stored.get(row, {}), cells), *puts(cells)))
             for row, cells in wanted.items()
-            if held.get(row) != cells
+            if stored.get(row) != cells
         }
-        for row, cells in held.items():
+        for row, cells in stored.items():
             if row in wanted or not row.startswith(
                 (b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", b"tr/", b"vw/", b"alias/")
             ):
@@ -456,10 +456,10 @@ class Catalogue:
 
 def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
     """(rows of regions whose table has no row; all other rows), for the inspection of a damaged catalogue."""
-    held = list(rows)
-    tables = {row[2:] for row, _ in held if row.startswith(b"t/")}
-    stray = [row for row, _ in held if row.startswith(b"r/") and row[2:].partition(b"\x00")[0] not in tables]
-    return stray, [pair for pair in held if pair[0] not in stray]
+    found = list(rows)
+    tables = {row[2:] for row, _ in found if row.startswith(b"t/")}
+    stray = [row for row, _ in found if row.startswith(b"r/") and row[2:].partition(b"\x00")[0] not in tables]
+    return stray, [pair for pair in found if pair[0] not in stray]
 
 
 def _namespace_cells(configuration: Mapping[str, str]) -> dict[bytes, bytes]:

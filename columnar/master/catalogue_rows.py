@@ -47,20 +47,20 @@ def puts(cells: Mapping[bytes, bytes]) -> list[Put]:
     return [Put(INFO, column.removeprefix(b"info:"), value) for column, value in cells.items()]
 
 
-def deletes(held: Mapping[bytes, bytes], wanted: Mapping[bytes, bytes]) -> list[Delete]:
-    return [Delete(INFO, column.removeprefix(b"info:")) for column in held.keys() - wanted.keys()]
+def deletes(stored: Mapping[bytes, bytes], wanted: Mapping[bytes, bytes]) -> list[Delete]:
+    return [Delete(INFO, column.removeprefix(b"info:")) for column in stored.keys() - wanted.keys()]
 
 
 def erase(row: bytes) -> RowMutation:
     return RowMutation(row, (Delete(INFO, None),))
 
 
-def changes(held: Mapping[bytes, Cells], wanted: Mapping[bytes, Cells]) -> list[RowMutation]:
-    """Return the mutations that turn the rows ``held`` into ``wanted``."""
-    mutations = [erase(row) for row in held if row not in wanted]
+def changes(stored: Mapping[bytes, Cells], wanted: Mapping[bytes, Cells]) -> list[RowMutation]:
+    """Return the mutations that turn the rows ``stored`` into ``wanted``."""
+    mutations = [erase(row) for row in stored if row not in wanted]
     for row, cells in wanted.items():
-        if held.get(row) != cells:
-            mutations.append(RowMutation(row, (*deletes(held.get(row, {}), cells), *puts(cells))))
+        if stored.get(row) != cells:
+            mutations.append(RowMutation(row, (*deletes(stored.get(row, {}), cells), *puts(cells))))
     return mutations
 
 

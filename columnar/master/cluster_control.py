@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from columnar.errors import CallerError, NotAllowed
-from columnar.master import cluster_status_builder as looks
+from columnar.master import cluster_status_builder as builder
 from columnar.master.balancing import may_settle
 from columnar.master.cluster_state import ClusterState
 from columnar.master.cluster_status_builder import ServerFacts
@@ -94,7 +94,7 @@ class Processes(Protocol):
         """Stop in order; return when the server has ended.  Its name is not started again before ``start_server``."""
 
     async def start_server(self, name: str) -> None:
-        """Another incarnation; return when its process was started."""
+        """Start another incarnation; return when its process was started."""
 
 
 class _Evenly:
@@ -120,7 +120,7 @@ class ClusterControl:
     # --- status ------------------------------------------------------------------------------------
 
     def cluster_status(self) -> ClusterStatus:
-        found = looks.build_cluster_status(self._state, self._processes.facts, self._host.now_ms())
+        found = builder.build_cluster_status(self._state, self._processes.facts, self._host.now_ms())
         servers = (replace(one, notes=(*one.notes, *self._notes(one.name))) for one in found.servers)
         return replace(found, servers=tuple(servers))
 
@@ -131,24 +131,24 @@ class ClusterControl:
             yield f"its last stop or restart failed: {self._failed[server]}"
 
     def tables(self) -> list[TableStatus]:
-        return looks.list_table_statuses(self._state)
+        return builder.list_table_statuses(self._state)
 
     def regions(self, table: str) -> list[RegionStatus]:
-        return looks.list_region_statuses(self._state, table, self._processes.facts, self._host.now_ms())
+        return builder.list_region_statuses(self._state, table, self._processes.facts, self._host.now_ms())
 
     def server_regions(self, server: str) -> list[RegionStatus]:
-        return looks.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
+        return builder.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
 
     def row(self, table: str, row: bytes) -> RowStatus:
-        return looks.build_row_status(self._state, table, row, self._processes.facts, self._host.now_ms())
+        return builder.build_row_status(self._state, table, row, self._processes.facts, self._host.now_ms())
 
     def transitions(self) -> list[TransitionStatus]:
-        return looks.list_transition_statuses(self._state, self._host.now_ms())
+        return builder.list_transition_statuses(self._state, self._host.now_ms())
 
     def decisions(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, newest first; those of masters before this one among them."""
         wall_ms = self._wall_ms() if self._wall_ms is not None else 0
-        own = looks.list_decision_statuses(self._state, self._host.now_ms())
+        own = builder.list_decision_statuses(self._state, self._host.now_ms())
         if self._wall_ms is None:
             return own
         timed = [replace(one, at_ms=wall_ms - one.ago_ms) for one in own]
@@ -233,15 +233,15 @@ class ClusterControl:
         await self._host.request(request)
         if not on:
             return Change(f"{server} gets regions again")
-        await self._within(wait_s, lambda: not looks.left_on(self._state, found))
-        left = looks.left_on(self._state, found)
+        await self._within(wait_s, lambda: not builder.left_on(self._state, found))
+        left = builder.left_on(self._state, found)
         text = f"{counted(left)} left on {server}" if left else f"{server} is empty, and stays so"
         return Change(text, remarks=tuple(self._state.remarks), left=left)
 
     def _check_others(self, server: str) -> None:
         drained = self._state.desired.drained
-        others = [one.name for one in self._state.current.servers.values() if one.state is ServerState.UP]
-        if not set(others) - drained - {server}:
+        up = [one.name for one in self._state.current.servers.values() if one.state is ServerState.UP]
+        if not set(up) - drained - {server}:
             raise NotAllowed(f"no other server is up to take the regions of {server}; 'columnar servers' shows them")
 
     async def _within(self, seconds: float, is_so: Callable[[], bool]) -> bool:
@@ -302,8 +302,8 @@ class ClusterControl:
         if request is None:
             raise CallerError(f"there is no switch '{what}'; there are {' and '.join(switches)}")
         self._check(request)
-        wishes = self._state.desired.operator_settings
-        was = wishes.balancer if what == "balancer" else wishes.auto_split
+        settings = self._state.desired.operator_settings
+        was = settings.balancer if what == "balancer" else settings.auto_split
         text = f"{what} is {_on(on)}" if was != on else f"{what} was {_on(on)} already"
         if dry_run:
             return Change(f"{what} would be {_on(on)}, and is {_on(was)}", is_done=False)
@@ -315,7 +315,7 @@ class ClusterControl:
     def _server(self, name: str) -> Server:
         found = self._state.current.servers.get(name)
         if found is None or found.incarnation is None:
-            known = sorted(one for one, held in self._state.current.servers.items() if held.incarnation is not None)
+            known = sorted(one for one, state in self._state.current.servers.items() if state.incarnation is not None)
             raise CallerError(f"there is no server {name}; there are {', '.join(known)}")
         return found
 
@@ -338,9 +338,9 @@ class ClusterControl:
         if came_by == f"server {old}":
             return self._begin(name, work, f"{old} begins to restart")
         brought = await work
-        back = f"{name} is up again as {server.incarnation}"
+        done = f"{name} is up again as {server.incarnation}"
         came = "".join(f"; {text}" for text in self._home(server, brought))
-        return Change(f"{back}, in the place of {old}{came}" if is_up else f"{back}{came}")
+        return Change(f"{done}, in the place of {old}{came}" if is_up else f"{done}{came}")
 
     def _home(self, server: Server, brought: int) -> Iterable[str]:
         if server.name in self._state.desired.operator_settings.drained:
@@ -348,9 +348,9 @@ class ClusterControl:
             return
         if brought:
             yield f"{counted(brought)} at home again"
-        away = len(self._state.current.astray.get(server.name, ()))
-        if away:
-            yield f"{counted(away)} not moved again so soon"
+        missing = len(self._state.current.astray.get(server.name, ()))
+        if missing:
+            yield f"{counted(missing)} not moved again so soon"
 
     async def _restart(self, server: Server) -> int:
         name = server.name
@@ -400,8 +400,8 @@ class ClusterControl:
         assert incarnation is not None, "it is up"
         try:
             await self._host.request(EvacuateServer(server.name, on=True))
-            if not await self._within(EMPTIED_S, lambda: not looks.left_on(self._state, server)):
-                left = counted(looks.left_on(self._state, server))
+            if not await self._within(EMPTIED_S, lambda: not builder.left_on(self._state, server)):
+                left = counted(builder.left_on(self._state, server))
                 raise NotAllowed(
                     f"{server.name} is not stopped: {left} left on it after {EMPTIED_S:.0f} s; 'columnar transitions' "
                     "shows what they wait for"

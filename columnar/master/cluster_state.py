@@ -73,17 +73,17 @@ class ClusterState:
         self,
         regions: Iterable[tuple[RegionInfo, Owner | None]],
         sealed: Mapping[Incarnation, Segments],
-        wishes: OperatorSettings,
+        operator_settings: OperatorSettings,
         rng: Chance,
         throttles: Throttles | None = None,
         planner: Planner = plan,
     ) -> None:
-        """From the catalogue's rows.  Nothing is planned before ``begin``.
+        """Build the state from the catalogue's rows.  Nothing is planned before ``begin``.
 
         ``planner``: a shell that measures passes one that calls ``plan``.
         """
         self.current = Current()
-        self.desired = Desired(wishes, throttles or Throttles())
+        self.desired = Desired(operator_settings, throttles or Throttles())
         self.decisions: deque[Decision] = deque(maxlen=DECISIONS_KEPT)
         self.decisions_made = 0  # since the start
         self.remarks: tuple[str, ...] = ()  # of the last plan: what cannot be done
@@ -95,7 +95,7 @@ class ClusterState:
         rows: dict[int, Owner] = {}
         self._infos: dict[int, RegionInfo] = {}
         for info, owner in regions:
-            self._add(info, owner, Phase.OFFLINE if info.region_id in wishes.unassigned else Phase.HOMELESS)
+            self._add(info, owner, Phase.OFFLINE if info.region_id in operator_settings.unassigned else Phase.HOMELESS)
             if owner is not None:
                 rows[info.region_id] = owner
         self.ledger = OwnerLedger(rows, sealed)
@@ -115,7 +115,7 @@ class ClusterState:
     # --- servers -----------------------------------------------------------------------------------
 
     def begin(self, now_ms: int) -> list[Output]:
-        """Every living server has said hello, or is fenced, and so is each incarnation that a row names."""
+        """Begin to plan: every living server has said hello, and each other incarnation that a row names is fenced."""
         self._has_begun = True
         for place in self.current.places.values():
             place.since_ms = now_ms  # else since the clock's beginning

@@ -75,7 +75,7 @@ FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
 
 
 def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> ClusterStatus:
-    current, wishes = state.current, state.desired.operator_settings
+    current, settings = state.current, state.desired.operator_settings
     servers = [build_server_status(state, server, facts, now_ms) for _, server in sorted(current.servers.items())]
     unwritable = (current.places[region] for region in current.unwritable)
     faults = (*_unread(state), *_failed(len(current.failed)), *_write_faults(unwritable))
@@ -84,8 +84,8 @@ def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> Cl
         regions=len(current.places),
         unassigned=len(current.homeless) + len(current.failed),
         transitions=len(current.in_transition),
-        is_balancing=wishes.balancer,
-        is_splitting=wishes.auto_split,
+        is_balancing=settings.balancer,
+        is_splitting=settings.auto_split,
         is_writable=current.catalogue.is_sound,
         remarks=(*_unwritable(state, now_ms), *state.remarks, *faults, *_busy_remarks(servers)),
         faults=faults,
@@ -239,24 +239,24 @@ def _tried(place: Place) -> str:
 
 
 def list_table_statuses(state: ClusterState) -> list[TableStatus]:
-    """By name.  O(regions)."""
+    """List the tables by name.  O(regions)."""
     places: dict[str, list[Place]] = {}
     for place in state.current.places.values():
         places.setdefault(place.info.table, []).append(place)
     return [
         TableStatus(
             name,
-            len(held),
-            len({place.server for place in held} - {None}),
-            sum(place.load for place in held),
-            sum(place.size_bytes for place in held),
+            len(assigned),
+            len({place.server for place in assigned} - {None}),
+            sum(place.load for place in assigned),
+            sum(place.size_bytes for place in assigned),
         )
-        for name, held in sorted(places.items())
+        for name, assigned in sorted(places.items())
     ]
 
 
 def table_places(state: ClusterState, table: str) -> list[Place]:
-    """In the order of their keys.  O(regions of all tables).  TableNotFound: no region is of that table."""
+    """Return the regions in key order.  O(regions of all tables).  TableNotFound: no region is of that table."""
     found = [place for place in state.current.places.values() if place.info.table == table]
     if not found:
         raise TableNotFound(table)
@@ -268,7 +268,7 @@ def list_region_statuses(state: ClusterState, table: str, facts: FactsOf, now_ms
 
 
 def server_regions(state: ClusterState, server: str, facts: FactsOf, now_ms: int) -> list[RegionStatus]:
-    """Most loaded first; none where there is no such server."""
+    """List the regions of a server, most loaded first; none if there is no such server."""
     found = state.current.servers.get(server)
     places = [state.current.places[region] for region in found.regions] if found is not None else []
     places.sort(key=lambda place: (-place.load, place.info.table, place.info.start))
@@ -286,13 +286,13 @@ def place_of(places: Sequence[Place], row: bytes) -> Place:
 def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf, now_ms: int) -> RowStatus:
     place = place_of(table_places(state, table), row)
     server = state.current.servers.get(place.server) if place.server is not None else None
-    told = list_decision_statuses(state, now_ms, place.info.region_id)
+    decisions = list_decision_statuses(state, now_ms, place.info.region_id)
     found = build_server_status(state, server, facts, now_ms) if server is not None else None
     return RowStatus(
         region=build_region_status(place, facts, now_ms),
         server=found,
         remarks=(*_busy_remarks([found] if found is not None else []), *_obstacles(state, place, server, now_ms)),
-        decisions=tuple(told),
+        decisions=tuple(decisions),
     )
 
 
@@ -321,7 +321,7 @@ def _explain_blocked(place: Place) -> str:
 
 
 def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms: int) -> Iterable[str]:
-    """Why requests for the region may wait: what keeps them out first, then what slows them down."""
+    """List why requests for the region may wait: obstacles first, then causes of delay."""
     yield from _explain_not_served(state, place, now_ms)
     if place.phase is not Phase.WRITING:
         yield from _unwritable(state, now_ms)
@@ -368,7 +368,7 @@ def _explain_not_served(state: ClusterState, place: Place, now_ms: int) -> Itera
             yield f"its owner row is not written: the write has run for {since}, and {owner.server.name} opens it then"
         else:
             yield f"{owner.server.name} has been opening it for {since}; requests wait until then"
-        logs = {tenure.server for tenure in owner.unreplayed_logs if tenure.server != owner.server}
+        logs = {period.server for period in owner.unreplayed_logs if period.server != owner.server}
         if logs:
             yield f"before that the log of {', '.join(map(str, sorted(logs)))} is read for it"
 

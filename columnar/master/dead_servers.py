@@ -51,7 +51,7 @@ def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owne
 
 
 def read_dead_server_logs(catalogue: Catalogue, data: str) -> dict[Incarnation, DeadServerLog]:
-    """Every incarnation of earlier starts.  HostError."""
+    """Read the log of every incarnation of earlier starts.  HostError."""
     named = named_in(catalogue, data)
     return {one: read_dead_server_log(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named}
 
@@ -60,7 +60,7 @@ def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
     """All incarnations of earlier starts: in rows, or with a folder."""
     named = set(catalogue.sealed)
     for row in catalogue.owners.values():
-        named |= {row.server, *(tenure.server for tenure in row.unreplayed_logs)}
+        named |= {row.server, *(period.server for period in row.unreplayed_logs)}
         if row.source is not None:
             named.add(row.source.server)
     for name in server_folders.incarnations(data):
@@ -73,8 +73,8 @@ def owned_by(catalogue: Catalogue, server: Incarnation) -> Owned:
     found = []
     for info, row in _rows_in(catalogue):
         if row is not None:
-            tenures = [row.ownership_period, *row.unreplayed_logs, *([row.source] if row.source is not None else [])]
-            found += [(info.encoded, tenure.epoch) for tenure in tenures if tenure.server == server]
+            periods = [row.ownership_period, *row.unreplayed_logs, *([row.source] if row.source is not None else [])]
+            found += [(info.encoded, period.epoch) for period in periods if period.server == server]
     return frozenset(found)
 
 
@@ -94,17 +94,17 @@ def contradictions(catalogue: Catalogue, data: str) -> list[str]:
     if not catalogue.owners or not server_folders.have_logs(data):
         return found
     rows = {info.encoded: row for info, row in _rows_in(catalogue)}
-    for server, past in sorted(read_dead_server_logs(catalogue, data).items()):
-        for region, epoch in sorted(past.named) if past.log is not None else ():
+    for server, dead_log in sorted(read_dead_server_logs(catalogue, data).items()):
+        for region, epoch in sorted(dead_log.named) if dead_log.log is not None else ():
             if region in rows and (wrong := _is_wrong(rows[region], OwnershipPeriod(server, epoch))):
                 found.append(f"the log of server {server} has writes of region {region} at epoch {epoch}, and {wrong}")
     return found
 
 
-def _is_wrong(row: Owner | None, tenure: OwnershipPeriod) -> str:
+def _is_wrong(row: Owner | None, period: OwnershipPeriod) -> str:
     if row is None:
         return "the catalogue has no owner of the region"
-    if row.epoch < tenure.epoch or (row.epoch == tenure.epoch and row.server != tenure.server):
+    if row.epoch < period.epoch or (row.epoch == period.epoch and row.server != period.server):
         return f"the catalogue has {row.server} at epoch {row.epoch} as its owner"
     return ""
 

@@ -43,7 +43,7 @@ class Reason(Enum):
 
     @property
     def is_move(self) -> bool:
-        """Whether a region that was served goes to another server, or to another start of its server."""
+        """Return whether a region that was served goes to another server, or to another start of its server."""
         return self not in (Reason.NEW, Reason.START, Reason.RETURNED, Reason.ASSIGNED)
 
 
@@ -99,7 +99,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Serve the region at the owner's epoch, after the logs in ``owner.behind`` are in its store.
+    """Serve the region at the owner's epoch, after the logs in ``owner.unreplayed_logs`` are replayed into its store.
 
     ``is_doubted``: the store could not be opened last time; the server reports ``opened`` when it is open.
     """
@@ -121,7 +121,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Renumber:
-    """Go on serving the region at the owner's epoch; after a Close that was carried out already, open it."""
+    """Continue to serve the region at the owner's epoch; after a Close that was carried out already, open it."""
 
     region: int
     owner: Owner

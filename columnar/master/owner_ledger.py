@@ -88,10 +88,10 @@ class OwnerLedger:
         named[row.server] += by
         if row.source is not None:
             named[row.source.server] += by
-        for tenure in row.unreplayed_logs:
-            named[tenure.server] += by
+        for period in row.unreplayed_logs:
+            named[period.server] += by
         if by < 0:
-            for server in (row.server, *(tenure.server for tenure in row.unreplayed_logs)):
+            for server in (row.server, *(period.server for period in row.unreplayed_logs)):
                 self._note_if_unnamed(server)
             if row.source is not None:
                 self._note_if_unnamed(row.source.server)
@@ -119,13 +119,13 @@ class OwnerLedger:
         if server not in self._named:
             self._unnamed[server] = None
 
-    def ended(self, region: int, tenure: OwnershipPeriod, end: End) -> None:
-        self._ends[region] = (tenure, end)
-        if self._openers.get(region) == tenure:
+    def ended(self, region: int, period: OwnershipPeriod, end: End) -> None:
+        self._ends[region] = (period, end)
+        if self._openers.get(region) == period:
             del self._openers[region]
 
-    def has_ended(self, region: int, tenure: OwnershipPeriod) -> bool:
-        return self._ends.get(region, (None, None))[0] == tenure
+    def has_ended(self, region: int, period: OwnershipPeriod) -> bool:
+        return self._ends.get(region, (None, None))[0] == period
 
     def record_opener(self, region: int, owner: Owner) -> None:
         before = self._openers.get(region)
@@ -134,8 +134,8 @@ class OwnerLedger:
         assert self.durable[region].epoch >= owner.epoch, "L1"
         self._openers[region] = owner.ownership_period
 
-    def in_log(self, region: int, tenure: OwnershipPeriod) -> bool:
-        return (region, tenure.epoch) in self._logs.get(tenure.server, ())
+    def in_log(self, region: int, period: OwnershipPeriod) -> bool:
+        return (region, period.epoch) in self._logs.get(period.server, ())
 
     def next_owner(self, region: int, server: Incarnation) -> Owner:
         row = self.rows.get(region)
@@ -144,10 +144,10 @@ class OwnerLedger:
         row = self.without_source(region, row)
         if row.source is not None:
             return renumbered(row) if row.source.server == server else redirected(row, server)
-        tenure, end = self._ends.get(region, (None, End.FAILED))
-        if tenure == row.ownership_period and end is not End.FAILED:
+        period, end = self._ends.get(region, (None, End.FAILED))
+        if period == row.ownership_period and end is not End.FAILED:
             return given_up(row, server, is_behind=end is End.UNREPLAYED)
-        if tenure == row.ownership_period:
+        if period == row.ownership_period:
             return taken_from_dead(row, server, in_log=False)
         if self.is_fenced(row.server):
             return taken_from_dead(row, server, in_log=self.in_log(region, row.ownership_period))
@@ -158,8 +158,8 @@ class OwnerLedger:
         source = row.source
         if source is None:
             return row
-        tenure, end = self._ends.get(region, (None, End.FAILED))
-        if tenure == source:
+        period, end = self._ends.get(region, (None, End.FAILED))
+        if period == source:
             return source_closed(row, is_behind=end is End.UNREPLAYED)
         if self.is_fenced(source.server):
             return source_fenced(row, in_log=self.in_log(region, source))
@@ -182,8 +182,8 @@ class OwnerLedger:
             row = rows.pop(region, None)
             if row is not None:
                 self._count(row, -1)
-        for held in (self._ends, self._openers, self._unsent, self._newest):
-            held.pop(region, None)
+        for index in (self._ends, self._openers, self._unsent, self._newest):
+            index.pop(region, None)
 
     def add_written(self, region: int, row: Owner) -> None:
         """A row that stands in the catalogue already."""
@@ -198,7 +198,7 @@ class OwnerLedger:
     def has_unsent(self) -> bool:
         return bool(self._unsent or self._seals_unsent or self._unnamed)
 
-    def take_write(self, infos: Mapping[int, RegionInfo], wishes: OperatorSettings | None) -> Write:
+    def take_write(self, infos: Mapping[int, RegionInfo], operator_settings: OperatorSettings | None) -> Write:
         self._number += 1
         owners = [(region, self.rows[region]) for region in self._unsent]
         gone = tuple(server for server in self._unnamed if server not in self._named)
@@ -208,7 +208,11 @@ class OwnerLedger:
         self._sent[self._number] = _Sent(owners, seals, gone)
         self._unsent, self._seals_unsent, self._unnamed = {}, {}, {}
         return Write(
-            self._number, tuple((infos[region], row) for region, row in owners), tuple(seals.items()), gone, wishes
+            self._number,
+            tuple((infos[region], row) for region, row in owners),
+            tuple(seals.items()),
+            gone,
+            operator_settings,
         )
 
     def written(self, number: int) -> Outcome:
@@ -262,7 +266,7 @@ class OwnerLedger:
         named: Counter[Incarnation] = Counter()
         for rows in (self.rows, self.durable):
             for row in rows.values():
-                named.update([row.server, *(tenure.server for tenure in row.unreplayed_logs)])
+                named.update([row.server, *(period.server for period in row.unreplayed_logs)])
                 if row.source is not None:
                     named[row.source.server] += 1
         assert named == self._named, "L3"

@@ -38,24 +38,24 @@ def sealed_to_json(segments: Segments) -> bytes:
 
 def sealed_from_json(data: bytes) -> Segments:
     """ValueError, TypeError: it is none."""
-    held = tuple((name, length) for name, length in json.loads(data))
-    if not all(isinstance(name, str) and isinstance(length, int) for name, length in held):
+    segments = tuple((name, length) for name, length in json.loads(data))
+    if not all(isinstance(name, str) and isinstance(length, int) for name, length in segments):
         raise ValueError("names and lengths of segments are wanted")
-    return held
+    return segments
 
 
-def operator_settings_to_json(wishes: OperatorSettings) -> bytes:
-    held = {
-        "drained": sorted(wishes.drained),
-        "unassigned": sorted(wishes.unassigned),
-        "balancer": wishes.balancer,
-        "auto_split": wishes.auto_split,
+def operator_settings_to_json(settings: OperatorSettings) -> bytes:
+    fields = {
+        "drained": sorted(settings.drained),
+        "unassigned": sorted(settings.unassigned),
+        "balancer": settings.balancer,
+        "auto_split": settings.auto_split,
     }
-    return json.dumps(held, sort_keys=True).encode()
+    return json.dumps(fields, sort_keys=True).encode()
 
 
 def operator_settings_from_json(data: bytes) -> OperatorSettings:
-    held: dict[str, Any] = json.loads(data)
+    fields: dict[str, Any] = json.loads(data)
     return OperatorSettings(
-        frozenset(held["drained"]), frozenset(held["unassigned"]), held["balancer"], held["auto_split"]
+        frozenset(fields["drained"]), frozenset(fields["unassigned"]), fields["balancer"], fields["auto_split"]
     )

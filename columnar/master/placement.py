@@ -146,7 +146,7 @@ class Server:
 
     @property
     def shunned_until_ms(self) -> int:
-        """Until then it gets regions only where no other server may take them."""
+        """Return the time until which it gets regions only if no other server may take them."""
         return max(self.benched_until_ms, self.avoided_until_ms)
 
     def why_shunned(self, now_ms: int) -> str:
@@ -155,7 +155,7 @@ class Server:
         return f"as it could not open {len(self.failures_ms)} regions within 5 minutes"
 
     def began(self) -> None:
-        """Another process has another chance to open what the one before could not."""
+        """Note a new process: it may try again to open the regions that the one before could not."""
         self.was_up = False
         self.failures_ms.clear()
         self.avoided_until_ms = NEVER_MS
@@ -282,18 +282,18 @@ class Current:
     def _leave_home(self, place: Place) -> None:
         if place.ideal is not None:
             index = self.at_home if place.server == place.ideal else self.astray
-            held = index[place.ideal]
-            del held[place.info.region_id]
-            if not held:
+            regions = index[place.ideal]
+            del regions[place.info.region_id]
+            if not regions:
                 del index[place.ideal]
 
     def _find_home(self, place: Place) -> None:
         if place.ideal is not None:
             index = self.at_home if place.server == place.ideal else self.astray
-            held = index.get(place.ideal)
-            if held is None:
-                held = index[place.ideal] = {}
-            held[place.info.region_id] = None
+            regions = index.get(place.ideal)
+            if regions is None:
+                regions = index[place.ideal] = {}
+            regions[place.info.region_id] = None
 
     def set_write_fault(self, place: Place, why: str) -> None:
         place.write_fault = why
@@ -343,7 +343,7 @@ class Current:
                 opening.pop(region, None)
 
     def is_free(self, place: Place) -> bool:
-        """Whether a transition of the region may begin: it is open, and its table is not being copied."""
+        """Return whether a transition of the region may begin: it is open, and its table is not being copied."""
         return place.phase is Phase.OPEN and place.info.table not in self.paused_tables
 
     def begin_move(self, region: int, source: str, target: str) -> None:
@@ -369,10 +369,10 @@ class Current:
 
     def check(self) -> None:
         for server in self.servers.values():
-            held = [self.places[region] for region in server.regions]
-            assert all(place.server == server.name for place in held), "P1"
-            assert abs(server.load - sum(place.load for place in held)) < 1e-3 * (1 + server.load), "P1"
-            assert sum(server.tables.values()) == len(held), "P1"
+            places = [self.places[region] for region in server.regions]
+            assert all(place.server == server.name for place in places), "P1"
+            assert abs(server.load - sum(place.load for place in places)) < 1e-3 * (1 + server.load), "P1"
+            assert sum(server.tables.values()) == len(places), "P1"
             assert server.opening.keys() <= server.regions.keys(), "P1"
             assert server.moves == sum(names.count(server.name) for names in self.moves.values()), "P3"
             assert server.changes == sum(name == server.name for name in self.changes.values()), "P3"

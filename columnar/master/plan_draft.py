@@ -68,7 +68,7 @@ class Draft:
 
     @cached_property
     def _has_sound(self) -> bool:
-        """Whether some server is up, not drained and not shunned; the first one found is enough."""
+        """Return whether some server is up, not drained and not shunned; the first one found is enough."""
         drained, servers = self.desired.drained, self.current.servers.values()
         return any(
             one.state is ServerState.UP and one.name not in drained and one.shunned_until_ms <= self.now_ms
@@ -154,7 +154,7 @@ class Draft:
         return self.current.servers[name].moves + self._moves_of.get(name, 0) < most
 
     def may_begin(self, place: Place) -> bool:
-        """Whether the region is open at a server that is up, and no transition of it begins in this draft."""
+        """Return whether the region is open at a server that is up, and no transition of it begins in this draft."""
         if place.server is None or place.info.region_id in self._given or not self.current.is_free(place):
             return False
         return self.current.is_up(place.server)
@@ -164,12 +164,12 @@ class Draft:
         current, given = self.current, self._given
         if not current.is_up(name):
             return []
-        places, held = current.places, current.paused_tables
+        places, paused_tables = current.places, current.paused_tables
         found = [places[region] for region in current.servers[name].regions if region not in given]
-        return [place for place in found if place.phase is Phase.OPEN and place.info.table not in held]
+        return [place for place in found if place.phase is Phase.OPEN and place.info.table not in paused_tables]
 
     def may_leave(self, place: Place) -> bool:
-        """Whether the region may begin a move, and its server may give up another one now."""
+        """Return whether the region may begin a move, and its server may give up another one now."""
         return self.may_begin(place) and place.server is not None and self.has_slot(place.server)
 
     def begin(self, instruction: Close | Split | Merge, *regions: int) -> None:

@@ -106,7 +106,7 @@ class Publishing:
 
     @property
     def is_complete(self) -> bool:
-        """Every table is out.  O(tables)."""
+        """Return whether every table is out.  O(tables)."""
         return not any(standing.is_new for standing in self._tables.values())
 
     def take(self) -> ChangeRoutes | None:

@@ -52,7 +52,7 @@ class Owners(Protocol):
     """The rows of owners in a cluster; ``OneOwner`` stands for a process that owns all regions."""
 
     def epoch_of(self, region: RegionInfo) -> int:
-        """At which the region's owner carries a change of it out."""
+        """Return the epoch at which the region's owner carries out a change of it."""
 
     def successor_owner(self, region: RegionInfo) -> Owner | None:
         """The row of each region that takes the place of ``region``: for the commit's write."""
@@ -101,7 +101,7 @@ class RegionChanges:
     # --- on request --------------------------------------------------------------------------------
 
     async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
-        """At ``row`` (None: in the middle).  The new regions, which serve when this returns."""
+        """Split at ``row`` (None: in the middle).  Return the new regions, which serve by then."""
         async with self._one_at_a_time:
             self._check(parent)
             namespace_room.check_regions(self._catalogue, parent.table, 1)
@@ -141,7 +141,7 @@ class RegionChanges:
             raise TableNotEnabled(info.table)
 
     async def _carry_out(self, plan: Plan) -> float:
-        """How long requests waited, in seconds."""
+        """Carry out the plan; return how long requests waited, in seconds."""
         change = RegionChange(plan.gone, plan.fresh, max(self.owners.epoch_of(info) for info in plan.gone))
         await self._catalogue.announce(plan.fresh)
         try:

@@ -53,7 +53,7 @@ def check_split(parent: RegionInfo, row: bytes) -> None:
 
 
 def merge_plan(left: RegionInfo, right: RegionInfo, region_id: int) -> Plan:
-    """In any order; IllegalArgument where they are no neighbours."""
+    """Plan a merge of regions in any order; IllegalArgument: they are no neighbours."""
     if right.start < left.start:
         left, right = right, left
     check_merge(left, right)

@@ -55,7 +55,7 @@ def regions_changed(change: Split | Merge) -> tuple[int, ...]:
 
 
 def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -> str | None:
-    """Why it is refused; None: it is not."""
+    """Return why the request is refused; None: it is not."""
     if isinstance(request, EvacuateServer) and not request.on:
         return None
     if not current.catalogue.is_sound:
@@ -108,7 +108,7 @@ def _misdirected(request: MoveRegion, desired: Desired, current: Current, now_ms
 
 
 def _nowhere(place: Place, desired: Desired, current: Current, now_ms: int) -> str | None:
-    """Why the planner can choose no other server for the region, and what helps; None: it can."""
+    """Return why the planner can choose no other server for the region, and what helps; None: it can."""
     others = [one for one in sorted(current.servers.values(), key=_name) if one.name != place.server]
     obstacles = [(one, _obstacle(one, desired, now_ms)) for one in others]
     if not others:
@@ -124,7 +124,7 @@ def _name(server: Server) -> str:
 
 
 def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
-    """Why the planner gives the server nothing; empty: it may."""
+    """Return why the planner gives the server nothing; empty: it may."""
     if server.state is not ServerState.UP:
         return f"is {server.state.name.lower()}"
     if server.name in desired.operator_settings.drained:
@@ -139,9 +139,9 @@ def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
     return ""
 
 
-def update_operator_settings(request: Request, wishes: OperatorSettings) -> OperatorSettings:
-    drained, unassigned = wishes.drained, wishes.unassigned
-    balancer, auto_split = wishes.balancer, wishes.auto_split
+def update_operator_settings(request: Request, settings: OperatorSettings) -> OperatorSettings:
+    drained, unassigned = settings.drained, settings.unassigned
+    balancer, auto_split = settings.balancer, settings.auto_split
     if isinstance(request, DrainServer):
         drained |= {request.server}
     elif isinstance(request, UndrainServer):
@@ -157,9 +157,9 @@ def update_operator_settings(request: Request, wishes: OperatorSettings) -> Oper
     return OperatorSettings(drained, unassigned, balancer, auto_split)
 
 
-def _is_in(wishes: OperatorSettings, request: Request) -> bool:
+def _is_in(settings: OperatorSettings, request: Request) -> bool:
     """Return whether the settings are as the request wants them; true for a request that sets none."""
-    return update_operator_settings(request, wishes) == wishes
+    return update_operator_settings(request, settings) == settings
 
 
 def is_superseded(earlier: Request, newer: Request, current: Current) -> bool:
@@ -242,14 +242,14 @@ class Requests:
                 self._to_answer.append(number)
 
     def _set_operator_settings(self, request: Request, now_ms: int) -> None:
-        before, wishes = (
+        before, settings = (
             self._desired.operator_settings,
             update_operator_settings(request, self._desired.operator_settings),
         )
-        if wishes != before:
-            for name in wishes.drained - before.drained:
+        if settings != before:
+            for name in settings.drained - before.drained:
                 self.drained_ms[name] = now_ms
-            self._desired.operator_settings = self.operator_settings_to_write = wishes
+            self._desired.operator_settings = self.operator_settings_to_write = settings
 
     def _add_region_request(self, number: int, request: Request, now_ms: int) -> None:
         for earlier, other in list(self._desired.requests.items()):
@@ -285,26 +285,26 @@ class Requests:
             self.operator_settings_to_write, self._to_answer = None, []
 
     def written(self, number: int) -> None:
-        wishes, answered = self._sent.pop(number, (None, []))
-        self._on_disk = wishes or self._on_disk
+        settings, answered = self._sent.pop(number, (None, []))
+        self._on_disk = settings or self._on_disk
         self._outputs += [Answer(request, None) for request in answered]
 
     def not_written(self, number: int) -> None:
-        wishes, answered = self._sent.pop(number, (None, []))
-        if wishes is not None and not self._sent:
+        settings, answered = self._sent.pop(number, (None, []))
+        if settings is not None and not self._sent:
             self._desired.operator_settings, self.operator_settings_to_write = self._on_disk, None
             answered, self._to_answer = [*answered, *self._to_answer], []
         self._outputs += [Answer(request, REFUSED) for request in answered]
-        for asked, request in list(self._desired.requests.items()):
+        for waiting, request in list(self._desired.requests.items()):
             if not _is_in(self._desired.operator_settings, request):
-                self._answer(asked, REFUSED)
+                self._answer(waiting, REFUSED)
 
     def unsound(self, remark: str) -> None:
         """Answer the settings under way now: their write ends when the catalogue is sound, whenever that is."""
         unknown = f"it is not known whether the wish will be kept ('columnar servers' shows it later): {remark}"
-        for number, (wishes, asked) in self._sent.items():
-            self._outputs += [Answer(request, unknown) for request in asked]
-            self._sent[number] = (wishes, [])
+        for number, (settings, requests) in self._sent.items():
+            self._outputs += [Answer(request, unknown) for request in requests]
+            self._sent[number] = (settings, [])
         self._outputs += [Answer(request, unknown) for request in self._to_answer]
         self._to_answer = []
 
@@ -319,8 +319,8 @@ class Requests:
 
     def _is_setting_durable(self, request: Request) -> bool:
         """Return whether its setting is on disk, whatever the outcome of the writes under way."""
-        under_way = (wishes for wishes, _ in self._sent.values() if wishes is not None)
-        return all(_is_in(wishes, request) for wishes in (self._on_disk, *under_way))
+        under_way = (settings for settings, _ in self._sent.values() if settings is not None)
+        return all(_is_in(settings, request) for settings in (self._on_disk, *under_way))
 
     def change_begun(self, change: Split | Merge) -> None:
         """Note that the planner has begun a change: the first request for it gets its outcome."""

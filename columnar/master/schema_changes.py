@@ -98,7 +98,7 @@ class SchemaChanges:
             await self.make(table, starts_of(splits or []), system=system)
 
     async def make(self, table: Table, starts: list[bytes], views: ViewSet | None = None, *, system: bool) -> None:
-        """Under ``lock``.  ``views``: the views from now on, where the table comes with one.  TableExists."""
+        """Make a table, under ``lock``.  ``views``: the views from now on, if the table is a view's.  TableExists."""
         text = table.name
         self.check_free(text, system=system)
         namespace_room.check_regions(self._catalogue, text, len(starts))
@@ -132,7 +132,7 @@ class SchemaChanges:
             await self.publish(entry)
 
     async def disable(self, name: bytes) -> None:
-        """When this returns no request reads or writes the table any more."""
+        """Disable the table; no request reads or writes it any more when this returns."""
         async with self._one_at_a_time:
             text = self._known(name)
             entry = self._catalogue.tables[text]
@@ -194,7 +194,7 @@ class SchemaChanges:
             raise
 
     async def make_folders(self, regions: Sequence[RegionInfo]) -> None:
-        """Each of them is there after a power cut too.  HostError."""
+        """Make the regions' folders durably, also over a power cut.  HostError."""
         await asyncio.to_thread(self._folders.make_beside_others, [info.encoded for info in regions])
 
     async def close_dropped(self, regions: list[RegionInfo]) -> None:
@@ -216,7 +216,7 @@ class SchemaChanges:
 
     @asynccontextmanager
     async def losing(self, name: str) -> AsyncIterator[None]:
-        """Around the catalogue's write of a change that takes rows from a table, where it is there already."""
+        """Surround the catalogue's write of a change that removes rows from an existing table."""
         try:
             yield
         except OutcomeUnknown:

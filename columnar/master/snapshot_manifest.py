@@ -70,7 +70,7 @@ def covers_all(ranges: Sequence[tuple[bytes, bytes]]) -> bool:
 
 
 def to_json(manifest: SnapshotManifest) -> bytes:
-    held = {
+    fields = {
         "format": FORMAT,
         "name": manifest.name,
         "created_ms": manifest.created_ms,
@@ -89,19 +89,19 @@ def to_json(manifest: SnapshotManifest) -> bytes:
             for region in manifest.regions
         ],
     }
-    return json.dumps(held, indent=1, sort_keys=True).encode() + b"\n"
+    return json.dumps(fields, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def from_json(data: bytes, path: str) -> SnapshotManifest:
     """CallerError for another format version; DamagedData for what is no manifest; ``path`` is for the message."""
     try:
-        held: dict[str, Any] = json.loads(data)
-        if held["format"] != FORMAT:
-            raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}': upgrade")
-        regions = tuple(_region(region) for region in held["regions"])
-        table = schema.from_json(json.dumps(held["table"]).encode())
-        created_ms = held["created_ms"]
-        manifest = SnapshotManifest(held["name"], created_ms, table, regions, held.get("clock_ms", created_ms))
+        fields: dict[str, Any] = json.loads(data)
+        if fields["format"] != FORMAT:
+            raise CallerError(f"{path} is of format '{fields['format']}'; this version knows '{FORMAT}': upgrade")
+        regions = tuple(_region(region) for region in fields["regions"])
+        table = schema.from_json(json.dumps(fields["table"]).encode())
+        created_ms = fields["created_ms"]
+        manifest = SnapshotManifest(fields["name"], created_ms, table, regions, fields.get("clock_ms", created_ms))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedData(f"{path} is no manifest of a snapshot: {error}") from error
     if not covers_all(manifest.ranges):
@@ -109,11 +109,11 @@ def from_json(data: bytes, path: str) -> SnapshotManifest:
     return manifest
 
 
-def _region(held: dict[str, Any]) -> RegionCopy:
-    folder = str(held["folder"])
+def _region(fields: dict[str, Any]) -> RegionCopy:
+    folder = str(fields["folder"])
     if "/" in folder or folder.startswith("."):
         raise ValueError(f"'{folder}' is no folder of a region")
-    files = {name: FileFacts(facts["bytes"], facts["sha256"]) for name, facts in held["files"].items()}
+    files = {name: FileFacts(facts["bytes"], facts["sha256"]) for name, facts in fields["files"].items()}
     if any("/" in name for name in files):
         raise ValueError("a file has a path for a name")
-    return RegionCopy(folder, bytes.fromhex(held["start"]), bytes.fromhex(held["end"]), files)
+    return RegionCopy(folder, bytes.fromhex(fields["start"]), bytes.fromhex(fields["end"]), files)

@@ -109,12 +109,12 @@ class Snapshots:
         self._stopping = True
 
     def _check_not_stopping(self) -> None:
-        """In any thread.  NotServingRegion: the server is stopping."""
+        """Raise NotServingRegion if the server is stopping.  In any thread."""
         if self._stopping:
             raise NotServingRegion("the server is stopping; repeat it when it serves again")
 
     async def _in_thread(self, work: Callable[[], T], *, tidying: bool = False) -> T:
-        """HostError where the system refuses."""
+        """HostError: the system refuses."""
         if not tidying:
             self._check_not_stopping()
         try:
@@ -173,7 +173,7 @@ class Snapshots:
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
 
     def _finished(self, manifest: SnapshotManifest, folder: str) -> SnapshotManifest:
-        """In a thread: logs taken out, checksums reckoned, manifest written."""
+        """Finish a snapshot, in a thread: remove logs, compute checksums, write the manifest."""
         regions = []
         for region in manifest.regions:
             path = os.path.join(folder, region.folder)
@@ -188,7 +188,7 @@ class Snapshots:
         return finished
 
     def _facts_of(self, folder: str) -> dict[str, FileFacts]:
-        """In a thread: size and checksum of each file of a store."""
+        """Return size and checksum of each file of a store; in a thread."""
         found = {}
         for name in files_of(folder):
             self._check_not_stopping()
@@ -197,7 +197,7 @@ class Snapshots:
         return found
 
     async def all(self) -> list[SnapshotManifest]:
-        """By name."""
+        """List the snapshots by name."""
         return await self._in_thread(self._listed)
 
     def _listed(self) -> list[SnapshotManifest]:
@@ -405,5 +405,5 @@ async def _nothing(_token: str) -> None:
 
 def _read_manifest(folder: str) -> SnapshotManifest:
     path = os.path.join(folder, MANIFEST)
-    with open(path, "rb") as held:
-        return snapshot_manifest.from_json(held.read(), path)
+    with open(path, "rb") as file:
+        return snapshot_manifest.from_json(file.read(), path)

@@ -41,8 +41,8 @@ class Staging:
         for folder in (self._folder, self.path(token)):
             with suppress(FileExistsError):  # the first; nothing above it is made: it is the data folder
                 os.mkdir(folder)
-        held = self._lock_files[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - open until ``hand_out``
-        fcntl.flock(held, fcntl.LOCK_EX)
+        lock_file = self._lock_files[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - open until ``hand_out``
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         return token
 
     def hand_out(self, token: str) -> str:
@@ -64,9 +64,9 @@ class Staging:
         return path
 
     def remove(self, token: str) -> None:
-        held = self._lock_files.pop(token, None)
-        if held is not None:
-            held.close()
+        lock_file = self._lock_files.pop(token, None)
+        if lock_file is not None:
+            lock_file.close()
         remove_tree(self.path(token), missing_ok=True)
 
     def sweep(self, grace_s: float = GRACE_S) -> None:
@@ -78,8 +78,8 @@ class Staging:
             try:
                 if time.time() - os.path.getmtime(os.path.join(self._folder, token)) < grace_s:
                     continue
-                with open(lock, "ab") as held:
-                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with open(lock, "ab") as lock_file:
+                    fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except FileNotFoundError:
                 pass  # a removal was cut off
             except OSError:

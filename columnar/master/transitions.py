@@ -117,9 +117,9 @@ class Transitions:
             self.outputs.append(NotifyServer(row.server, Close(region, row.epoch, place.why)))
         elif place.phase is Phase.OPENING and self._current.is_alive(row.server):
             self._ledger.record_opener(region, row)
-            has_it = any(tenure.server == row.server for tenure in row.unreplayed_logs)
-            ask = Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.is_doubted)
-            self.outputs.append(NotifyServer(row.server, ask))
+            has_it = any(period.server == row.server for period in row.unreplayed_logs)
+            request = Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.is_doubted)
+            self.outputs.append(NotifyServer(row.server, request))
 
     def notify_owner_again(self, place: Place, server: Incarnation, now_ms: int) -> None:
         """Notify the server again after its hello: earlier notifications may not have reached it."""
@@ -185,8 +185,8 @@ class Transitions:
                 continue
             place.deaths += 1
             place.tried, place.is_damaged, place.is_doubted = (*place.tried, server.name), False, True
-            others = f", as {place.deaths - 1} before it" if place.deaths > 1 else ""
-            place.failure = f"server {server} died when it opened it{others}"
+            suffix = f", as {place.deaths - 1} before it" if place.deaths > 1 else ""
+            place.failure = f"server {server} died when it opened it{suffix}"
 
     def acquit(self, now_ms: int) -> None:
         """Forgive regions that servers have survived for PROVEN_MS."""
@@ -225,15 +225,15 @@ class Transitions:
 
     def closed(self, server: Incarnation, region: int, epoch: int, is_behind: bool, now_ms: int) -> None:
         place = self._current.places.get(region)
-        tenure = OwnershipPeriod(server, epoch)
+        period = OwnershipPeriod(server, epoch)
         if place is None or place.owner is None or self._ledger.is_fenced(server):
             return
-        if tenure not in (place.owner.ownership_period, place.owner.source):
+        if period not in (place.owner.ownership_period, place.owner.source):
             return
-        self._ledger.ended(region, tenure, End.UNREPLAYED if is_behind else End.CLOSED)
+        self._ledger.ended(region, period, End.UNREPLAYED if is_behind else End.CLOSED)
         if place.phase is Phase.WRITING or place.phase is Phase.CHANGING:
             return  # the end of the write, or of the change, continues from here
-        if tenure == place.owner.source:
+        if period == place.owner.source:
             self.advance(place, now_ms)
         else:
             self.orphan(place, now_ms)

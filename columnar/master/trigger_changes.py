@@ -64,7 +64,7 @@ class TriggerChanges:
             await self.publish()
 
     async def publish(self) -> None:
-        """Every owner works by what the catalogue has."""
+        """Send the catalogue's triggers to every owner."""
         await self._owner.request_peer(messages.PublishTriggers(self.triggers))
 
     # --- changes -----------------------------------------------------------------------------------
@@ -75,11 +75,11 @@ class TriggerChanges:
         async with self.lock:
             await self._settle()
             registration = with_places(registration, self._catalogue.tables)
-            held = self.triggers.find(registration.name)
-            if held is not None and not held.unusable_reason:
-                if held.registration == registration:
+            existing = self.triggers.find(registration.name)
+            if existing is not None and not existing.unusable_reason:
+                if existing.registration == registration:
                     return
-                await self._change(held.registration, registration)
+                await self._change(existing.registration, registration)
                 return
             self._check_table(registration)
             self._check_processes(registration)
@@ -88,10 +88,10 @@ class TriggerChanges:
             await self._check_start(registration)
             await self._begin(self.triggers, [registration])
 
-    async def _change(self, held: Registration, wanted: Registration) -> None:
+    async def _change(self, registered: Registration, wanted: Registration) -> None:
         """Change what it says of its effects, which it may while it runs; anything else is another trigger."""
         free = {"writes": wanted.writes, "allow_cycle": wanted.allow_cycle, "allow_expiry": wanted.allow_expiry}
-        if replace(held, **free) != wanted:  # type: ignore[arg-type]  # each of its field's type
+        if replace(registered, **free) != wanted:  # type: ignore[arg-type]  # each of its field's type
             raise IllegalArgument(f"trigger {wanted.name} exists with other settings; remove it first")
         check_no_cycle(wanted, self.graph())
         if not wanted.allow_expiry:
@@ -176,9 +176,9 @@ class TriggerChanges:
         whole = [family for family, columns in registration.scope().images.items() if columns is None]
         check_bounded(entry.schema, whole, f"trigger {registration.name}")
 
-        for look, looked, _ in registration.look:
-            if looked not in self._catalogue.tables:
-                raise IllegalArgument(f"look '{look}': there is no table {looked}; create it first")
+        for label, lookup_table, _ in registration.look:
+            if lookup_table not in self._catalogue.tables:
+                raise IllegalArgument(f"look '{label}': there is no table {lookup_table}; create it first")
         for place in map(place_of, registration.writes):
             if place.family and place.table in self._catalogue.tables:
                 self._catalogue.tables[place.table].schema.family(place.family.encode())

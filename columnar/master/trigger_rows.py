@@ -62,14 +62,14 @@ def _trigger(name: str, cells: Cells, tables: Collection[str]) -> Trigger:
         registration, rests = Registration(name, "", "", ()), error.text
     if rests:
         _log.warning("trigger %s rests, and its place in the logs is kept: %s", name, rests)
-    held_number = int(number) if number.isdigit() else 0
-    return Trigger(registration, state, held_number, rests, data, _replay(name, cells.get(b"info:replay", b"")))
+    known_number = int(number) if number.isdigit() else 0
+    return Trigger(registration, state, known_number, rests, data, _replay(name, cells.get(b"info:replay", b"")))
 
 
 def _replay(name: str, data: bytes) -> Replay | None:
     try:
-        held = json.loads(data) if data else None
-        return None if held is None else Replay(int(held["number"]), int(held["from_ms"]))
+        fields = json.loads(data) if data else None
+        return None if fields is None else Replay(int(fields["number"]), int(fields["from_ms"]))
     except (ValueError, KeyError, TypeError) as error:
         _log.warning("trigger %s: the replay that was wished cannot be read: %s", name, error)
         return None
@@ -90,11 +90,11 @@ def _cells(trigger: Trigger) -> dict[bytes, bytes]:
     if trigger.number:
         cells[b"info:number"] = b"%d" % trigger.number
     if trigger.replay is not None:
-        wish = {"from_ms": trigger.replay.from_ms, "number": trigger.replay.number}
-        cells[b"info:replay"] = json.dumps(wish, sort_keys=True).encode()
+        replay = {"from_ms": trigger.replay.from_ms, "number": trigger.replay.number}
+        cells[b"info:replay"] = json.dumps(replay, sort_keys=True).encode()
     return cells
 
 
-def changes(held: Triggers, wanted: Triggers) -> list[RowMutation]:
-    """Return the mutations that turn the rows of ``held`` into those of ``wanted``."""
-    return catalogue_rows.changes(rows_of(held), rows_of(wanted))
+def changes(stored: Triggers, wanted: Triggers) -> list[RowMutation]:
+    """Return the mutations that turn the rows of ``stored`` into those of ``wanted``."""
+    return catalogue_rows.changes(rows_of(stored), rows_of(wanted))

@@ -95,7 +95,7 @@ class ViewChanges:
         return [one.flow for one in self.views.all]
 
     async def publish(self) -> None:
-        """Every owner works by what the catalogue has."""
+        """Send the catalogue's views to every owner."""
         await self._owner.request_peer(messages.PublishViews(self.views))
 
     # --- changes -----------------------------------------------------------------------------------
@@ -110,13 +110,13 @@ class ViewChanges:
             await self._settle()
             tables = {name: entry.schema for name, entry in self._catalogue.tables.items()}
             view = declaring.declared(definition, self.views, tables, self._changes.triggers.graph())
-            held = self.views.find(self.views.live_table(view.name))
+            existing = self.views.find(self.views.live_table(view.name))
             if table:
-                if held is None or base_of(table) != view.name:
+                if existing is None or base_of(table) != view.name:
                     raise IllegalArgument(f"{table} is no generation of view {view.name}")
                 view = replace(view, name=table)
-            elif held is not None:
-                if held.definition == view.definition and not held.unusable_reason:
+            elif existing is not None:
+                if existing.definition == view.definition and not existing.unusable_reason:
                     return
                 raise IllegalArgument(
                     f"view {view.name} exists with another definition; drop it first (columnar view drop {view.name})"
@@ -195,7 +195,7 @@ class ViewChanges:
             _log.info("view %s is compressed by %s from now on; %s", name, OWN_COMPRESSION, how)
 
     async def write(self, views: ViewSet) -> None:
-        """These are the views from now on, and every owner works by them.  Under the lock."""
+        """Write these views and send them to every owner; they hold from now on.  Under the lock."""
         self.at("deciding")
         await self._catalogue.write_views(views)
         self.at("decided")
@@ -203,7 +203,7 @@ class ViewChanges:
         self.at("told")
 
     async def _drop(self, name: str) -> None:
-        """Under both locks."""
+        """Drop the view's table.  Under both locks."""
         without = self.views.without([name])
         if name in self._catalogue.tables:
             await self._changes.forget(name, without)
@@ -258,17 +258,17 @@ class ViewChanges:
     async def check_view_builds(self) -> None:
         """Make views live whose every region is backfilled (I4)."""
         names = tuple(one.name for one in self.views.building())
-        shown = await self._owner.request_peer(messages.BackfilledRegions(names))
+        backfilled = await self._owner.request_peer(messages.BackfilledRegions(names))
         async with self.lock:
             for view in self.views.building():
-                if view.name in names and self._is_built(view, frozenset(shown.get(view.name, ()))):
+                if view.name in names and self._is_built(view, frozenset(backfilled.get(view.name, ()))):
                     await self._catalogue.write_views(self.views.with_state(view.name, "live"))
                     await self.publish()
                     _log.info("view %s is built", view.name)
 
-    def _is_built(self, view: KeptView, shown: frozenset[int]) -> bool:
+    def _is_built(self, view: KeptView, backfilled: frozenset[int]) -> bool:
         entries = [self._catalogue.tables[read.table] for read in view.reads]
-        return all(info.region_id in shown for entry in entries for info in entry.regions)
+        return all(info.region_id in backfilled for entry in entries for info in entry.regions)
 
     async def close(self) -> None:
         """Begin no more checks."""

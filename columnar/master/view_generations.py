@@ -93,7 +93,7 @@ class ViewGenerations:
         return kept.name, live.name
 
     async def _see(self, name: str, table: str, kept: str) -> None:
-        """Under the lock."""
+        """Make readers of ``name`` see ``table``.  Under the lock."""
         swap = Swap(name, table, kept, self._now_ms() + KEPT_MS)
         await self._changes.write(self._views.swapped(swap))
         _log.info("readers of view %s see %s; %s is kept up for an hour", name, table, kept)
@@ -119,11 +119,11 @@ class ViewGenerations:
         if watchers:
             self._refuse("trigger", sorted(watchers), name, "remove")
 
-    def _refuse(self, kind: str, above: list[str], name: str, away: str) -> NoReturn:
+    def _refuse(self, kind: str, above: list[str], name: str, verb: str) -> NoReturn:
         shows = f"columnar view show {above[0]}" if kind == "view" else "columnar trigger list"
         raise ViewError(
             f"{kind if len(above) == 1 else kind + 's'} {', '.join(above)} would not follow a swap of {name}. "
-            f"See how it is declared ({shows}), take it away (columnar {kind} {away} {above[0]}), rebuild and swap "
+            f"See how it is declared ({shows}), take it away (columnar {kind} {verb} {above[0]}), rebuild and swap "
             f"{name}, and add it again; what is wrong in {name} is set right without that by columnar view check "
             f"{name} --repair"
         )

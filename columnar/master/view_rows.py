@@ -94,16 +94,16 @@ def _reads_from_json(data: bytes) -> tuple[Reads, ...]:
         raise DamagedData(f"sources of a view: {error}") from error
 
 
-def rows_of(views: ViewSet, held: Mapping[bytes, Cells]) -> dict[bytes, dict[bytes, bytes]]:
-    """Return the rows of ``views``; ``held``: rows on disk, of which those of unusable views stay as they are."""
-    rows = {view_row(one.name): _cells(one, held) for one in views.all}
+def rows_of(views: ViewSet, stored: Mapping[bytes, Cells]) -> dict[bytes, dict[bytes, bytes]]:
+    """Return the rows of ``views``; ``stored``: rows on disk, of which those of unusable views stay as they are."""
+    rows = {view_row(one.name): _cells(one, stored) for one in views.all}
     rows |= {ALIAS + one.name.encode(): {b"info:alias": view_generations.to_json(one)} for one in views.swaps}
     return rows | numbers_rows(NUMBERS_ROW, views.numbers, views.numbers_data)
 
 
-def _cells(view: KeptView, held: Mapping[bytes, Cells]) -> dict[bytes, bytes]:
-    if view.unusable_reason and view_row(view.name) in held:
-        return dict(held[view_row(view.name)])
+def _cells(view: KeptView, stored: Mapping[bytes, Cells]) -> dict[bytes, bytes]:
+    if view.unusable_reason and view_row(view.name) in stored:
+        return dict(stored[view_row(view.name)])
     return {
         b"info:view": view.definition,
         b"info:reads": reads_to_json(view.reads),

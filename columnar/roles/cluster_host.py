@@ -33,7 +33,7 @@ from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.dead_servers import DeadServerLog
 from columnar.master.placement import Phase
 from columnar.master.publishing import Publishing
-from columnar.model import owner_messages as told
+from columnar.model import owner_messages as messages
 from columnar.model.owner import Incarnation, Owner, is_named, servers_to_replay
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
@@ -66,7 +66,7 @@ class Servers(Protocol):
     async def gone(self, server: Incarnation) -> None: ...
 
     def has_worked(self, server: Incarnation) -> bool:
-        """Whether its process has used a processor since the last call, a moment ago."""
+        """Return whether its process has used a processor since the last call, a moment ago."""
 
 
 class DeadServerLogs(Protocol):
@@ -77,7 +77,7 @@ class DeadServerLogs(Protocol):
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder.  HostError."""
 
-    async def extents(self, server: Incarnation, *, is_over: bool) -> told.Segments:
+    async def extents(self, server: Incarnation, *, is_over: bool) -> messages.Segments:
         """The extents of the log of a server that lives, or that left a damaged log, now.  HostError, DamagedData."""
 
     def free_bytes(self) -> int: ...  # OSError
@@ -90,14 +90,14 @@ class ClusterHost:
         catalogue: Catalogue,
         sound: Callable[[], Awaitable[None]],
         servers: Servers,
-        pasts: DeadServerLogs,
+        dead_logs: DeadServerLogs,
     ) -> None:
         """``sound``: returns when the catalogue's disk equals the catalogue in memory."""
         self.state = state
         self.publishing = Publishing()
         self._catalogue = catalogue
         self._servers = servers
-        self._pasts = pasts
+        self._pasts = dead_logs
         self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
         self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: these servers get each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
@@ -156,10 +156,10 @@ class ClusterHost:
 
     def _publish_blocked_regions(self) -> None:
         """Publish why regions stay closed, so that calls for them are refused with the reason at every server."""
-        shut = list_blocked_regions(self.state)
-        if shut != self._blocked_regions:
-            self._blocked_regions = shut
-            self.publishing.set_blocked_regions(shut)
+        blocked = list_blocked_regions(self.state)
+        if blocked != self._blocked_regions:
+            self._blocked_regions = blocked
+            self.publishing.set_blocked_regions(blocked)
             self.publish_routes()
 
     async def until(self, is_so: Callable[[], bool]) -> None:
@@ -191,13 +191,13 @@ class ClusterHost:
             FAULTS.met(LOOP, fault)
 
     def begin(self) -> None:
-        """Every living server is greeted: regions get owners from now on."""
+        """Give regions owners from now on: every living server is greeted."""
         now_ms = self.now_ms()
         self.event(self.state.begin(now_ms))
         self._poll_loads()
 
     def stop(self) -> None:
-        """Nothing more is decided: servers stop.  A disk that refuses writes is not waited for any more."""
+        """Decide nothing more, because servers stop.  A disk that refuses writes is not waited for any more."""
         self.is_over = True
         self._writes.stop()
         self.watch.stop()
@@ -264,7 +264,7 @@ class ClusterHost:
         self.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked)))
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Again after a growing pause where it meets an exception: else regions of the server would have no owner."""
+        """Retry the work after a growing pause if it raises: otherwise regions of the server would have no owner."""
         tries = 0
         while not self.is_over:
             try:
@@ -282,11 +282,11 @@ class ClusterHost:
 
     async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
         """The incarnation was reaped, now or by an earlier start: seal its log and report it as fenced."""
-        past = await self._pasts.read_dead_server_log(server)
+        dead_log = await self._pasts.read_dead_server_log(server)
         rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
         ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
-        named = [(ids[encoded], epoch) for encoded, epoch in past.named if encoded in ids]
-        self.event(self.state.fenced(server, past.lengths, named, self.now_ms(), asked, past.opened))
+        named = [(ids[encoded], epoch) for encoded, epoch in dead_log.named if encoded in ids]
+        self.event(self.state.fenced(server, dead_log.lengths, named, self.now_ms(), asked, dead_log.opened))
         self.requests.owner_ended(server)
 
     # --- writes and routes ---------------------------------------------------------------------------
@@ -309,8 +309,8 @@ class ClusterHost:
 
     async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
         try:
-            held: RoutesVersion = await self._servers.request_server(server, change)
-            if held.number < change.number:
+            version: RoutesVersion = await self._servers.request_server(server, change)
+            if version.number < change.number:
                 await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
@@ -354,7 +354,7 @@ class ClusterHost:
         self._publish_blocked_regions()
 
     async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
-        """Every region of the table has an owner, whose routes are out; new ones are open, or cannot be opened."""
+        """Wait until every region of the table has an owner and published routes, and new ones opened or failed."""
         waiting = [info.region_id for info in fresh]
 
         def is_so() -> bool:
@@ -374,7 +374,7 @@ class ClusterHost:
         self.publish_routes()
 
     def pause_table_transitions(self, table: str) -> None:
-        """No transition of its regions begins until ``release``: it is being copied."""
+        """Begin no transition of the table's regions until ``release``: the table is being copied."""
         self.event(self.state.pause_table_transitions(table, self.now_ms()))
 
     def release(self, table: str) -> None:
@@ -388,62 +388,64 @@ class ClusterHost:
         return place.owner.server if self.state.current.is_alive(place.owner.server) else None
 
     def is_changing(self, region: RegionInfo) -> bool:
-        """Whether the region is being split or merged: no other transition of it begins meanwhile."""
+        """Return whether the region is being split or merged: no other transition of it begins meanwhile."""
         place = self.state.current.places.get(region.region_id)
         return place is not None and place.phase is Phase.CHANGING
 
     # --- notifying servers ---------------------------------------------------------------------------
 
-    def _notify_server(self, tell: do.NotifyServer) -> None:
-        self.spawn(self._request_transition(tell.server, tell.request))
+    def _notify_server(self, notification: do.NotifyServer) -> None:
+        self.spawn(self._request_transition(notification.server, notification.request))
 
-    async def _request_transition(self, server: Incarnation, ask: do.OwnerRequest) -> None:
-        place = self.state.current.places.get(ask.region)
+    async def _request_transition(self, server: Incarnation, request: do.OwnerRequest) -> None:
+        place = self.state.current.places.get(request.region)
         if place is None:
             return  # dropped meanwhile
-        epoch = ask.epoch if isinstance(ask, do.Close) else ask.owner.epoch
+        epoch = request.epoch if isinstance(request, do.Close) else request.owner.epoch
         try:
-            if isinstance(ask, do.Close):
-                given_up = await self._servers.request_server(server, told.CloseRegion(place.info, ask.epoch))
+            if isinstance(request, do.Close):
+                given_up = await self._servers.request_server(server, messages.CloseRegion(place.info, request.epoch))
             else:
-                sealed = self._sealed(ask.owner, server)
-                for one in self._unsealed(ask.owner, server):
+                sealed = self._sealed(request.owner, server)
+                for one in self._unsealed(request.owner, server):
                     is_over = self.state.ledger.is_fenced(one)
                     sealed += ((one, await self._pasts.extents(one, is_over=is_over)),)
-                if isinstance(ask, do.Open):
+                if isinstance(request, do.Open):
                     await self._servers.request_server(
-                        server, told.OpenRegion(place.info, ask.owner, sealed, ask.is_doubted)
+                        server, messages.OpenRegion(place.info, request.owner, sealed, request.is_doubted)
                     )
                 else:
-                    await self._servers.request_server(server, told.RenumberRegion(place.info, ask.owner, sealed))
+                    await self._servers.request_server(
+                        server, messages.RenumberRegion(place.info, request.owner, sealed)
+                    )
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
         except Exception as error:  # noqa: BLE001 - whatever the error is, the server has refused the region's epoch
-            self._refused(server, ask, epoch, error)
+            self._refused(server, request, epoch, error)
             return
-        if isinstance(ask, do.Close):
+        if isinstance(request, do.Close):
             self.event(
                 self.state.closed(
-                    server, ask.region, given_up.epoch, self.now_ms(), is_behind=given_up.has_unreplayed_log
+                    server, request.region, given_up.epoch, self.now_ms(), is_behind=given_up.has_unreplayed_log
                 )
             )
         else:
-            self.event(self.state.opened(server, ask.region, epoch, self.now_ms()))
+            self.event(self.state.opened(server, request.region, epoch, self.now_ms()))
 
-    def _refused(self, server: Incarnation, ask: do.OwnerRequest, epoch: int, error: Exception) -> None:
-        place = self.state.current.places.get(ask.region)
-        if not isinstance(ask, do.Close) and (place is None or place.owner != ask.owner):
+    def _refused(self, server: Incarnation, request: do.OwnerRequest, epoch: int, error: Exception) -> None:
+        place = self.state.current.places.get(request.region)
+        if not isinstance(request, do.Close) and (place is None or place.owner != request.owner):
             return  # the region has another owner by now
-        what = "close" if isinstance(ask, do.Close) else "open"
+        what = "close" if isinstance(request, do.Close) else "open"
         text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
-        _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, ask.region, epoch, text)
+        _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, request.region, epoch, text)
         if not isinstance(error, ColumnarError):
             FAULTS.met(LOOP, error)
-        if not isinstance(ask, do.Close):  # a close is sent again
+        if not isinstance(request, do.Close):  # a close is sent again
             is_damaged = isinstance(error, DamagedData)
-            self.event(self.state.failed(server, ask.region, epoch, text, is_damaged, self.now_ms()))
+            self.event(self.state.failed(server, request.region, epoch, text, is_damaged, self.now_ms()))
 
-    async def cannot_open(self, server: Incarnation, said: told.CannotOpen) -> None:
+    async def cannot_open(self, server: Incarnation, said: messages.CannotOpen) -> None:
         """The server owns the region, and each request for it meets the same failure."""
         what = "is damaged" if said.is_damaged else "cannot be opened"
         _log.error(
@@ -452,7 +454,7 @@ class ClusterHost:
         region, now_ms = said.region.region_id, self.now_ms()
         self.event(self.state.unopened(server, region, said.epoch, said.why, said.is_damaged, now_ms))
 
-    def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, told.Segments], ...]:
+    def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, messages.Segments], ...]:
         sealed = self._catalogue.firm_seals()
         return tuple((one, sealed[one]) for one in servers_to_replay(owner, server) if one in sealed)
 
@@ -480,7 +482,7 @@ class ClusterHost:
         self._loading.after(LOADS_S)
         try:
             self.state.current.free_bytes = self._pasts.free_bytes()
-        except OSError as error:  # splits go on by what was free before
+        except OSError as error:  # splits continue with the last known free space
             _log.error("the master cannot ask how much of the disk is free: %s", error)
         for server in self.greeted:
             if server not in self._rated:
@@ -489,7 +491,7 @@ class ClusterHost:
 
     async def _rates(self, server: Incarnation) -> None:
         try:
-            rates = await self._servers.request_server(server, told.Rates())
+            rates = await self._servers.request_server(server, messages.Rates())
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
         finally:

@@ -81,21 +81,21 @@ class ClusterOwners:
         entry = self._catalogue.tables.get(table)
         if entry is None:
             return None
-        asked = self._published.get(table)
-        is_enabled = entry.enabled if asked is None else asked.is_enabled
+        published = self._published.get(table)
+        is_enabled = entry.enabled if published is None else published.is_enabled
         return messages.Publish(entry.schema, is_enabled, tuple(entry.regions))
 
-    async def _publish(self, asked: messages.Publish) -> None:
-        table = asked.table.name
-        self._published[table] = asked
-        await self._of_all(asked)  # before any server is asked to open a region of the table
-        fresh = self._host.table_stands(table, asked.regions)
+    async def _publish(self, message: messages.Publish) -> None:
+        table = message.table.name
+        self._published[table] = message
+        await self._of_all(message)  # before any server is asked to open a region of the table
+        fresh = self._host.table_stands(table, message.regions)
         await self._host.served(table, fresh)
 
-    async def _withdraw(self, asked: messages.Withdraw) -> None:
-        self._published.pop(asked.table, None)
-        self._host.table_stands(asked.table, ())
-        await self._of_all(asked)
+    async def _withdraw(self, message: messages.Withdraw) -> None:
+        self._published.pop(message.table, None)
+        self._host.table_stands(message.table, ())
+        await self._of_all(message)
 
     # --- all servers ---------------------------------------------------------------------------------
 
@@ -107,8 +107,8 @@ class ClusterOwners:
     async def _answered(
         self, message: Message[R], servers: Sequence[Incarnation]
     ) -> dict[Incarnation, R | BaseException]:
-        asks = (self._of_one(server, message) for server in servers)
-        return dict(zip(servers, await asyncio.gather(*asks, return_exceptions=True), strict=True))
+        requests = (self._of_one(server, message) for server in servers)
+        return dict(zip(servers, await asyncio.gather(*requests, return_exceptions=True), strict=True))
 
     async def _of_one(self, server: Incarnation, message: Message[R]) -> R:
         """NotSent, LinkBroke when it is fenced."""
@@ -118,46 +118,46 @@ class ClusterOwners:
             await self._servers.gone(server)
             raise
 
-    async def _undelivered(self, asked: messages.Undelivered) -> dict[str, int]:
+    async def _undelivered(self, message: messages.Undelivered) -> dict[str, int]:
         found: Counter[str] = Counter()
-        for answer in await self._of_all(asked):
+        for answer in await self._of_all(message):
             found.update(answer)
         return dict(found)
 
-    async def _log_reach(self, asked: messages.LogReach) -> int:
-        return max(await self._of_all(asked), default=0)
+    async def _log_reach(self, message: messages.LogReach) -> int:
+        return max(await self._of_all(message), default=0)
 
-    async def _check_function(self, asked: messages.CheckFunction | messages.CheckSource) -> str | None:
-        """By the first server that lives to answer."""
+    async def _check_function(self, message: messages.CheckFunction | messages.CheckSource) -> str | None:
+        """Check with the first living server that answers."""
         for server in list(self._host.greeted):
-            answers = await self._of_all(asked, [server])
+            answers = await self._of_all(message, [server])
             if answers:
                 return answers[0]
         raise RetryLater("no server is up; try again")
 
-    async def _loads(self, asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
-        return tuple(load for answer in await self._of_all(asked) for load in answer)
+    async def _loads(self, message: messages.Loads) -> tuple[messages.RegionLoad, ...]:
+        return tuple(load for answer in await self._of_all(message) for load in answer)
 
-    async def _list_backfilled_regions(self, asked: messages.BackfilledRegions) -> dict[str, list[int]]:
+    async def _list_backfilled_regions(self, message: messages.BackfilledRegions) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for answer in await self._of_all(asked):
+        for answer in await self._of_all(message):
             for view, regions in answer.items():
                 found.setdefault(view, []).extend(regions)
         return found
 
-    async def _pause_deliveries(self, asked: messages.PauseDeliveries) -> None:
+    async def _pause_deliveries(self, message: messages.PauseDeliveries) -> None:
         holding = self._holding = []  # from now on with those that begin (``_first_of``)
         try:
-            found = await self._answered(asked, list(self._host.greeted))
+            found = await self._answered(message, list(self._host.greeted))
             holding += [server for server, answer in found.items() if answer is None]
             _good(found.values())
         except BaseException:
             await self._release(messages.ReleaseDeliveries())
             raise
 
-    async def _release(self, asked: messages.ReleaseDeliveries) -> None:
+    async def _release(self, message: messages.ReleaseDeliveries) -> None:
         holding, self._holding = self._holding or [], None
-        await self._of_all(asked, holding)
+        await self._of_all(message, holding)
 
     def _first_of(self, server: Incarnation) -> messages.PauseDeliveries | None:
         """Have a server that starts during a pause join it: older copies would lack changes that it delivered."""
@@ -195,49 +195,49 @@ class ClusterOwners:
             raise NotServingRegion(f"the server of region {region.encoded} died: nothing was changed; try again")
         return found
 
-    async def _of_region(self, asked: messages.MiddleRow | messages.CopyRegion | messages.ReclaimSpace) -> Any:
-        server = await self._owner(asked.region)
+    async def _of_region(self, message: messages.MiddleRow | messages.CopyRegion | messages.ReclaimSpace) -> Any:
+        server = await self._owner(message.region)
         try:
-            return await self._of_one(server, asked)
+            return await self._of_one(server, message)
         except (NotSent, LinkBroke):
             raise RetryLater(f"server {server} died before it was done; try again") from None
 
-    async def _copy(self, asked: messages.CopyRegion) -> None:
-        self._host.pause_table_transitions(asked.region.table)
+    async def _copy(self, message: messages.CopyRegion) -> None:
+        self._host.pause_table_transitions(message.region.table)
         try:
-            await self._of_region(asked)
+            await self._of_region(message)
         finally:
-            self._host.release(asked.region.table)
+            self._host.release(message.region.table)
 
-    async def _begin(self, asked: messages.BeginChange) -> None:
-        owners = {await self._owner(region) for region in asked.change.gone}
+    async def _begin(self, message: messages.BeginChange) -> None:
+        owners = {await self._owner(region) for region in message.change.gone}
         if len(owners) > 1:
             raise NotServingRegion("the two regions are at different servers now; try again")
-        self._carriers[asked.change] = server = owners.pop()
+        self._carriers[message.change] = server = owners.pop()
         try:
-            await self._of_one(server, asked)
+            await self._of_one(server, message)
         except (NotSent, LinkBroke):
             raise NotServingRegion(f"server {server} died before it was done: nothing was changed; try again") from None
 
-    async def _finish(self, asked: messages.FinishChange) -> float:
-        server = self._carriers[asked.change]
+    async def _finish(self, message: messages.FinishChange) -> float:
+        server = self._carriers[message.change]
         try:
-            pause_s = await self._of_one(server, asked)
+            pause_s = await self._of_one(server, message)
         except NotSent:
             raise NotServingRegion(f"server {server} died before it was done: nothing was changed; try again") from None
         except LinkBroke:
             raise OutcomeUnknown(f"server {server} died in the middle of it; ask for the regions") from None
-        del self._carriers[asked.change]
+        del self._carriers[message.change]
         return pause_s
 
-    async def _end(self, asked: messages.CallOffChange | messages.SettleChange) -> None:
-        server = self._carriers.pop(asked.change, None)
+    async def _end(self, message: messages.CallOffChange | messages.SettleChange) -> None:
+        server = self._carriers.pop(message.change, None)
         if server is not None:
-            await self._of_all(asked, [server])
+            await self._of_all(message, [server])
 
 
 def _good(answers: Iterable[R | BaseException]) -> list[R]:
-    """Without those of servers that died; raises what a server has refused."""
+    """Return the answers of servers that live; raise what a server has refused."""
     found = list(answers)
     for answer in found:
         if isinstance(answer, BaseException) and not isinstance(answer, NotSent | LinkBroke):

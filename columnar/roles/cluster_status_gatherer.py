@@ -49,9 +49,9 @@ class TimedPlanner:
 class ClusterStatusGatherer:
     """``webui.cluster_pages.Servers``, over the loop of the master."""
 
-    def __init__(self, ask: LoopRunner, host: ClusterHost, servers: Servers) -> None:
-        """``ask`` runs a call on the loop; it is used by the web thread, in which public methods are called."""
-        self._run_on_loop = ask
+    def __init__(self, run_on_loop: LoopRunner, host: ClusterHost, servers: Servers) -> None:
+        """``run_on_loop`` runs a call on the loop; it is used by the web thread, in which public methods are called."""
+        self._run_on_loop = run_on_loop
         self._host = host
         self._servers = servers
 
@@ -81,8 +81,8 @@ class ClusterStatusGatherer:
 
     async def _flows(self) -> tuple[list[FlowStatus], list[str]]:
         found, silent = await gather_status(list(self._host.greeted), self._servers, FlowStatuses())
-        looks = flow_status.merged(look for looks in found.values() for look in looks)
-        return looks, [one.by_name for one in silent]
+        statuses = flow_status.merged(status for statuses in found.values() for status in statuses)
+        return statuses, [one.by_name for one in silent]
 
     async def _slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
         found, silent = await gather_status(list(self._host.greeted), self._servers, SlowRequests())
@@ -90,4 +90,4 @@ class ClusterStatusGatherer:
 
     async def _triggers(self) -> tuple[list[TriggerStatus], list[str]]:
         found, silent = await gather_status(list(self._host.greeted), self._servers, TriggerStatuses())
-        return merged(look for looks in found.values() for look in looks), [one.by_name for one in silent]
+        return merged(status for statuses in found.values() for status in statuses), [one.by_name for one in silent]

@@ -28,18 +28,18 @@ JOURNAL_BYTES: Final = 512 * KIB
 _FIELDS: Final = ("at_ms", "kind", "regions", "server", "why", "text")
 
 
-def line_of(look: DecisionStatus) -> bytes:
-    held = asdict(look)
-    return json.dumps({field: held[field] for field in _FIELDS}, sort_keys=True).encode() + b"\n"
+def line_of(decision: DecisionStatus) -> bytes:
+    fields = asdict(decision)
+    return json.dumps({field: fields[field] for field in _FIELDS}, sort_keys=True).encode() + b"\n"
 
 
 def parse_decision(line: bytes) -> DecisionStatus | None:
     """Decode a line; None if it is incomplete, or was written by a newer version."""
     try:
-        held = json.loads(line)
-        regions = tuple(map(str, held["regions"]))
-        server, why, text = (str(held[field]) for field in ("server", "why", "text"))
-        return DecisionStatus(0, str(held["kind"]), regions, server, why, text, int(held["at_ms"]))
+        fields = json.loads(line)
+        regions = tuple(map(str, fields["regions"]))
+        server, why, text = (str(fields[field]) for field in ("server", "why", "text"))
+        return DecisionStatus(0, str(fields["kind"]), regions, server, why, text, int(fields["at_ms"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
@@ -52,26 +52,26 @@ class DecisionJournal:
 
     def read(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, oldest first; none of a file that cannot be read."""
-        return [look for look in map(parse_decision, self._lines()) if look is not None]
+        return [decision for decision in map(parse_decision, self._lines()) if decision is not None]
 
     def _lines(self) -> Sequence[bytes]:
         try:
-            with open(self._path, "rb") as held:
-                held.seek(max(0, held.seek(0, os.SEEK_END) - 2 * JOURNAL_BYTES))
-                return [line for line in held.read().split(b"\n") if line][-DECISIONS_KEPT:]
+            with open(self._path, "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - 2 * JOURNAL_BYTES))
+                return [line for line in file.read().split(b"\n") if line][-DECISIONS_KEPT:]
         except FileNotFoundError:
             return ()
         except OSError as error:
             _log.warning("earlier decisions cannot be read from %s: %s", self._path, error.strerror)
             return ()
 
-    def append(self, looks: Iterable[DecisionStatus]) -> None:
+    def append(self, decisions: Iterable[DecisionStatus]) -> None:
         """Add decisions, oldest first.  A disk that refuses them is logged once; they are in memory all the same."""
-        data = b"".join(map(line_of, looks))
+        data = b"".join(map(line_of, decisions))
         try:
-            with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as held:
-                held.write(data if self._ends_whole else b"\n" + data)
-                size = held.tell()
+            with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+                file.write(data if self._ends_whole else b"\n" + data)
+                size = file.tell()
             if size > JOURNAL_BYTES:
                 self._shorten()
             self._failure, self._ends_whole = "", True

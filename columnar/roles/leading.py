@@ -167,7 +167,7 @@ class Leading:
             )
 
     async def begin(self) -> None:
-        """When requests are served."""
+        """Finish drops and start splits.  Call when requests are served."""
         await self.changes.finish_drops()
         if not self._has_servers:
             self.region_changes.start()
@@ -190,7 +190,10 @@ class Leading:
         await self.region_changes.close()
 
     async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
-        """When no region is open any more.  ``quiesce`` returns when no write of a region waits for its fsync."""
+        """Close the catalogue when no region is open.
+
+        ``quiesce`` returns when no write of a region waits for its fsync.
+        """
         await self._meta.close(quiesce)
 
 

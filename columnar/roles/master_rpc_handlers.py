@@ -42,11 +42,11 @@ class MasterRpcHandlers:
         listening: Callable[[Incarnation, Listening], Awaitable[None]],
         cannot_open: Callable[[Incarnation, CannotOpen], Awaitable[None]],
     ) -> None:
-        """Before any server has a link.  ``services``: THRIFT1 and, where it is served, THRIFT2."""
+        """Set the handlers before any server has a link.  ``services``: THRIFT1 and, if it is served, THRIFT2."""
         self._calls = PeerServer(services, _no_row, itertools.count(1))
         self._answers = {
-            Commit: lambda _server, asked: master.request_peer(asked),
-            Backfilled: lambda _server, asked: master.request_peer(asked),
+            Commit: lambda _server, message: master.request_peer(message),
+            Backfilled: lambda _server, message: master.request_peer(message),
             Listening: listening,
             CannotOpen: cannot_open,
         }
@@ -81,7 +81,7 @@ class MasterRpcHandlers:
             link.send_response(number, message, answer)
 
     async def close(self) -> None:
-        """When no server is left that waits for an answer."""
+        """Cancel the requests under way.  Call when no server is left that waits for an answer."""
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:

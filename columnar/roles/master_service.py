@@ -138,7 +138,7 @@ class MasterService:
         )
 
     def wires(self) -> dict[int, WireServer]:
-        """By service, for calls that servers hand on; they do not listen."""
+        """Return the wires by service, for calls that servers forward; they do not listen."""
         has_certificates = bool(self._config.tls_client_ca)
         wires = {THRIFT1: WireServer(_only(self.thrift1(may_end_servers=has_certificates), THRIFT1))}
         if self._config.thrift2_port >= 0:
@@ -148,17 +148,17 @@ class MasterService:
         return wires
 
     def private_wire(self) -> WireServer:
-        """For the private socket."""
+        """Return the wire of the private socket."""
         return WireServer(_only(self.thrift1(may_end_servers=True), THRIFT1))
 
 
 def _only(service: ThriftService, number: int) -> ThriftService:
     """The service without what a master cannot answer."""
-    ways = METHOD_ROUTES[number]
+    routes = METHOD_ROUTES[number]
     handlers = service.handlers.items()
     service.handlers = {
         name: handler
         for name, handler in handlers
-        if ways[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS
+        if routes[name] is MethodRoute.MASTER or name in CATALOGUE_READ_METHODS
     }
     return service

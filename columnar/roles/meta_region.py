@@ -52,7 +52,7 @@ class MetaRegion:
         self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # the change of unknown outcome is undone
 
     def open(self) -> None:
-        """Before anything else; some 6 ms.  HostError, DamagedData."""
+        """Open the region before anything else; some 6 ms.  HostError, DamagedData."""
         self._region = self._open_region()
 
     @property
@@ -75,7 +75,7 @@ class MetaRegion:
             yield row, {column: value for column, value, _ in cells}
 
     async def write(self, mutations: list[RowMutation]) -> None:
-        """OutcomeUnknown where the fsync failed."""
+        """OutcomeUnknown: the fsync failed."""
         region = self.region
         try:
             applied = await retry_until_ready(lambda: region.apply_many(mutations))
@@ -144,7 +144,7 @@ class MetaRegion:
         await copy_open_region(self.region, path)
 
     async def _close_broken(self) -> None:
-        """In a thread: the engine may need a second."""
+        """Close the broken store, in a thread: the engine may need a second."""
         region, self._region = self._region, None
         if region is not None:
             region.leave()

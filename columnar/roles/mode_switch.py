@@ -65,7 +65,7 @@ class FolderDeadServerLogs:
         while True:
             seal, owned = self._catalogue.seal_of(server), owned_by(self._catalogue, server)
             try:
-                past = await asyncio.to_thread(self._read_dead_server_log, server, seal, owned, died_ns)
+                dead_log = await asyncio.to_thread(self._read_dead_server_log, server, seal, owned, died_ns)
             except HostError as error:
                 if self._unread.get(server) != error.text:
                     _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
@@ -73,23 +73,23 @@ class FolderDeadServerLogs:
                 await asyncio.sleep(RETRY_S)
             else:
                 self._unread.pop(server, None)
-                return past
+                return dead_log
 
     def _read_dead_server_log(
         self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int
     ) -> DeadServerLog:
         """Return the dead server's log; its extent is on disk, as the catalogue will record it."""
-        past = read_dead_server_log(self._data, server, seal, owned)
-        if past.log is not None and (seal is None or seal.is_of_files):
-            server_folders.sync_extent(past.log)
-        elif past.damage:
-            _log.error("the log of server %s, which is over, is damaged: %s", server, past.damage)
+        dead_log = read_dead_server_log(self._data, server, seal, owned)
+        if dead_log.log is not None and (seal is None or seal.is_of_files):
+            server_folders.sync_extent(dead_log.log)
+        elif dead_log.damage:
+            _log.error("the log of server %s, which is over, is damaged: %s", server, dead_log.damage)
         try:
             opened = opened_at(server_folders.folder_of(self._data, str(server)), died_ns)
         except OSError as error:
             _log.warning("nobody can tell which regions server %s opened last: %s", server, error)
-            return past
-        return replace(past, opened=opened)
+            return dead_log
+        return replace(dead_log, opened=opened)
 
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder: no row names it any more."""
@@ -127,22 +127,25 @@ class FolderDeadServerLogs:
 
 
 async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
-    """Before ``raise_epoch``.  HostError: a region cannot get what it lacks, and the folder stays the servers'."""
+    """Convert the folder to one process.  Call before ``raise_epoch``.
+
+    HostError: a region cannot get the records that it lacks, and the folder stays the servers'.
+    """
     data = stores.folder.path
     stores.clock.observe(server_folders.newest_clock(data))
     servers = named_in(catalogue, data)
     if not servers and not catalogue.owners:
         return
-    pasts = read_dead_server_logs(catalogue, data)
-    for server, past in pasts.items():
-        if past.log is not None:
-            stores.dead_logs.add(str(server), past.log)
+    dead_logs = read_dead_server_logs(catalogue, data)
+    for server, dead_log in dead_logs.items():
+        if dead_log.log is not None:
+            stores.dead_logs.add(str(server), dead_log.log)
     try:
         for entry in catalogue.tables.values():
             for info in entry.regions:
                 row = catalogue.owners.get(info.region_id)
                 if row is not None:
-                    _bring_home(stores, info, row, pasts)
+                    _bring_home(stores, info, row, dead_logs)
     finally:
         for server in servers:
             stores.dead_logs.drop(str(server))
@@ -153,17 +156,17 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
 
 
 def _bring_home(
-    stores: ProcessStores, info: RegionInfo, row: Owner, pasts: Mapping[Incarnation, DeadServerLog]
+    stores: ProcessStores, info: RegionInfo, row: Owner, dead_logs: Mapping[Incarnation, DeadServerLog]
 ) -> None:
-    def is_in_log(tenure: OwnershipPeriod) -> bool:
-        past = pasts.get(tenure.server)
-        return past is not None and (info.encoded, tenure.epoch) in past.named
+    def is_in_log(period: OwnershipPeriod) -> bool:
+        dead_log = dead_logs.get(period.server)
+        return dead_log is not None and (info.encoded, period.epoch) in dead_log.named
 
-    behind = find_unreplayed_logs(row, is_in_log)
-    if not behind:
+    unreplayed = find_unreplayed_logs(row, is_in_log)
+    if not unreplayed:
         return
-    damages = [pasts[tenure.server].damage for tenure in behind if tenure.server in pasts]
-    parts = tuple(LogPart(str(tenure.server), tenure.epoch) for tenure in behind)
+    damages = [dead_logs[period.server].damage for period in unreplayed if period.server in dead_logs]
+    parts = tuple(LogPart(str(period.server), period.epoch) for period in unreplayed)
     path = stores.region_folders.path(info.encoded)
     try:
         if not stores.region_folders.has(info.encoded):

@@ -157,7 +157,7 @@ class ServerPorts:
         return ViewMethods(master.views, serving.owner.views, lambda: self.other_views, checks)
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
-        """This process as a cluster of one server."""
+        """Return this process as a cluster of one server."""
         from columnar.thrift.single_server import SingleServer
 
         return SingleServer(descriptions, self._as_server)
@@ -202,7 +202,7 @@ class ServerPorts:
 
     @property
     def wires(self) -> dict[int, WireServer]:
-        """By service, THRIFT1 and, where it is served, THRIFT2."""
+        """Return the wires by service, THRIFT1 and, if it is served, THRIFT2."""
         return {THRIFT1: self.wire} if self.wire2 is None else {THRIFT1: self.wire, THRIFT2: self.wire2}
 
     async def listen(self) -> PrivateSocket | None:
@@ -212,13 +212,13 @@ class ServerPorts:
             await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
         return await self._open_privately()
 
-    async def take(self, handed: DispatchedConnection) -> None:
+    async def take(self, dispatched: DispatchedConnection) -> None:
         """Serve a connection that another process has had before."""
-        wire = self.wire2 if handed.service == THRIFT2_SERVICE else self.wire
+        wire = self.wire2 if dispatched.service == THRIFT2_SERVICE else self.wire
         if wire is None:
-            handed.connection.close()
+            dispatched.connection.close()
         else:
-            await wire.take(handed.connection, handed.read)
+            await wire.take(dispatched.connection, dispatched.read)
 
     async def leave(self, give: Callable[[DispatchedConnection], None]) -> None:
         """As ``WireServer.leave``, of both ports."""
@@ -230,7 +230,7 @@ class ServerPorts:
             else [(THRIFT1_SERVICE, self.wire), (THRIFT2_SERVICE, self.wire2)]
         )
         await asyncio.gather(
-            *(wire.leave(partial(_give_as, give, door)) for door, wire in wires),
+            *(wire.leave(partial(_give_as, give, service)) for service, wire in wires),
         )
 
     async def part_with(
@@ -253,7 +253,7 @@ class ServerPorts:
         return sum(one.closed for one in leaving if one is not None)
 
     async def _open_privately(self) -> PrivateSocket | None:
-        """For trigger workers, which have no certificate, and whose calls are background work."""
+        """Open a private socket for trigger workers, which have no certificate; their calls are background work."""
         if self.tls is None and not self.config.trigger_modules:
             return None
         from columnar.wire.private_socket import PrivateSocket
@@ -278,7 +278,7 @@ class ServerPorts:
         return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
 
     def has_waiting(self) -> bool:
-        """Whether requests wait for disks, but for those of trigger workers."""
+        """Return whether requests wait for disks, but for those of trigger workers."""
         return self.wire.has_waiting or (self.wire2 is not None and self.wire2.has_waiting)
 
     @property
@@ -327,10 +327,12 @@ def read_tls(config: StandaloneConfig) -> Tls | None:
     return tls_protocol.Tls(tls_context.ServerTls.read(files))
 
 
-def _give_as(give: Callable[[DispatchedConnection], None], door: bytes, connection: socket.socket, read: bytes) -> None:
+def _give_as(
+    give: Callable[[DispatchedConnection], None], service: bytes, connection: socket.socket, read: bytes
+) -> None:
     from columnar.coordination.connection_channel import DispatchedConnection
 
-    give(DispatchedConnection(door, connection, read))
+    give(DispatchedConnection(service, connection, read))
 
 
 def _thrift2_definition() -> Any:

@@ -30,37 +30,37 @@ R = TypeVar("R")
 class RegionOwner:
     """Handles messages of the master, and requests of it the commit of splits and merges, and the checks of views."""
 
-    def __init__(self, server: RegionServer, keeper: TriggerManager, region_bytes: int) -> None:
+    def __init__(self, server: RegionServer, manager: TriggerManager, region_bytes: int) -> None:
         self._server = server
-        self._trigger_manager = keeper
-        self.views = LocalViews(server, keeper.hub, keeper.applier, keeper.governor)
+        self._trigger_manager = manager
+        self.views = LocalViews(server, manager.hub, manager.applier, manager.governor)
         self.views.on_backfilled = self._report_backfilled
         self._master: Peer | None = None
         self.changing = ChangingRegions(server, self._commit, region_bytes)
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
             messages.Withdraw: self._withdraw,
-            messages.CloseTable: lambda asked: server.close_table(asked.table),
-            messages.CloseRegions: lambda asked: server.close_regions(list(asked.regions)),
+            messages.CloseTable: lambda message: server.close_table(message.table),
+            messages.CloseRegions: lambda message: server.close_regions(list(message.regions)),
             messages.FollowSchema: self._follow_schema,
-            messages.PrepareRegions: lambda asked: server.hosting.prepare(asked.table, list(asked.regions)),
-            messages.PublishTriggers: lambda asked: keeper.follow(asked.triggers),
-            messages.CheckFunction: lambda asked: keeper.check(asked.function),
-            messages.CheckSource: lambda asked: keeper.check_source(asked.functions),
-            messages.ReloadFunctions: lambda _asked: keeper.reload(),
-            messages.Undelivered: lambda asked: keeper.undelivered(asked.table, asked.triggers),
-            messages.LogReach: lambda asked: keeper.reach(asked.table),
-            messages.PublishViews: lambda asked: self.views.follow(asked.views),
+            messages.PrepareRegions: lambda message: server.hosting.prepare(message.table, list(message.regions)),
+            messages.PublishTriggers: lambda message: manager.follow(message.triggers),
+            messages.CheckFunction: lambda message: manager.check(message.function),
+            messages.CheckSource: lambda message: manager.check_source(message.functions),
+            messages.ReloadFunctions: lambda _message: manager.reload(),
+            messages.Undelivered: lambda message: manager.undelivered(message.table, message.triggers),
+            messages.LogReach: lambda message: manager.reach(message.table),
+            messages.PublishViews: lambda message: self.views.follow(message.views),
             messages.BackfilledRegions: self._list_backfilled_regions,
             messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
-            messages.CopyRegion: lambda asked: copy_region(server, asked.region, asked.path),
-            messages.MiddleRow: lambda asked: self.changing.middle(asked.region),
-            messages.BeginChange: lambda asked: self.changing.begin(asked.change),
-            messages.FinishChange: lambda asked: self.changing.finish(asked.change),
+            messages.CopyRegion: lambda message: copy_region(server, message.region, message.path),
+            messages.MiddleRow: lambda message: self.changing.middle(message.region),
+            messages.BeginChange: lambda message: self.changing.begin(message.change),
+            messages.FinishChange: lambda message: self.changing.finish(message.change),
             messages.CallOffChange: self._call_off_change,
             messages.SettleChange: self._settle_change,
-            messages.ReclaimSpace: lambda asked: self.changing.reclaim_space(asked.region),
+            messages.ReclaimSpace: lambda message: self.changing.reclaim_space(message.region),
             messages.Loads: self._loads,
         }
 
@@ -78,23 +78,23 @@ class RegionOwner:
 
     # --- tables ------------------------------------------------------------------------------------
 
-    async def _publish(self, asked: messages.Publish) -> None:
-        regions = self.changing.regions_of(asked.table.name, list(asked.regions))
-        self._server.tables.install(ServedTable(asked.table, asked.is_enabled, regions))
-        self._trigger_manager.hub.table_installed(asked.table.name)
+    async def _publish(self, message: messages.Publish) -> None:
+        regions = self.changing.regions_of(message.table.name, list(message.regions))
+        self._server.tables.install(ServedTable(message.table, message.is_enabled, regions))
+        self._trigger_manager.hub.table_installed(message.table.name)
 
-    async def _withdraw(self, asked: messages.Withdraw) -> None:
+    async def _withdraw(self, message: messages.Withdraw) -> None:
         """Close the table; no store of it is open here afterwards, because the master removes the folders next."""
-        self._server.tables.remove(asked.table)
-        await self._server.close_table(asked.table)
+        self._server.tables.remove(message.table)
+        await self._server.close_table(message.table)
 
-    async def _follow_schema(self, asked: messages.FollowSchema) -> None:
-        await self._server.upkeep.follow_schema(asked.table)
-        self._trigger_manager.hub.schema_followed(asked.table)
+    async def _follow_schema(self, message: messages.FollowSchema) -> None:
+        await self._server.upkeep.follow_schema(message.table)
+        self._trigger_manager.hub.schema_followed(message.table)
 
     # --- triggers ----------------------------------------------------------------------------------
 
-    async def _pause_deliveries(self, _asked: messages.PauseDeliveries) -> None:
+    async def _pause_deliveries(self, _message: messages.PauseDeliveries) -> None:
         """Pause deliveries and wait for calls under way: such a call may read data newer than a copy."""
         feeder = self._trigger_manager.feeder
         feeder.upkeep.pause_saving()
@@ -106,13 +106,13 @@ class RegionOwner:
                 raise RetryLater(f"triggers or views are still at work after {CALLS_TIMEOUT_S:.0f} s; try again")
             await asyncio.sleep(CALLS_POLL_S)
 
-    async def _release_deliveries(self, _asked: messages.ReleaseDeliveries) -> None:
+    async def _release_deliveries(self, _message: messages.ReleaseDeliveries) -> None:
         self._trigger_manager.feeder.upkeep.release()
         self._trigger_manager.feeder.deliver()
         self.views.resume_views()
 
-    async def _list_backfilled_regions(self, asked: messages.BackfilledRegions) -> dict[str, list[int]]:
-        return self.views.backfilled_regions(asked.views)
+    async def _list_backfilled_regions(self, message: messages.BackfilledRegions) -> dict[str, list[int]]:
+        return self.views.backfilled_regions(message.views)
 
     def _report_backfilled(self, view: str) -> None:
         if self._master is not None:
@@ -120,13 +120,13 @@ class RegionOwner:
 
     # --- regions that replace others -----------------------------------------------------------------
 
-    async def _call_off_change(self, asked: messages.CallOffChange) -> None:
-        self.changing.call_off(asked.change)
+    async def _call_off_change(self, message: messages.CallOffChange) -> None:
+        self.changing.call_off(message.change)
 
-    async def _settle_change(self, asked: messages.SettleChange) -> None:
-        self.changing.settle(asked.change)
+    async def _settle_change(self, message: messages.SettleChange) -> None:
+        self.changing.settle(message.change)
 
-    async def _loads(self, _asked: messages.Loads) -> tuple[messages.RegionLoad, ...]:
+    async def _loads(self, _message: messages.Loads) -> tuple[messages.RegionLoad, ...]:
         return self.changing.loads()
 
 

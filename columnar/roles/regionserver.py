@@ -116,7 +116,7 @@ class ClusterServer:
         self._reports: set[asyncio.Task[None]] = set()
         self.is_stopping = False
 
-    async def start(self, control: socket.socket, doorbell: socket.socket) -> None:
+    async def start(self, control: socket.socket, channel: socket.socket) -> None:
         """Serve; the sockets, which do not block, are the server's from now on.  HostError, DamagedData."""
         config = own_ports(self._config.config)
         self.stores = ServerStores(config.data, str(self.local_server), RocksEngine.of_several(self._config.servers))
@@ -139,7 +139,7 @@ class ClusterServer:
             self._listening.begin()
             private = await self.ports.listen()
             self._connection_channel = ServerConnectionChannel(
-                doorbell, self.ports, self.serving.scanners, self._handle_channel_end
+                channel, self.ports, self.serving.scanners, self._handle_channel_end
             )
             self._answer_the_master(config)
             self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
@@ -154,15 +154,15 @@ class ClusterServer:
 
     async def _join_the_others(self) -> None:
         """Answer their calls, and send them those of this server's clients that are about their regions."""
-        doors = self.ports
-        self.peer_server = PeerServer(doors.wires, self._refuse_not_local, doors.connection_ids)
+        ports = self.ports
+        self.peer_server = PeerServer(ports.wires, self._refuse_not_local, ports.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
         self.request_forwarders: dict[int, RequestForwarder] = {}
-        for service, made in doors.services.items():
+        for service, made in ports.services.items():
             request_forwarder = RequestForwarder(self.forwarding, self.serving.server, service, self._server_of_scanner)
             made.request_forwarder = self.request_forwarders[service] = request_forwarder
-            doors.wires[service].ahead = request_forwarder.forward_early
+            ports.wires[service].ahead = request_forwarder.forward_early
         self._connect_peer_operations()
         path = self._path_of(self.local_server)
         self._listening = ListeningPath(path, lambda: self.peers.listen(path))
@@ -175,50 +175,50 @@ class ClusterServer:
     def _connect_peer_operations(self) -> None:
         """Connect remote operations: send requests for remote rows to their owners, and handle such requests here."""
         self.owners = RoutedOwners(self.local_server, self.routes, self.peers)
-        asked, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
-        for kind, answer in asked.answers.items():
+        handlers, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
+        for kind, answer in handlers.answers.items():
             self.peer_server.register(kind, answer)
-        connect(operations, asked, self.owners)
+        connect(operations, handlers, self.owners)
         self.serving.trigger_manager.system.access.others = operations.access.others
         self._connect_peer_triggers()
         self.peer_server.register(OwnFigures, self._own_figures)
         self.ports.extension.others, self.ports.extension.remarks = self._figures_of_others, self._remarks
 
     def _connect_peer_triggers(self) -> None:
-        keeper = self.serving.trigger_manager
+        manager = self.serving.trigger_manager
         self.trigger_peer_handlers = TriggerPeerHandlers(
-            keeper, self.serving.server, self.owners.change, self.serving.wait
+            manager, self.serving.server, self.owners.change, self.serving.wait
         )
         for kind, answer in self.trigger_peer_handlers.answers.items():
             self.peer_server.register(kind, answer)
-        apart = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
-        self.ports.trigger_methods.others = apart
-        self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: apart.wait(
+        cluster_triggers = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
+        self.ports.trigger_methods.others = cluster_triggers
+        self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: cluster_triggers.wait(
             tables, key, "", timeout_s, saved=True
         )
         self.peer_server.register(ViewStatuses, self._list_view_statuses)
-        for asked in view_check_requests.KINDS:
-            self.peer_server.register(asked, self._checked)
+        for handlers in view_check_requests.KINDS:
+            self.peer_server.register(handlers, self._checked)
         self.ports.other_views, self.ports.owners = self._views_of_others, self.owners
-        keeper.dead_letter_store.log_again_remotely = apart.log_again
+        manager.dead_letter_store.log_again_remotely = cluster_triggers.log_again
 
-    async def _own_figures(self, _asked: OwnFigures) -> Figures:
+    async def _own_figures(self, _message: OwnFigures) -> Figures:
         return self.ports.extension.figures()
 
-    async def _checked(self, asked: Message[R]) -> R:
-        answer: R = await self.serving.checks().answers[type(asked)](asked)
+    async def _checked(self, message: Message[R]) -> R:
+        answer: R = await self.serving.checks().answers[type(message)](message)
         return answer
 
-    async def _slow_requests(self, _asked: SlowRequests) -> tuple[SlowRequest, ...]:
+    async def _slow_requests(self, _message: SlowRequests) -> tuple[SlowRequest, ...]:
         return tuple(replace(one, server=self.local_server.name) for one in self.ports.slow_log.recent)
 
-    async def _list_view_statuses(self, _asked: ViewStatuses) -> tuple[ViewStatus, ...]:
+    async def _list_view_statuses(self, _message: ViewStatuses) -> tuple[ViewStatus, ...]:
         return self.serving.owner.views.view_statuses()
 
     async def _views_of_others(self) -> tuple[list[ViewStatus], list[str]]:
-        others = [server for server in self.rpc_handlers.servers() if server != self.local_server]
-        found, silent = await gather_status(others, self.peers, ViewStatuses())
-        return [look for looks in found.values() for look in looks], [str(server) for server in silent]
+        remote = [server for server in self.rpc_handlers.servers() if server != self.local_server]
+        found, silent = await gather_status(remote, self.peers, ViewStatuses())
+        return [status for statuses in found.values() for status in statuses], [str(server) for server in silent]
 
     def _remarks(self) -> list[str]:
         found = (
@@ -230,8 +230,8 @@ class ClusterServer:
         return list(islice(found, REMARKS))
 
     async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
-        others = [server for server in self.rpc_handlers.servers() if server != self.local_server]
-        found, silent = await gather_status(others, self.peers, OwnFigures())
+        remote = [server for server in self.rpc_handlers.servers() if server != self.local_server]
+        found, silent = await gather_status(remote, self.peers, OwnFigures())
         return list(found.values()), [str(server) for server in silent]
 
     def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
@@ -262,13 +262,13 @@ class ClusterServer:
         for kind, answer in self.rpc_handlers.answers.items():
             self.answering.register(kind, answer)
         committer = self.stores.committer
-        looks = self.trigger_peer_handlers.trigger_statuses
+        trigger_statuses = self.trigger_peer_handlers.trigger_statuses
         measures = ServerMeasures(
-            self.ports, serving, lambda: committer.syncs, self.peer_server, self.request_forwarders, looks
+            self.ports, serving, lambda: committer.syncs, self.peer_server, self.request_forwarders, trigger_statuses
         )
         self.answering.register(Measures, measures.measures)
         self.answering.register(SlowRequests, self._slow_requests)
-        self.answering.register(TriggerStatuses, looks)
+        self.answering.register(TriggerStatuses, trigger_statuses)
         self.answering.register(FlowStatuses, self.trigger_peer_handlers.flow_statuses)
         self.answering.register(HandOver, self._hand_over)
         self.answering.register(ReturnConnections, self._return_connections)
@@ -328,18 +328,18 @@ class ClusterServer:
     # --- connections of clients ----------------------------------------------------------------------
 
     def beat(self, iterations: int) -> Beat:
-        doorbell = self._connection_channel
-        if doorbell is None:
+        channel = self._connection_channel
+        if channel is None:
             return Beat(iterations)
-        return Beat(iterations, doorbell.open, doorbell.taken, doorbell.given)
+        return Beat(iterations, channel.open, channel.taken, channel.given)
 
-    async def _hand_over(self, asked: HandOver) -> HandoverResult:
+    async def _hand_over(self, message: HandOver) -> HandoverResult:
         assert self._connection_channel is not None, "it is there before the master is answered"
-        return await self._connection_channel.hand_over(asked.within_ms / 1000)
+        return await self._connection_channel.hand_over(message.within_ms / 1000)
 
-    async def _return_connections(self, asked: ReturnConnections) -> int:
+    async def _return_connections(self, message: ReturnConnections) -> int:
         assert self._connection_channel is not None, "as above"
-        return await self._connection_channel.part_with(asked.connections, asked.within_ms / 1000)
+        return await self._connection_channel.part_with(message.connections, message.within_ms / 1000)
 
     def _handle_channel_end(self, why: str) -> None:
         if not self.is_stopping:

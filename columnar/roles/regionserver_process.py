@@ -67,7 +67,7 @@ def show_as(name: str) -> None:
 
 
 def _gone(why: str) -> NoReturn:
-    """Nothing may be answered any more: another server may own the regions by now."""
+    """End this process at once, without an answer: another server may own the regions by now."""
     _log.error("the master has gone (%s): this server ends", why)
     flush(GONE_S)
     os._exit(ORPHANED)
@@ -76,10 +76,10 @@ def _gone(why: str) -> NoReturn:
 class Beats:
     """How often the loop was seen alive, reported by a thread: the reports continue while the loop is blocked."""
 
-    def __init__(self, pipe: int, look: Callable[[int], Beat]) -> None:
-        """``look`` makes the beat of a loop iteration; it is called on the loop."""
+    def __init__(self, pipe: int, make_beat: Callable[[int], Beat]) -> None:
+        """``make_beat`` makes the beat of a loop iteration; it is called on the loop."""
         self._pipe = pipe
-        self._make_beat = look
+        self._make_beat = make_beat
         self._seen = Beat(0)  # written by the loop, read by the thread
 
     def start(self) -> None:
@@ -87,7 +87,7 @@ class Beats:
         threading.Thread(target=self._write_beats, name="beats", daemon=True).start()
 
     def _see(self) -> None:
-        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of ``look`` must not end the beats
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the beat must not end the beats
         self._seen = self._make_beat(self._seen.iterations + 1)
 
     def _write_beats(self) -> None:
@@ -99,43 +99,43 @@ class Beats:
             time.sleep(BEAT_S)
 
 
-def run(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+def run(config: RegionServerConfig, control: int, channel: int, beats: int) -> int:
     """Serve until the supervisor says stop; the exit status."""
     log_to_stderr(config.log_level, f"{config.name}.{config.number}")
     raise_limit()
     switch_quickly()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, control, doorbell, beats))
+            return runner.run(_serve(config, control, channel, beats))
     except ColumnarError as error:
         _log.error("cannot start: %s", error.text)
         return CANNOT_START
 
 
-async def _serve(config: RegionServerConfig, control: int, doorbell: int, beats: int) -> int:
+async def _serve(config: RegionServerConfig, control: int, channel: int, beats: int) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = _stop_on_signals()
     server = ClusterServer(config, _gone)
     Beats(beats, server.beat).start()
-    await server.start(_socket(control), _socket(doorbell))
+    await server.start(_socket(control), _socket(channel))
     if server.ports.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.ports.tls.certificate.renew)
     _log.info("serves on port %d", server.ports.port)
     calm_collector()
-    giving_back = asyncio.create_task(trim_memory_periodically())
+    trimming = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
     _log.info("stopping")
-    giving_back.cancel()
+    trimming.cancel()
     await server.stop()
     _log.info("stopped")
     return 0
 
 
 def _socket(descriptor: int) -> socket.socket:
-    held = socket.socket(fileno=descriptor)
-    held.setblocking(False)
-    held.set_inheritable(False)  # the trigger worker must not keep it open
-    return held
+    sock = socket.socket(fileno=descriptor)
+    sock.setblocking(False)
+    sock.set_inheritable(False)  # the trigger worker must not keep it open
+    return sock
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -150,7 +150,7 @@ def main(arguments: list[str]) -> int:
     die_with_parent()
     if arguments[0] == AHEAD:
         show_as(SPARE)
-    control, doorbell, beats, lock, lines = map(int, arguments[-5:])
+    control, channel, beats, lock, lines = map(int, arguments[-5:])
     for descriptor in (beats, lock, lines):
         os.set_inheritable(descriptor, False)
     keep_last_lines(LastLines(lines))
@@ -159,7 +159,7 @@ def main(arguments: list[str]) -> int:
         return CANNOT_START  # the supervisor has gone, or needs no server any more
     config = RegionServerConfig.from_json(line)
     show_as(f"columnar {config.name}")
-    return run(config, control, doorbell, beats)
+    return run(config, control, channel, beats)
 
 
 if __name__ == "__main__":

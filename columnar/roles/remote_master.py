@@ -47,9 +47,9 @@ class MasterParts(Protocol):
 
 
 class _Part:
-    def __init__(self, **here: Any) -> None:
-        """``here``: the attributes of the part that this server has itself."""
-        self.__dict__.update(here)
+    def __init__(self, **attributes: Any) -> None:
+        """``attributes``: the attributes of the part that this server has itself."""
+        self.__dict__.update(attributes)
 
     def __getattr__(self, name: str) -> Any:
         raise ForwardToMaster(name)
@@ -76,4 +76,4 @@ def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
         MethodRoute,
     )
 
-    return frozenset(name for name, way in METHOD_ROUTES[service].items() if way is MethodRoute.MASTER)
+    return frozenset(name for name, route in METHOD_ROUTES[service].items() if route is MethodRoute.MASTER)

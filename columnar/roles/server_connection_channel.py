@@ -31,14 +31,14 @@ TAKEN_AT_ONCE: Final = 64  # connections in one iteration of the loop
 
 class ServerConnectionChannel:
     def __init__(
-        self, doorbell: socket.socket, doors: ServerPorts, scanners: ScannerTable, on_ended: Callable[[str], None]
+        self, channel: socket.socket, ports: ServerPorts, scanners: ScannerTable, on_ended: Callable[[str], None]
     ) -> None:
-        """``doorbell``: owned by this object from now on.
+        """``channel``: owned by this object from now on.
 
         ``on_ended`` is called when the supervisor has closed its end.
         """
-        self._channel = doorbell
-        self._ports = doors
+        self._channel = channel
+        self._ports = ports
         self._scanners = scanners
         self._on_ended = on_ended
         self._taking: set[asyncio.Task[None]] = set()
@@ -65,23 +65,23 @@ class ServerConnectionChannel:
                 return
 
     def _take_next(self) -> bool:
-        """False: none waits."""
+        """Take a connection from the channel; False: none waits."""
         try:
-            handed = receive_connection(self._channel)
+            dispatched = receive_connection(self._channel)
         except BlockingIOError:
             return False
         except OSError as error:
             _log.error("a connection was not handed over: %s", error)
             return False
-        if handed is None:
+        if dispatched is None:
             self.close()
             self._on_ended("the doorbell has ended")
             return False
         self.taken += 1
         if self._is_leaving:
-            self._return_connection(handed)
+            self._return_connection(dispatched)
         else:
-            task = asyncio.ensure_future(self._ports.take(handed))
+            task = asyncio.ensure_future(self._ports.take(dispatched))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
         return True
@@ -115,8 +115,8 @@ class ServerConnectionChannel:
             return 0
         return await self._ports.part_with(most, self._return_connection, self._scanners.has_open, within_s)
 
-    def _return_connection(self, handed: DispatchedConnection) -> None:
-        self._going.append(handed)
+    def _return_connection(self, dispatched: DispatchedConnection) -> None:
+        self._going.append(dispatched)
         if not self._is_full:
             self._send()
 

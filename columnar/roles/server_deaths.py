@@ -55,11 +55,11 @@ class ServerDeaths:
         return len(self._deaths.get(name, ()))
 
     def pause_s(self, name: str) -> float:
-        """How long the replacement of a server waits that has just died."""
+        """Return how long the replacement of a server waits that has just died."""
         over = self.number(name) - DEATHS_AT_ONCE
         return 0.0 if over <= 0 else PAUSES_S[min(over, len(PAUSES_S)) - 1]
 
     def is_start_hopeless(self, name: str) -> bool:
-        """Whether another process would not get further than the last one, which has just died."""
+        """Return whether another process would not get further than the last one, which has just died."""
         deaths = self._deaths.get(name, [])
         return bool(deaths) and (not deaths[-1].is_by_signal or len(deaths) >= DEATHS_AT_ONCE)

@@ -30,42 +30,42 @@ from columnar.webui.status import Sources, gather, line_of
 class ServerMeasures:
     def __init__(
         self,
-        doors: ServerPorts,
+        ports: ServerPorts,
         serving: Serving,
         commits: Callable[[], int],
         peer_server: PeerServer,
-        ways_out: Mapping[int, RequestForwarder],
+        request_forwarders: Mapping[int, RequestForwarder],
         triggers: Callable[[TriggerStatuses], Awaitable[Iterable[TriggerStatus]]],
     ) -> None:
-        """``ways_out``: by service."""
+        """``request_forwarders``: by service."""
         self._peer_server = peer_server
-        self._request_forwarders = ways_out
+        self._request_forwarders = request_forwarders
         self._triggers = triggers
         self._flows = serving.trigger_manager.hub.flow_statuses
         self._sources = Sources(
             version=VERSION,
             address="",
-            data_folder=doors.folder.path,
-            started_s=doors.started_s,
+            data_folder=ports.folder.path,
+            started_s=ports.started_s,
             descriptions=serving.operations.descriptions,
             scanners=serving.scanners,
-            counters=doors.counters,
-            connections=lambda: doors.connections,
+            counters=ports.counters,
+            connections=lambda: ports.connections,
             commits=commits,
-            slow_requests=lambda: doors.slow_log.count,
+            slow_requests=lambda: ports.slow_log.count,
             triggers=list,  # requested below: letters are counted on disk
             views=serving.owner.views.view_statuses,
-            buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
+            buffered_bytes=lambda: serving.buffered_bytes(ports.buffered_bytes),
         )
 
-    async def measures(self, _asked: Measures) -> tuple[Family, ...]:
-        """Some 20 us for each region that is open."""
-        looks = tuple(await self._triggers(TriggerStatuses()))
-        letters = {look.name: look.letters for look in looks}
+    async def measures(self, _message: Measures) -> tuple[Family, ...]:
+        """Measure this server; some 20 us for each region that is open."""
+        statuses = tuple(await self._triggers(TriggerStatuses()))
+        letters = {trigger.name: trigger.letters for trigger in statuses}
         flows = tuple(
             replace(one, dead=letters.get(one.name, 0)) if one.kind == TRIGGER else one for one in self._flows()
         )
-        status = replace(gather(self._sources), triggers=tuple(map(line_of, looks)), flows=flows)
+        status = replace(gather(self._sources), triggers=tuple(map(line_of, statuses)), flows=flows)
         return (
             *families.of_process(status),
             families.open_regions(status),

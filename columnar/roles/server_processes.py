@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
-OUTLIVES_S: Final = 0.2  # a process whose link has ended has so long to end, too
+OUTLIVES_S: Final = 0.2  # a process whose link has ended has this long to end, too
 SPARE_AFTER_S: Final = 5.0  # after a start or a death: until then the regions that open need the processor
 
 
@@ -62,7 +62,7 @@ class Events(Protocol):
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         """Report that the process has ended; ``asked``: its stop was requested."""
 
-    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
+    def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
         """The server has no clients any more but those that are lost, and stops."""
 
 
@@ -127,7 +127,7 @@ class ServerProcesses:
         return child, known
 
     def keep_spare(self) -> None:
-        """From now on a process waits for the next death; it is started SPARE_AFTER_S after this call."""
+        """Keep a spare process for the next death from now on; it is started SPARE_AFTER_S after this call."""
         if self._spare_timer is None and self._spare is None and not self.is_stopping:
             self._spare_timer = asyncio.get_running_loop().call_later(SPARE_AFTER_S, self._start_spare)
 
@@ -152,7 +152,7 @@ class ServerProcesses:
             self.keep_spare()
 
     def _taken_spare(self) -> tuple[Child, list[Server]]:
-        """The spare process, or a new one where there is none.  OSError."""
+        """Return the spare process, or start a new one if there is none.  OSError."""
         spare, self._spare = self._spare, None
         if self._spare_timer is not None:  # count from now
             self._spare_timer.cancel()
@@ -329,10 +329,10 @@ class ServerProcesses:
         await self.fence(server.incarnation)
 
     async def _request_handover(self, server: Server, within_s: float) -> bool:
-        """False: it does not answer, and is beyond stopping."""
+        """Request a hand-over; False: the server does not answer, and cannot be stopped in order."""
         try:
             async with asyncio.timeout(within_s + ANSWER_S):
-                told = await self.request_server(server.incarnation, HandOver(round(within_s * 1000)))
+                result = await self.request_server(server.incarnation, HandOver(round(within_s * 1000)))
         except (NotSent, LinkBroke):
             return True  # it has no link as yet, or ends
         except TimeoutError:
@@ -342,11 +342,11 @@ class ServerProcesses:
         except Exception as error:  # noqa: BLE001 - whatever it is, the server can be stopped
             _log.error("server %s cannot hand its clients over: %s", server.incarnation, error)
             return True
-        self._events.handover_ended(server.incarnation, told)
+        self._events.handover_ended(server.incarnation, result)
         return True
 
     async def start_one(self, name: str) -> None:
-        """Start a server that was stopped, or waits for its next start; nothing where it lives.  OSError."""
+        """Start a server that was stopped, or waits for its next start; do nothing if it lives.  OSError."""
         self._stopped.discard(name)
         async with self._lock_name(name):
             await self._start(name, self.start)
@@ -360,7 +360,7 @@ class ServerProcesses:
             server.is_stopping = True
 
     async def stop(self) -> None:
-        """Every server stops in order, side by side; one that lives after the longest ``stop_s`` is killed."""
+        """Stop every server in order, concurrently; one that lives after the longest ``stop_s`` is killed."""
         self.begin_stop()
         for server in self.living.values():
             server.child.request_stop()
@@ -370,7 +370,7 @@ class ServerProcesses:
         await self.kill()
 
     async def kill(self) -> None:
-        """Nothing of them is left when this returns."""
+        """Kill all processes; none is left when this returns."""
         self.is_stopping = True
         if self._spare_timer is not None:
             self._spare_timer.cancel()

@@ -33,7 +33,7 @@ class ServerRpcHandlers:
     def __init__(
         self,
         owner: RegionOwner,
-        owning: RegionAssigner,
+        region_assigner: RegionAssigner,
         routes: Routes,
         tables: Tables,
         rates: RateMeter,
@@ -41,7 +41,7 @@ class ServerRpcHandlers:
     ) -> None:
         """``leader`` returns the epoch of the master that sends requests."""
         self._owner = owner
-        self._region_assigner = owning
+        self._region_assigner = region_assigner
         self._routes = routes
         self._tables = tables
         self._leader = leader
@@ -79,63 +79,63 @@ class ServerRpcHandlers:
 
     # --- regions -------------------------------------------------------------------------------------
 
-    async def _open(self, asked: owners.OpenRegion) -> None:
-        await self._region_assigner.open(asked, self._leader())
-        self.on_routes((asked.region.table,))
+    async def _open(self, message: owners.OpenRegion) -> None:
+        await self._region_assigner.open(message, self._leader())
+        self.on_routes((message.region.table,))
 
-    async def _close(self, asked: owners.CloseRegion) -> owners.GivenUp:
-        given_up = await self._region_assigner.close(asked, self._leader())
-        self.on_routes((asked.region.table,))
+    async def _close(self, message: owners.CloseRegion) -> owners.GivenUp:
+        given_up = await self._region_assigner.close(message, self._leader())
+        self.on_routes((message.region.table,))
         return given_up
 
-    async def _renumber(self, asked: owners.RenumberRegion) -> None:
-        await self._region_assigner.renumber(asked, self._leader())
-        self.on_routes((asked.region.table,))
+    async def _renumber(self, message: owners.RenumberRegion) -> None:
+        await self._region_assigner.renumber(message, self._leader())
+        self.on_routes((message.region.table,))
 
-    async def _take_rates(self, _asked: owners.Rates) -> tuple[owners.RegionRates, ...]:
+    async def _take_rates(self, _message: owners.Rates) -> tuple[owners.RegionRates, ...]:
         return self._rates.take(self._region_assigner.assigned_regions.serving())
 
-    async def _withdraw(self, asked: regions.Withdraw) -> None:
-        served = self._tables.named(asked.table)
-        await self._owner.answers[regions.Withdraw](asked)
+    async def _withdraw(self, message: regions.Withdraw) -> None:
+        served = self._tables.named(message.table)
+        await self._owner.answers[regions.Withdraw](message)
         if served is not None:
             self._region_assigner.dropped(served.regions)
 
-    async def _close_table(self, asked: regions.CloseTable) -> None:
-        await self._owner.answers[regions.CloseTable](asked)
+    async def _close_table(self, message: regions.CloseTable) -> None:
+        await self._owner.answers[regions.CloseTable](message)
         self._region_assigner.forget_dropped()
 
-    async def _finish_change(self, asked: regions.FinishChange) -> float:
+    async def _finish_change(self, message: regions.FinishChange) -> float:
         try:
-            shut_s: float = await self._owner.answers[regions.FinishChange](asked)
-            return shut_s
+            blocked_s: float = await self._owner.answers[regions.FinishChange](message)
+            return blocked_s
         finally:
             self._region_assigner.forget_dropped()
 
-    async def _close_regions(self, asked: regions.CloseRegions) -> None:
-        await self._owner.answers[regions.CloseRegions](asked)
-        self._region_assigner.dropped(asked.regions)
+    async def _close_regions(self, message: regions.CloseRegions) -> None:
+        await self._owner.answers[regions.CloseRegions](message)
+        self._region_assigner.dropped(message.regions)
 
     # --- routes --------------------------------------------------------------------------------------
 
-    async def _change_routes(self, asked: ChangeRoutes) -> RoutesVersion:
-        come = {route.region.table for route in asked.routes if self._routes.of(route.region) is None}
-        held = self._routes.apply(asked)
-        if held.number == asked.number:
-            gone = {info.table for info in asked.gone}
-            touched = gone | {route.region.table for route in asked.routes}
+    async def _change_routes(self, message: ChangeRoutes) -> RoutesVersion:
+        come = {route.region.table for route in message.routes if self._routes.of(route.region) is None}
+        version = self._routes.apply(message)
+        if version.number == message.number:
+            gone = {info.table for info in message.gone}
+            touched = gone | {route.region.table for route in message.routes}
             # Other owners of the same regions change no table, and come by the hundred after a death.
             self._follow(table for table in touched if table in come or table in gone or self._lags(table))
-            self._region_assigner.dropped(asked.gone)
+            self._region_assigner.dropped(message.gone)
             self.on_routes(touched)
-        return held
+        return version
 
-    async def _replace_routes(self, asked: ReplaceRoutes) -> RoutesVersion:
+    async def _replace_routes(self, message: ReplaceRoutes) -> RoutesVersion:
         before = frozenset(self._routes.tables)
-        held = self._routes.replace(asked)
+        version = self._routes.replace(message)
         self._follow(self._routes.tables)
         self.on_routes(before.union(self._routes.tables))
-        return held
+        return version
 
     def _lags(self, table: str) -> bool:
         """Return whether a split or merge on this server kept the table from following the routes."""
@@ -153,8 +153,8 @@ class ServerRpcHandlers:
             if found != served.regions:
                 served.replace_regions(found)
 
-    async def _take_addresses(self, asked: owners.Addresses) -> None:
-        self._addresses = {one.server: (one.host, one.port) for one in asked.servers}
+    async def _take_addresses(self, message: owners.Addresses) -> None:
+        self._addresses = {one.server: (one.host, one.port) for one in message.servers}
 
 
 def _nothing(_tables: Iterable[str]) -> None:

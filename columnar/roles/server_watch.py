@@ -48,7 +48,7 @@ class ServerWatch:
             self._liveness.heard(server, iterations, self._now_ms())
 
     def busy_ms(self, server: Incarnation) -> int:
-        """For so long the server has been in one step; 0: it is not, or not for long."""
+        """Return how long the server has been in one step; 0: it is not, or not for long."""
         since_ms = self._busy.get(server)
         return 0 if since_ms is None else self._now_ms() - since_ms
 

@@ -102,13 +102,13 @@ class Serving:
     async def _recover(self) -> None:
         """Replay the server log after a crash, also into regions that no client opens."""
         stores, logs = self._stores, self._stores.dead_logs
-        behind, epoch = len(logs.left), self.server.hosting.state.epoch
+        unreplayed, epoch = len(logs.left), self.server.hosting.state.epoch
         if epoch is None:
             return  # a master says what is unreplayed
         for _ in recovering(stores.engine, logs, stores.region_folders.root, epoch):
             await asyncio.sleep(RECOVERY_PAUSE_S)
-        if behind:
-            _log.info("%d regions are up to date with the server's log", behind - len(logs.left))
+        if unreplayed:
+            _log.info("%d regions are up to date with the server's log", unreplayed - len(logs.left))
 
     def _sweep_scanners(self) -> None:
         self.scanners.expire()
@@ -128,7 +128,7 @@ class Serving:
         return self.owner.views.views.known(view).definition
 
     async def wait(self, key: str, token: str, timeout_s: float) -> bool:
-        """For a follower, by its key (``flows.follower_name``), or for all triggers."""
+        """Wait for a follower, by its key (``flows.follower_name``), or for all triggers."""
         name = of_key(key)
         if name.kind == TRIGGER:
             return await self.trigger_manager.wait(name.name, token, timeout_s)
@@ -137,16 +137,16 @@ class Serving:
     def triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.trigger_manager.registrations() if one.table == table]
 
-    def buffered_bytes(self, by_doors: Mapping[str, int]) -> dict[str, int]:
+    def buffered_bytes(self, port_bytes: Mapping[str, int]) -> dict[str, int]:
         """Bytes of what is bounded in ``limits``."""
         gathered, scanners = self.server.reply_memory.total_bytes, self.scanners.size_bytes
-        return {**by_doors, "gathered": gathered, "scanners": scanners}
+        return {**port_bytes, "gathered": gathered, "scanners": scanners}
 
     def trigger_lines(self) -> list[TriggerLine]:
         return [line_of(one.to_status()) for one in self.trigger_manager.summaries()]
 
     async def stop_triggers(self) -> None:
-        """Before the port closes: a call cut off by it would count as failed."""
+        """Stop the triggers before the port closes: a call cut off by it would count as failed."""
         self._expiring.cancel()
         if self._recovery is not None:
             self._recovery.cancel()

@@ -26,10 +26,10 @@ from columnar.webui.status import Sources
 class Standalone:
     """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
 
-    def __init__(self, config: StandaloneConfig, folder: DataFolder, doors: ServerPorts) -> None:
+    def __init__(self, config: StandaloneConfig, folder: DataFolder, ports: ServerPorts) -> None:
         self.config = config
         self.folder = folder
-        self.ports = doors
+        self.ports = ports
 
     @classmethod
     def locked(cls, config: StandaloneConfig) -> Standalone:
@@ -84,22 +84,22 @@ class Standalone:
 
     def sources(self) -> Sources:
         """Sources of the status page and the metrics; after ``start``."""
-        serving, doors = self.serving, self.ports
+        serving, ports = self.serving, self.ports
         return Sources(
             version=VERSION,
-            address=f"{self.config.host}:{doors.port}",
+            address=f"{self.config.host}:{ports.port}",
             data_folder=os.path.abspath(self.folder.path),
-            started_s=doors.started_s,
+            started_s=ports.started_s,
             descriptions=serving.operations.descriptions,
             scanners=serving.scanners,
-            counters=doors.counters,
-            connections=lambda: doors.connections,
+            counters=ports.counters,
+            connections=lambda: ports.connections,
             commits=lambda: self.stores.committer.syncs,
-            slow_requests=lambda: doors.slow_log.count,
+            slow_requests=lambda: ports.slow_log.count,
             triggers=serving.trigger_lines,
             flows=serving.trigger_manager.hub.flow_statuses,
             views=serving.owner.views.view_statuses,
-            buffered_bytes=lambda: serving.buffered_bytes(doors.buffered_bytes),
-            slow=lambda: doors.slow_log.recent,
-            cluster_source=lambda: doors.alone(serving.operations.descriptions),
+            buffered_bytes=lambda: serving.buffered_bytes(ports.buffered_bytes),
+            slow=lambda: ports.slow_log.recent,
+            cluster_source=lambda: ports.alone(serving.operations.descriptions),
         )

@@ -76,10 +76,10 @@ async def _serve(config: StandaloneConfig) -> int:
         await web.start()
     compiling.start()
     calm_collector()
-    giving_back = asyncio.create_task(trim_memory_periodically())
+    trimming = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
     _log.info("stopping; a second signal stops at once")
-    giving_back.cancel()
+    trimming.cancel()
     await compiling.stop()
     if web is not None:
         await web.stop()

@@ -171,8 +171,8 @@ class Supervisor:
         )
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to return to
-        pasts = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)
-        self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, pasts)
+        dead_logs = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)
+        self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, dead_logs)
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)
@@ -213,7 +213,7 @@ class Supervisor:
         }
 
     async def _greeted(self) -> None:
-        """Every server is up.  HostError: one of them has ended instead."""
+        """Wait until every server is up.  HostError: one of them has ended instead."""
         servers = self.host.state.current.servers
         names = [f"s{n + 1}" for n in range(self._count)]
         up = asyncio.ensure_future(self.host.until(lambda: all(servers[one].state is ServerState.UP for one in names)))
@@ -230,21 +230,21 @@ class Supervisor:
 
     def joined(self, server: Incarnation) -> None:
         self.connection_dispatcher.open.joined(server)
-        doorbell = self.processes.living[server].child.connection_channel.dup()
+        channel = self.processes.living[server].child.connection_channel.dup()
         count_returned = partial(self.connection_dispatcher.open.count_returned, server)
         self._returns[server] = ReturnedConnections(
-            doorbell, self.connection_dispatcher, count_returned, lambda: self._returned(server)
+            channel, self.connection_dispatcher, count_returned, lambda: self._returned(server)
         )
         self._returns[server].open()
 
     def _returned(self, server: Incarnation) -> None:
-        """Nothing more comes back from it."""
+        """Forget the listener of a server that returns no more connections."""
         self._returns.pop(server, None)
 
-    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
-        log = _log.warning if told.lost or told.scanners else _log.info
+    def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
+        log = _log.warning if result.lost or result.scanners else _log.info
         text = "server %s hands over: %d connections go on at others, %d are closed; lost: %d, and %d open scanners"
-        log(text, server, told.given, told.closed, told.lost, told.scanners)
+        log(text, server, result.given, result.closed, result.lost, result.scanners)
         self.connection_dispatcher.open.ended(server)
 
     def ended(self, server: Incarnation, why: str) -> None:
@@ -288,27 +288,27 @@ class Supervisor:
     # --- ports -----------------------------------------------------------------------------------------
 
     def _bind_ports(self) -> None:
-        """Before a server takes a port of its own, which may be any that is free."""
+        """Bind the ports before a server takes a free port of its own."""
         host, port2 = self.config.host, self.config.thrift2_port
         self._ports.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.connection_dispatcher))
         if port2 >= 0:
             self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.connection_dispatcher))
 
     def _close_ports(self) -> None:
-        for door in self._ports:
-            door.close()
+        for port in self._ports:
+            port.close()
 
     def _open_ports(self) -> None:
-        for door, option in zip(self._ports, ("--port", "--thrift2-port"), strict=False):
-            door.listen(self.config.host, option)
-        for door in self._ports:
-            door.open()
+        for port, option in zip(self._ports, ("--port", "--thrift2-port"), strict=False):
+            port.listen(self.config.host, option)
+        for port in self._ports:
+            port.open()
         self._is_open = True
 
     def _taking(self) -> dict[Incarnation, Child]:
         """Servers that take connections of clients."""
         living, current = self.processes.living, self.host.state.current
-        return {one: held.child for one, held in living.items() if current.is_alive(one) and not held.is_stopping}
+        return {one: server.child for one, server in living.items() if current.is_alive(one) and not server.is_stopping}
 
     @property
     def port(self) -> int:
@@ -329,14 +329,14 @@ class Supervisor:
 
     @property
     def web_address(self) -> str:
-        """For the ready line."""
+        """Return the address for the ready line."""
         if self._web is None:
             return "-"
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         return f"http{'s' if self._tls is not None else ''}://{host}:{self._web.port}/"
 
     def status(self) -> PageStatus:
-        """On the loop."""
+        """Return the status for the page; on the loop."""
         kinds = Counter(one.kind for one in self.control.transitions())
         tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
         return PageStatus(
@@ -423,8 +423,8 @@ class _Watched:
         self._supervisor.ended(server, why)
         self._host.ended(server, why, asked=asked)
 
-    def handover_ended(self, server: Incarnation, told: HandoverResult) -> None:
-        self._supervisor.handover_ended(server, told)
+    def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
+        self._supervisor.handover_ended(server, result)
 
 
 class _Site:
@@ -436,13 +436,13 @@ class _Site:
     def sample(self, now_s: float) -> None:
         pass
 
-    def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
+    def pages(self, run_on_loop: LoopRunner, visitors: Visitors) -> Any:
         from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
 
         supervisor = self._supervisor
         address = f"{supervisor.config.host}:{supervisor.port}"
-        servers = ClusterStatusGatherer(ask, supervisor.host, supervisor.processes)
-        return cluster_pages(ask, supervisor.control, supervisor.status, servers, address, visitors)
+        servers = ClusterStatusGatherer(run_on_loop, supervisor.host, supervisor.processes)
+        return cluster_pages(run_on_loop, supervisor.control, supervisor.status, servers, address, visitors)
 
 
 def _safe_path() -> list[str]:

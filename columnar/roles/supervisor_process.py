@@ -2,7 +2,7 @@
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit at once, 128 + its number; the servers end with this process
-    SIGHUP, where the ports speak TLS: the pages and the servers read the certificate again
+    SIGHUP, if the ports speak TLS: the pages and the servers read the certificate again
 
 ``columnar standalone --servers N`` becomes ``python -m columnar.roles.supervisor_process '{"data": ...}'``.
 
@@ -62,11 +62,11 @@ async def _serve(config: StandaloneConfig, count: int, log_level: str) -> int:
     say(_ready_line(config, store, count))
     compiling.start()  # for this process and its servers: once for all
     calm_collector()
-    giving_back = asyncio.create_task(trim_memory_periodically())
+    trimming = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
     store.begin_stop()
     _log.info("stopping; a second signal stops at once")
-    giving_back.cancel()
+    trimming.cancel()
     await compiling.stop()
     await store.stop()
     _log.info("stopped")

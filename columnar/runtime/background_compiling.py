@@ -46,7 +46,7 @@ class BackgroundCompiling:
             await asyncio.wait([self._task])
 
     def state(self) -> str:
-        """How the hot modules run, and what becomes of them."""
+        """Return how the hot modules run, and the progress of their compilation."""
         if self._began_s is not None:
             return f"{compiled.state}; compiling in the background, for {time.monotonic() - self._began_s:.0f} s"
         return f"{compiled.state}; {self._state}" if self._state else compiled.state

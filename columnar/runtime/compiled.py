@@ -196,17 +196,17 @@ def digest(package: Path = _PACKAGE) -> str:
 class _Finder:
     """Finds the compiled modules by name, before their sources (``sys.meta_path``)."""
 
-    def __init__(self, twins: dict[str, Path]) -> None:
-        """``twins``: paths of compiled modules, by module name."""
-        self._compiled_modules = twins
+    def __init__(self, compiled_modules: dict[str, Path]) -> None:
+        """``compiled_modules``: paths of compiled modules, by module name."""
+        self._compiled_modules = compiled_modules
 
     def find_spec(
         self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        twin = self._compiled_modules.get(name)
-        if twin is None:
+        path = self._compiled_modules.get(name)
+        if path is None:
             return None
-        return importlib.util.spec_from_file_location(name, twin, loader=ExtensionFileLoader(name, str(twin)))
+        return importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
 
 
 def _find_compiled_modules(folder: Path) -> dict[str, Path]:
@@ -226,7 +226,7 @@ def are_fresh(package: Path = _PACKAGE) -> bool:
 
 
 def is_checkout(package: Path = _PACKAGE) -> bool:
-    """Whether the package lies in its source tree; an installed one is never compiled afterwards."""
+    """Return whether the package lies in its source tree; an installed one is never compiled afterwards."""
     return (package.parent / "setup.py").is_file() and (package.parent / "pyproject.toml").is_file()
 
 

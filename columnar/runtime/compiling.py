@@ -80,7 +80,7 @@ pool.shutdown()
 
 
 class CannotCompile(Exception):
-    """Why, in one line: the compiler's own words where it has some."""
+    """Return the reason in one line: the compiler's own words if it has some."""
 
 
 class CompilationInProgress(Exception):
@@ -175,7 +175,7 @@ def _build(package: Path, scratch: Path, lock: IO[bytes], at_once: int) -> None:
 
 
 def _check_tools() -> None:
-    """Before ten seconds are spent on the types."""
+    """Check the tools before ten seconds are spent on the types."""
     for module in ("mypyc", "setuptools"):
         if importlib.util.find_spec(module) is None:
             raise CannotCompile(f"{module} is not installed")

@@ -58,7 +58,7 @@ def said_of(error: OSError, folder: str = "") -> str:
 
 @contextmanager
 def files_in(folder: str) -> Iterator[None]:
-    """Around work on files there: HostError for their OSErrors; those of sockets pass."""
+    """Raise HostError for OSErrors of work on files there; those of sockets pass."""
     try:
         yield
     except OSError as error:

@@ -36,8 +36,8 @@ class ImmediateFuture(asyncio.Future[None]):
         else:
             self.set_exception(failure)
             self.exception()  # retrieved: a future without a waiter must not warn
-        told, self._immediate_callbacks = self._immediate_callbacks, []
-        for callback in told:
+        callbacks, self._immediate_callbacks = self._immediate_callbacks, []
+        for callback in callbacks:
             try:
                 callback(self)
             except Exception as error:  # noqa: BLE001 - as the loop does: one that fails takes no other along

@@ -45,12 +45,12 @@ class LastLines:
         self._number = 0
 
     def dump_crashes(self) -> None:
-        """From now on a signal that is a crash of this process leaves its dump, and ends the process as before."""
+        """Enable the dump of a crashing signal of this process, which ends the process as before."""
         os.lseek(self._descriptor, _DUMP_AT, os.SEEK_SET)
         faulthandler.enable(self._descriptor)
 
     def add(self, line: bytes) -> None:
-        """In some microseconds; without an error: what cannot be kept is in the log all the same."""
+        """Add a line in some microseconds, without an error: a line that cannot be kept is in the log all the same."""
         at = self._number % LAST_LINES * _SLOT_BYTES
         self._number += 1
         text = line[:LAST_LINE_BYTES]

@@ -33,7 +33,7 @@ from columnar.runtime.standard_streams import open_closed_streams
 
 STDOUT: Final = 1
 STDERR: Final = 2
-END_S: Final = 1.0  # the end of a process waits so long for a reader of its last lines
+END_S: Final = 1.0  # the end of a process waits this long for a reader of its last lines
 _CHUNK_BYTES: Final = 64 * 1024  # of one write
 _log = logging.getLogger("columnar")
 
@@ -117,7 +117,7 @@ class LineQueue:
                 self._changed.notify_all()
 
     def _written(self, data: bytes) -> bool:
-        """False: the descriptor takes nothing any more, as a pipe whose reader has gone."""
+        """Write the data; False: the descriptor takes nothing any more, as a pipe whose reader has gone."""
         while data:
             try:
                 data = data[self._write(self._descriptor, data) :]
@@ -128,7 +128,7 @@ class LineQueue:
         return True
 
     def begin_again(self) -> None:
-        """In a child of a fork: the thread, and perhaps the holder of the lock, stayed with the parent."""
+        """Begin again in a child of a fork: the thread, and perhaps the lock's holder, stayed with the parent."""
         self.dropped = 0
         self._begin()
 
@@ -205,7 +205,7 @@ class QueuedLines(logging.Handler):
         self._queue.write_line(line)
 
     def flush(self) -> None:
-        """At ``logging.shutdown``."""
+        """Flush at ``logging.shutdown``."""
         self._queue.flush(END_S)
 
 

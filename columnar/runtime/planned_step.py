@@ -26,7 +26,7 @@ _DOUBLINGS: Final = 12  # more than it takes to the longest pause
 
 
 def pause_after(failures: int) -> float:
-    """After ``failures`` in a row: 0.01, 0.02, 0.04 ... at most 5 s."""
+    """Return the pause after ``failures`` in a row: 0.01, 0.02, 0.04 ... at most 5 s."""
     return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, _DOUBLINGS)))
 
 
@@ -43,7 +43,7 @@ class PlannedStep:
         return self._handle is not None
 
     def soon(self) -> None:
-        """In the loop's next iteration, unless it is planned."""
+        """Plan the step for the next loop iteration, unless it is planned."""
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_soon(self._run)
 

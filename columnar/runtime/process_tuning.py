@@ -57,7 +57,7 @@ def calm_collector() -> None:
 
 
 def is_possible() -> bool:
-    """Whether the process has glibc, and a /proc that shows its memory."""
+    """Return whether the process has glibc, and a /proc that shows its memory."""
     return "CS_GNU_LIBC_VERSION" in os.confstr_names and os.path.exists("/proc/self/statm")
 
 
@@ -76,14 +76,14 @@ def resident_bytes() -> int:
 class MemoryReturn:
     def __init__(
         self,
-        give_back: Callable[[], object],
+        trim_memory: Callable[[], object],
         resident: Callable[[], int],
         cpu_s: Callable[[], float],
         used_s: float,
         least_bytes: int,
     ) -> None:
         """``used_s`` and ``least_bytes``: the processor time and the resident memory at its beginning."""
-        self._trim_memory = give_back
+        self._trim_memory = trim_memory
         self._resident = resident
         self._cpu_s = cpu_s
         self._used_s = used_s  # until the last check
@@ -93,11 +93,11 @@ class MemoryReturn:
     @classmethod
     def begun(
         cls,
-        give_back: Callable[[], object] = malloc_trim,
+        trim_memory: Callable[[], object] = malloc_trim,
         resident: Callable[[], int] = resident_bytes,
         cpu_s: Callable[[], float] = time.process_time,
     ) -> MemoryReturn:
-        return cls(give_back, resident, cpu_s, cpu_s(), resident())
+        return cls(trim_memory, resident, cpu_s, cpu_s(), resident())
 
     def trim_if_grown(self) -> int:
         """Return free memory if there may be much; the bytes by which the process has shrunk.  Blocks for some ms."""

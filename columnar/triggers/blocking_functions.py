@@ -29,16 +29,16 @@ class BlockingFunctions:
 
     def note_blocking(self, function: str, now_s: float) -> None:
         """Put the function aside, because a call of it blocked the leader."""
-        held = self._aside.get(function)
-        pause_s = TRIAL_S if held is None else min(LONGEST_S, 2 * held[1])
+        entry = self._aside.get(function)
+        pause_s = TRIAL_S if entry is None else min(LONGEST_S, 2 * entry[1])
         self._aside[function] = [now_s + pause_s, pause_s]
 
     def runs_aside(self, function: str, now_s: float) -> bool:
-        """Whether its next call runs aside; False also for a trial, which begins now."""
-        held = self._aside.get(function)
-        if held is None or now_s >= held[0]:
-            if held is not None:
-                held[0] = _NEVER  # until it is over: other calls of it run aside meanwhile
+        """Return whether its next call runs aside; False also for a trial, which begins now."""
+        entry = self._aside.get(function)
+        if entry is None or now_s >= entry[0]:
+            if entry is not None:
+                entry[0] = _NEVER  # until it is over: other calls of it run aside meanwhile
             return False
         return True
 

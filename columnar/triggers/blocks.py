@@ -22,7 +22,7 @@ IN_SERIES: Final = 8
 
 
 def is_obstacle(error: ColumnarError) -> bool:
-    """Whether what met this error may be done later, as it is."""
+    """Return whether what met this error may be done later, as it is."""
     return not isinstance(error, CallerError) or isinstance(error, TableNotEnabled | TableReadOnly)
 
 

@@ -31,8 +31,8 @@ class CallLines:
             self._printed[name] = since_s, size, left_out + 1
             return
         self._printed[name] = since_s, size + len(output), 0
-        others = f" ({left_out} other calls printed since the last line)" if left_out else ""
-        _log.info("trigger %s printed%s: %s", name, others, output.rstrip())
+        suffix = f" ({left_out} other calls printed since the last line)" if left_out else ""
+        _log.info("trigger %s printed%s: %s", name, suffix, output.rstrip())
 
     def failed(self, name: str, attempt: int, error: str, now_s: float) -> None:
         """Log the failure of a call."""
@@ -41,5 +41,5 @@ class CallLines:
             self._untold[name] = logged_s, untold + 1
             return
         self._untold[name] = now_s, 0
-        others = f" ({untold} other calls failed since the last line)" if untold else ""
-        _log.info("trigger %s failed at attempt %d: %s%s", name, attempt, last(error), others)
+        suffix = f" ({untold} other calls failed since the last line)" if untold else ""
+        _log.info("trigger %s failed at attempt %d: %s%s", name, attempt, last(error), suffix)

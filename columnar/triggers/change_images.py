@@ -25,9 +25,9 @@ class ChangeImages(NamedTuple):
 
 
 def change_images_of(region: Region, record: ChangeRecord, scope: Scope) -> ChangeImages:
-    held = images_of(record, scope.images)
-    if held is not None:
-        return ChangeImages(held.before, held.after, is_exact=True)
+    recorded = images_of(record, scope.images)
+    if recorded is not None:
+        return ChangeImages(recorded.before, recorded.after, is_exact=True)
     families = [
         (family, None if qualifiers is None else tuple(sorted(qualifiers)))
         for family, qualifiers in sorted(scope.images.items())

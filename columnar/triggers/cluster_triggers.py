@@ -28,31 +28,33 @@ PAUSE_S: Final = 0.1  # before the next request to owners that could not answer,
 
 class ClusterTriggers:
     def __init__(
-        self, asked: TriggerPeerHandlers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
+        self, handlers: TriggerPeerHandlers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
     ) -> None:  # fmt: skip
         """``servers``: all that live, as far as this server knows."""
-        self._local_handlers = asked
+        self._local_handlers = handlers
         self._owners = owners
         self._servers = servers
 
     async def trigger_statuses(self) -> tuple[list[TriggerStatus], list[str]]:
         """Return one status for each trigger, and the servers that were silent for STATUS_TIMEOUT_S."""
-        others = [server for server in self._servers() if server != self._owners.local_server]
-        (found, silent), here = await asyncio.gather(
-            gather_status(others, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S),
+        remote = [server for server in self._servers() if server != self._owners.local_server]
+        (found, silent), local = await asyncio.gather(
+            gather_status(remote, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S),
             self._local_handlers.trigger_statuses(TriggerStatuses()),
         )
-        return merged([*here, *(look for looks in found.values() for look in looks)]), [str(one) for one in silent]
+        return merged([*local, *(status for statuses in found.values() for status in statuses)]), [
+            str(one) for one in silent
+        ]
 
     async def flow_statuses(self) -> tuple[list[FlowStatus], list[str]]:
         """Return one status for each flow, and the servers that were silent for STATUS_TIMEOUT_S."""
-        others = [server for server in self._servers() if server != self._owners.local_server]
-        (found, silent), here = await asyncio.gather(
-            gather_status(others, self._owners, FlowStatuses(), STATUS_TIMEOUT_S),
+        remote = [server for server in self._servers() if server != self._owners.local_server]
+        (found, silent), local = await asyncio.gather(
+            gather_status(remote, self._owners, FlowStatuses(), STATUS_TIMEOUT_S),
             self._local_handlers.flow_statuses(FlowStatuses()),
         )
-        looks = flow_status.merged([*here, *(look for looks in found.values() for look in looks)])
-        return looks, [str(one) for one in silent]
+        statuses = flow_status.merged([*local, *(status for statuses in found.values() for status in statuses)])
+        return statuses, [str(one) for one in silent]
 
     # --- waits ---------------------------------------------------------------------------------------
 
@@ -68,12 +70,14 @@ class ClusterTriggers:
             owed = self._owed(tables, vouched, tries)
             if not owed:
                 return True
-            asks = [(server, WaitForDelivery(name, token, left_ms, tuple(one), saved)) for server, one in owed.items()]
-            for ask, answer in zip(
-                asks, await asyncio.gather(*(self._request_wait(*ask) for ask in asks)), strict=True
+            requests = [
+                (server, WaitForDelivery(name, token, left_ms, tuple(one), saved)) for server, one in owed.items()
+            ]
+            for request, answer in zip(
+                requests, await asyncio.gather(*(self._request_wait(*request) for request in requests)), strict=True
             ):
                 if answer.is_delivered:
-                    vouched.update(ask[1].regions)
+                    vouched.update(request[1].regions)
                 elif not answer.is_not_local:
                     return False
             left_s = deadline_s - now_s()
@@ -94,18 +98,18 @@ class ClusterTriggers:
                     found.setdefault(choose_server(route, tries), []).append(route.region)
         return found
 
-    async def _request_wait(self, server: Incarnation, ask: WaitForDelivery) -> Waited:
+    async def _request_wait(self, server: Incarnation, request: WaitForDelivery) -> Waited:
         try:
             if server == self._owners.local_server:
-                return await self._local_handlers.wait(ask)
-            return await self._owners.request_server(server, ask)
+                return await self._local_handlers.wait(request)
+            return await self._owners.request_server(server, request)
         except (*NOTHING_DONE, LinkBroke):
             return Waited(is_delivered=False, is_not_local=True)
 
     # --- retries -------------------------------------------------------------------------------------
 
     async def log_again(self, table: str, record: ChangeRecord) -> None:
-        """At the row's owner.  A change that is logged twice is delivered twice, which every trigger must bear."""
+        """Log the change at the row's owner.  A change logged twice is delivered twice: triggers must bear it."""
         search = Search(self._owners, table)
         row, change = record.row, pack(record) if record.stamp else b""
         message = LogAgain(table, row, record.only_for or "", change)

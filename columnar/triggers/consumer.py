@@ -66,17 +66,17 @@ class Consumer(Follower):
         state: DeliveryState,
         feeder: Delivering,
         spawn: Spawn,
-        looking: LookupPrefetch | None = None,
+        lookup_prefetch: LookupPrefetch | None = None,
         repeats_to: Sequence | None = None,
         repeats_from_ms: int = 0,
     ) -> None:
-        """``looking``: given if the registration has lookups; ``repeats_to``, ``repeats_from_ms``: of a replay.
+        """``lookup_prefetch``: given if the registration has lookups; ``repeats_to``, ``repeats_from_ms``: of a replay.
 
         IllegalArgument: the registration cannot be read.
         """
         self.registration = registration
         self.scope = registration.scope()
-        self._lookup_prefetch = looking
+        self._lookup_prefetch = lookup_prefetch
         self.suspects: set[Sequence] = set()  # changes that ran when their worker died or had to be ended
         self.failed_reads = 0  # of the region, since a change was delivered
         self._feeder = feeder
@@ -151,17 +151,17 @@ class Consumer(Follower):
 
     def is_due(self, now_s: float) -> bool:
         """Return whether there is something to deliver now."""
-        state, ripening = self.state, self._batch_timer
+        state, batch_timer = self.state, self._batch_timer
         parked_to_s = state.next_due_s()
         if parked_to_s is not None and parked_to_s <= now_s:
             return True
-        return state.has_ready and (ripening is None or ripening.is_due(state.waiting_count, now_s))
+        return state.has_ready and (batch_timer is None or batch_timer.is_due(state.waiting_count, now_s))
 
     def due_s(self) -> float | None:
-        """When there will be something to deliver, if nothing comes before."""
+        """Return when there will be something to deliver, if nothing comes before."""
         parked_to_s = self.state.next_due_s()
-        ripe_s = self._batch_timer.due_s() if self._batch_timer is not None and self.state.has_ready else None
-        return min((due for due in (parked_to_s, ripe_s) if due is not None), default=None)
+        batch_due_s = self._batch_timer.due_s() if self._batch_timer is not None and self.state.has_ready else None
+        return min((due for due in (parked_to_s, batch_due_s) if due is not None), default=None)
 
     def take(self, now_s: float) -> list[Delivery]:
         """The changes of the next call; none where nothing is ready."""
@@ -198,9 +198,9 @@ class Consumer(Follower):
         if record is None:
             return None
         scope = self.scope
-        picture = change_images_of(self.region, record, scope) if scope.images else None
+        images = change_images_of(self.region, record, scope) if scope.images else None
         is_letter = record.only_for is not None and not record.stands_for_row  # retried as it was: it met them then
-        if picture is not None and not is_letter and not scope.matches_row(picture.after):
+        if images is not None and not is_letter and not scope.matches_row(images.after):
             return None
         cells = get_whole_row(self.region, record.row, self._spec) if self.registration.row else None
         return [
@@ -214,13 +214,13 @@ class Consumer(Follower):
                 if scope.touches(entry.family, _qualifier(entry))
             ],
             None if cells is None else {column: value for column, value, _ in cells},
-            self._before(record, picture),
+            self._before(record, images),
             delivery.attempt,
-            record.stands_for_row or (picture is not None and not picture.is_exact),
+            record.stands_for_row or (images is not None and not images.is_exact),
             record.timestamp,
             record.hops,
-            picture.after if picture is not None and self.registration.images else None,
-            self._prefetch_lookups(record.row, picture),
+            images.after if images is not None and self.registration.images else None,
+            self._prefetch_lookups(record.row, images),
             bool(record.entries) and (record.only_for is not None or self._is_repeat(delivery.sequence)),
         ]
 
@@ -234,21 +234,21 @@ class Consumer(Follower):
     def _is_repeat(self, sequence: Sequence) -> bool:
         return self._repeats_to is not None and sequence <= self._repeats_to
 
-    def _before(self, record: ChangeRecord, picture: ChangeImages | None) -> dict[bytes, bytes] | None:
+    def _before(self, record: ChangeRecord, images: ChangeImages | None) -> dict[bytes, bytes] | None:
         """The image, or the touched cells of a registration without images; None: there is no image."""
         if self.registration.images:
-            return picture.before if picture is not None and self.registration.before else None
+            return images.before if images is not None and self.registration.before else None
         return {
             entry.family + b":" + entry.qualifier: entry.value
             for entry in (record.touched_before if self.registration.before else ())
             if entry.family in self.families
         }
 
-    def _prefetch_lookups(self, row: bytes, picture: ChangeImages | None) -> dict[str, list[Any]] | None:
+    def _prefetch_lookups(self, row: bytes, images: ChangeImages | None) -> dict[str, list[Any]] | None:
         if self._lookup_prefetch is None or not self.scope.lookups:
             return None
-        image = picture.after if picture is not None else {}
-        return {look.name: self._lookup_prefetch.prefetch_row(look, row, image) for look in self.scope.lookups}
+        image = images.after if images is not None else {}
+        return {lookup.name: self._lookup_prefetch.prefetch_row(lookup, row, image) for lookup in self.scope.lookups}
 
     # --- backfill ------------------------------------------------------------------------------------
 

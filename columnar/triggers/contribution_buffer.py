@@ -45,16 +45,16 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
 
     ``close`` ends ``effects``, too.  Raises what ``effects`` raises.  ValueError: I1, I4.
     """
-    gifts = _ContributionBuffer()
+    buffer = _ContributionBuffer()
     try:
         for effect in effects:
             if isinstance(effect, _CONTRIBUTION_TYPES):
-                gifts.add(0, effect)
+                buffer.add(0, effect)
                 yield BUFFERED
             elif isinstance(effect, _ENDS) and effect != _BEGINNING:
-                taken = gifts.take()
-                for _, gift in taken:
-                    yield gift.in_part(part)
+                taken = buffer.take()
+                for _, contribution in taken:
+                    yield contribution.in_part(part)
                 part += bool(taken)
                 yield effect.in_part(part) if isinstance(effect, Checkpoint) else effect
             else:
@@ -62,13 +62,13 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
     except BaseException:  # also one of ours: what the function has yet to clear up is done at once
         _close(effects)
         raise
-    for _, gift in gifts.take():
-        yield gift.in_part(part)
+    for _, contribution in buffer.take():
+        yield contribution.in_part(part)
 
 
 def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
     """Do the same for pairs.  A malformed pair, or one of a foreign change, is passed on: the slice raises."""
-    gifts = _ContributionBuffer()
+    buffer = _ContributionBuffer()
     places = {id(change): at for at, change in enumerate(changes)}
     try:
         for pair in pairs:
@@ -76,13 +76,13 @@ def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) ->
             if at is None:
                 yield pair
             else:
-                gifts.add(at, pair[1])
+                buffer.add(at, pair[1])
                 yield BUFFERED
     except BaseException:  # as above
         _close(pairs)
         raise
-    for at, gift in gifts.take():
-        yield changes[at], gift
+    for at, contribution in buffer.take():
+        yield changes[at], contribution
 
 
 class _ContributionBuffer:
@@ -94,14 +94,14 @@ class _ContributionBuffer:
         self._contributions: dict[_Key, Parted] = {}
         self._size_bytes = 0
 
-    def add(self, place: int, gift: Parted) -> None:
-        key = (place, gift[1], gift[2], gift[4], gift[5])
+    def add(self, place: int, contribution: Parted) -> None:
+        key = (place, contribution[1], contribution[2], contribution[4], contribution[5])
         before = self._contributions.get(key)
         if before is not None:
             self._size_bytes -= before.size_bytes
-            gift = _together(before, gift)
-        self._contributions[key] = gift
-        self._size_bytes += gift.size_bytes
+            contribution = _together(before, contribution)
+        self._contributions[key] = contribution
+        self._size_bytes += contribution.size_bytes
         if len(self._contributions) > GIVEN_ROWS:
             raise ValueError(f"a function gives to at most {GIVEN_ROWS} rows in one run")
         if self._size_bytes > GIVEN_BYTES:
@@ -112,7 +112,7 @@ class _ContributionBuffer:
 
     def take(self) -> list[tuple[int, Parted]]:
         """Return and remove all: (place, contribution) pairs, by place and in the order of their first yields."""
-        taken = sorted([(key[0], gift) for key, gift in self._contributions.items()], key=_place)
+        taken = sorted([(key[0], contribution) for key, contribution in self._contributions.items()], key=_place)
         self._contributions, self._size_bytes = {}, 0
         return taken
 
@@ -142,8 +142,8 @@ def _together(one: Parted, two: Parted) -> Parted:
     return one
 
 
-def _refuse(gift: Effect, what: str) -> NoReturn:
-    raise ValueError(f"a change yields for row {abbreviate(gift[2])} of {abbreviate(gift[1])} {what}")
+def _refuse(contribution: Effect, what: str) -> NoReturn:
+    raise ValueError(f"a change yields for row {abbreviate(contribution[2])} of {abbreviate(contribution[1])} {what}")
 
 
 def _close(yielded: Iterator[Any]) -> None:

@@ -83,9 +83,9 @@ class DeadLetterStore:
         return found
 
     async def _letters_in(self, region: Region) -> Counter[str]:
-        held = self._counted.get(region.info.region_id)
-        if held is not None and held[0] is region and held[1] == region.writes:
-            return held[2]
+        counted = self._counted.get(region.info.region_id)
+        if counted is not None and counted[0] is region and counted[1] == region.writes:
+            return counted[2]
         writes, counts, start = region.writes, Counter[str](), b""
         while region.is_open:
             rows = [row for row, _ in islice(rows_of(region, start), COUNTED_ROWS)]
@@ -233,7 +233,7 @@ def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
 
 
 def _lack(letter: DeadLetter, of: Registration) -> str:
-    """Why its change cannot be delivered as it was: some part would be of the row as it is now.  Empty: it can."""
+    """Return why its change cannot be delivered as it was: it lacks data of that time.  Empty: it can."""
     change = letter.change
     if change is None or not change.stamp:
         return _NO_CHANGE

@@ -64,7 +64,7 @@ def rows_of(trigger: str) -> tuple[bytes, bytes]:
 
 
 def writing(letter: DeadLetter) -> RowMutation:
-    held: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "trigger": letter.trigger,
         "table": letter.table,
         "row": letter.row.decode("latin-1"),
@@ -74,7 +74,7 @@ def writing(letter: DeadLetter) -> RowMutation:
         "output": letter.output,
         "timestamp_ms": letter.timestamp_ms,
     }
-    data = json.dumps(held, sort_keys=True).encode()
+    data = json.dumps(fields, sort_keys=True).encode()
     puts = [Put(INFO, b"letter", data)]
     change = _packed(letter.change)
     if change:
@@ -112,10 +112,10 @@ def from_cells(cells: Mapping[bytes, bytes]) -> DeadLetter:
 def from_cell(data: bytes) -> DeadLetter:
     """DamagedData: the bytes are no letter."""
     try:
-        held: Any = json.loads(data)
-        if not isinstance(held, dict) or {name: type(value) for name, value in held.items()} != _TYPES:
+        fields: Any = json.loads(data)
+        if not isinstance(fields, dict) or {name: type(value) for name, value in fields.items()} != _TYPES:
             raise ValueError(f"its fields are {', '.join(_TYPES)}")
-        parse_token(held["sequence"])
-        return DeadLetter(**{**held, "row": held["row"].encode("latin-1")})
+        parse_token(fields["sequence"])
+        return DeadLetter(**{**fields, "row": fields["row"].encode("latin-1")})
     except (ValueError, RecursionError) as error:
         raise DamagedData(f"what is no dead letter: {error}") from error

@@ -39,10 +39,12 @@ class On:
 
     def with_families(self, families: Sequence[bytes]) -> Registration:
         """``families``: all that the table has."""
-        held = self.registration
-        if held.families:
-            return held
-        return replace(held, families=tuple(sorted(family.removesuffix(b":").decode("latin-1") for family in families)))
+        registration = self.registration
+        if registration.families:
+            return registration
+        return replace(
+            registration, families=tuple(sorted(family.removesuffix(b":").decode("latin-1") for family in families))
+        )
 
 
 def on(
@@ -75,10 +77,10 @@ def on(
     IllegalArgument: what is wrong and what would be right.
     """
     named = tuple(sorted({_column(column) for column in columns}))
-    looks = tuple((label, *of) for label, of in (look or {}).items())
-    checked_scope(families_of(named), named, tuple(where), looks)
+    lookups = tuple((label, *of) for label, of in (look or {}).items())
+    checked_scope(families_of(named), named, tuple(where), lookups)
 
-    asked = Registration(
+    registration = Registration(
         name=name,
         table=table,
         function="",
@@ -96,24 +98,29 @@ def on(
         process=process,
         columns=named,
         where=tuple(where),
-        look=looks,
+        look=lookups,
         images=True,
         writes=tuple(sorted(writes)),
         allow_cycle=allow_cycle,
         allow_expiry=allow_expiry,
     )
-    return partial(_marked, asked)
+    return partial(_marked, registration)
 
 
-def _marked(asked: Registration, function: F) -> F:
+def _marked(registration: Registration, function: F) -> F:
     module, label = function.__module__, getattr(function, "__name__", "")
-    held = replace(asked, name=asked.name or f"{asked.table}-{label}", function=f"{module}:{label}", of_module=module)
-    setattr(function, _MARK, (On(held), *marks_of(function)))
+    marked = replace(
+        registration,
+        name=registration.name or f"{registration.table}-{label}",
+        function=f"{module}:{label}",
+        of_module=module,
+    )
+    setattr(function, _MARK, (On(marked), *marks_of(function)))
     return function
 
 
 def marks_of(function: Callable[..., Any]) -> tuple[On, ...]:
-    """Every ``on`` above the function, the uppermost first."""
+    """Return every ``on`` above the function, the uppermost first."""
     marks: tuple[On, ...] = getattr(function, _MARK, ())
     return marks
 
@@ -125,12 +132,14 @@ def declared_in(module: ModuleType) -> list[On]:
         if not callable(function) or getattr(function, "__module__", "") != module.__name__:
             continue
         for mark in marks_of(function):
-            held = mark.registration
-            if held.function != f"{module.__name__}:{label}":
-                raise IllegalArgument(f"{module.__name__}:{label} is {held.function} by another name; mark one of them")
-            if held.name in found:
-                raise IllegalArgument(f"two triggers are called {held.name}: give one of them a name=")
-            found[held.name] = mark
+            registration = mark.registration
+            if registration.function != f"{module.__name__}:{label}":
+                raise IllegalArgument(
+                    f"{module.__name__}:{label} is {registration.function} by another name; mark one of them"
+                )
+            if registration.name in found:
+                raise IllegalArgument(f"two triggers are called {registration.name}: give one of them a name=")
+            found[registration.name] = mark
     return [mark for _, mark in sorted(found.items())]
 
 

@@ -46,7 +46,7 @@ class EffectPlaces:
             del self._seen[name]
 
     def check(self, trigger: str, writes: Iterable[Write], hops: int) -> None:
-        """Before effects of a change are written.  TriggerError: they would go round; TooManyHops."""
+        """Check effects of a change before they are written.  TriggerError: they would close a cycle; TooManyHops."""
         if hops >= HOPS:
             raise TooManyHops(hops, HOPS)
         sound = self._sound.get(trigger)
@@ -62,11 +62,11 @@ class EffectPlaces:
                             self._check_place(trigger, (table, family), sound)
 
     def _check_place(self, trigger: str, target: _Target, sound: set[_Target]) -> None:
-        held = self._triggers().find(trigger)
+        registered = self._triggers().find(trigger)
         seen = self._seen.setdefault(trigger, {})
-        if held is None or (len(seen) >= SEEN_PLACES and target not in seen):  # I2
+        if registered is None or (len(seen) >= SEEN_PLACES and target not in seen):  # I2
             return
-        check_seen(held.registration, place_of(target), self._flows())
+        check_seen(registered.registration, place_of(target), self._flows())
         sound.add(target)
         seen[target] = None
 

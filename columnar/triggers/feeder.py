@@ -48,12 +48,12 @@ AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
 class Feeder:
-    def __init__(self, followers: Followers, upkeep: LogUpkeep, bury: Callable[[DeadLetter], Awaitable[None]]) -> None:
-        """``bury`` writes a dead letter and returns when it is on disk."""
+    def __init__(self, followers: Followers, upkeep: LogUpkeep, add: Callable[[DeadLetter], Awaitable[None]]) -> None:
+        """``add`` writes a dead letter and returns when it is on disk."""
         self._followers = followers
         self.upkeep = upkeep
         self.trials = ModuleTrials(lambda: self.consumers_of(""), self._advance_if_present)
-        self.outcomes = Outcomes(self, bury, self.trials)
+        self.outcomes = Outcomes(self, add, self.trials)
         self.common = Pool(self, "", self.deliver)
         self._pools = {"": self.common}  # by label
         self._make_link: MakeLink | None = None
@@ -70,7 +70,7 @@ class Feeder:
         self.on_worker_gone: Callable[[WorkerSlot, str], None] = lambda _lane, _how: None
 
     def attach(self, make_link: MakeLink, applier: Applier, governor: Governor) -> None:
-        """From now on there are workers to deliver to; ``applier`` writes their effects."""
+        """Deliver to workers from now on; ``applier`` writes their effects."""
         self._governor = governor
         self._steps = GovernedStep(governor, LOOP, lambda: self._deliver_until(perf_counter() + STEP_S))
         self.outcomes.write_by(applier)
@@ -90,7 +90,7 @@ class Feeder:
 
     def worker_slots(self) -> list[WorkerSlot]:
         """All of them, those without a process among them."""
-        return [lane for pool in self._pools.values() for lane in pool.worker_slots]
+        return [slot for pool in self._pools.values() for slot in pool.worker_slots]
 
     # --- consumers ---------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Feeder:
     def dropped(self, consumer: Consumer) -> None:
         """Forget it.  Calls in the worker keep their place and their timeout, and their answers change nothing."""
         pool = self.pool_of(consumer.registration.process)
-        for call in [one for lane in pool.worker_slots for one in lane.calls.values()]:
+        for call in [one for slot in pool.worker_slots for one in slot.calls.values()]:
             if call.consumer is consumer and not call.is_abandoned:
                 call.is_abandoned = True
                 if call.is_between_slices:
@@ -143,7 +143,7 @@ class Feeder:
 
     def calls_in_flight(self) -> int:
         """The number of calls in workers, and of calls whose effects are being written."""
-        return sum(len(lane.calls) for lane in self.worker_slots()) + len(self.outcomes.applying)
+        return sum(len(slot.calls) for slot in self.worker_slots()) + len(self.outcomes.applying)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -254,31 +254,31 @@ class Feeder:
         now_s = asyncio.get_running_loop().time()
         if pool.is_wanted(now_s):
             try:
-                while pool.main.has_room and (turn := pool.fair.take(now_s)) is not None:
+                while pool.main.has_room and (scheduled := pool.fair.take(now_s)) is not None:
                     try:
-                        self._have(pool, turn, now_s)
+                        self._have(pool, scheduled, now_s)
                     except UNEXPECTED:
-                        self._cancel_slice(pool, turn)
+                        self._cancel_slice(pool, scheduled)
                         raise
-                    if turn.begins:
-                        self._line_up_again(pool, cast(Consumer, turn.key), now_s)
+                    if scheduled.begins:
+                        self._line_up_again(pool, cast(Consumer, scheduled.key), now_s)
                     if perf_counter() >= ends_s:
                         more = True
                         break
             finally:  # the worker has what was admitted, whatever came next
                 pool.main.flush()
-        for lane in pool.worker_slots:
-            lane.flush()  # of a step that met an exception
+        for slot in pool.worker_slots:
+            slot.flush()  # of a step that met an exception
         pool.plan_timers()
         return more
 
-    def _have(self, pool: Pool, turn: ScheduledSlice, now_s: float) -> None:
-        if not turn.begins:
-            call = cast(Call, turn.key)
+    def _have(self, pool: Pool, scheduled: ScheduledSlice, now_s: float) -> None:
+        if not scheduled.begins:
+            call = cast(Call, scheduled.key)
             call.is_scheduled = True
             pool.main.send_next_slice(call)
             return
-        consumer, deliveries, is_returned = cast(Consumer, turn.key), list[Delivery](), False
+        consumer, deliveries, is_returned = cast(Consumer, scheduled.key), list[Delivery](), False
         try:
             deliveries = [] if self._is_intake_paused(consumer) else consumer.take(now_s)
             if consumer.suspects and any(one.sequence in consumer.suspects for one in deliveries):
@@ -286,19 +286,19 @@ class Feeder:
                 deliveries = []
                 asyncio.get_running_loop().call_soon(self.deliver)
             if not deliveries or not self._call(pool.main, consumer, deliveries):
-                pool.fair.returned(turn)
+                pool.fair.returned(scheduled)
                 is_returned = True
         except UNEXPECTED as fault:
             if not is_returned:
-                pool.fair.returned(turn)
+                pool.fair.returned(scheduled)
             self._call_failed(consumer, deliveries, fault)
 
-    def _cancel_slice(self, pool: Pool, turn: ScheduledSlice) -> None:
-        """Nothing came of it."""
-        if turn.begins:
-            pool.fair.returned(turn)
+    def _cancel_slice(self, pool: Pool, scheduled: ScheduledSlice) -> None:
+        """Cancel a slice that found nothing to run."""
+        if scheduled.begins:
+            pool.fair.returned(scheduled)
         else:  # the worker waits for its word: its calls come again
-            call = cast(Call, turn.key)
+            call = cast(Call, scheduled.key)
             call.is_scheduled, call.is_between_slices = True, False
             pool.main.end_worker("the store could not go on with a call")
 
@@ -329,28 +329,28 @@ class Feeder:
                 self._call_failed(consumer, deliveries, fault)
             pool.quarantine.flush()
 
-    def _call(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> bool:
+    def _call(self, slot: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> bool:
         """Send the deliveries as a call; return whether the call is in the worker slot now."""
         changes = self._changes(consumer, deliveries)
         if not changes:
             return False
-        call = Call(lane, consumer, deliveries)
+        call = Call(slot, consumer, deliveries)
         call.stamps, call.hops = [change[2] for change in changes], [change[HOPS] for change in changes]
-        lane.admit(call, changes)
+        slot.admit(call, changes)
         try:
             self._send(call, changes)
         except UNEXPECTED as fault:
             if not call.is_sent:
-                lane.remove(call)
+                slot.remove(call)
                 raise
             FAULTS.met(LOOP, fault)  # the worker answers
-        call.is_scheduled = not lane.is_quarantine
+        call.is_scheduled = not slot.is_quarantine
         return True
 
     def _send(self, call: Call, changes: list[Any]) -> None:
         consumer = call.consumer
-        looking = deliveries_reading_row(consumer, call.deliveries, changes)
-        barriers = consumer.barriers(looking) if looking else []
+        reading = deliveries_reading_row(consumer, call.deliveries, changes)
+        barriers = consumer.barriers(reading) if reading else []
         if barriers:  # the row as it is now holds what a crash could take back: nothing may be derived from that
             durable = barriers[0] if len(barriers) == 1 else asyncio.gather(*barriers, return_exceptions=True)
             durable.add_done_callback(partial(self._when_durable, call, changes, barriers))
@@ -392,31 +392,31 @@ class Feeder:
                 FAULTS.met(LOOP, fault)
 
     def _send_durable(self, call: Call, changes: list[Any], barriers: list[asyncio.Future[None]]) -> None:
-        lane = call.worker_slot
-        if lane.calls.get(call.number) is not call or self._closing:
+        slot = call.worker_slot
+        if slot.calls.get(call.number) is not call or self._closing:
             return
         if call.is_abandoned or any(one.exception() is not None for one in barriers):  # then the region is closed too
-            lane.remove(call)
-            self.pool_of(lane.label).lost(call)
+            slot.remove(call)
+            self.pool_of(slot.label).lost(call)
             self.deliver()
-        elif lane.link is not None and lane.link.is_up:
-            lane.send(call, changes)
-            lane.flush()
+        elif slot.link is not None and slot.link.is_up:
+            slot.send(call, changes)
+            slot.flush()
 
     # --- worker_slot.WorkerEvents ------------------------------------------------------------------------
 
-    def answered(self, lane: WorkerSlot, frame: list[Any]) -> None:
+    def answered(self, slot: WorkerSlot, frame: list[Any]) -> None:
         match frame:
             case ["did", list(outcomes)]:
                 begun_s = perf_counter()
-                self.outcomes.did(lane, outcomes)
+                self.outcomes.did(slot, outcomes)
                 if self._governor is not None:
                     self._governor.spend(perf_counter() - begun_s)
-                if lane.is_quarantine:
-                    self.pool_of(lane.label).end_idle_quarantine()
+                if slot.is_quarantine:
+                    self.pool_of(slot.label).end_idle_quarantine()
             case ["began", list(numbers)] if all(isinstance(number, int) for number in numbers):
                 for number in numbers:
-                    lane.began(number)
+                    slot.began(number)
             case ["checked", int(call_id), problem] if problem is None or isinstance(problem, str):
                 self.on_checked(call_id, problem)
             case ["alive", 0]:
@@ -427,16 +427,16 @@ class Feeder:
     def worker_ready(self) -> None:
         self.deliver()
 
-    def worker_exited(self, lane: WorkerSlot, how: str) -> None:
+    def worker_exited(self, slot: WorkerSlot, how: str) -> None:
         with surviving(LOOP):
-            self.on_worker_gone(lane, how)
-        self.outcomes.gone(lane, how)
+            self.on_worker_gone(slot, how)
+        self.outcomes.gone(slot, how)
 
     def timed_out(self, call: Call) -> None:
         self.outcomes.timed_out(call)
 
-    def silent(self, lane: WorkerSlot, seconds: float) -> None:
-        self.outcomes.silent(lane, seconds)
+    def silent(self, slot: WorkerSlot, seconds: float) -> None:
+        self.outcomes.silent(slot, seconds)
 
     # --- outcomes.Delivering -----------------------------------------------------------------------
 
@@ -489,8 +489,8 @@ class Feeder:
         self._again.cancel()
         self._moved_step.cancel()
         self.outcomes.stop()
-        for lane in self.worker_slots():
-            lane.take_all()
+        for slot in self.worker_slots():
+            slot.take_all()
         self._unreadable.close()
         await self.trials.close()
         for _, timer in self._wakes.values():

@@ -48,7 +48,7 @@ class ForkedCopies:
         self._link.close()
 
     def end_copy(self) -> None:
-        """In a copy: end it."""
+        """End this process, which is a copy."""
         assert self._ends is not None, "made before the fork"
         os.write(self._ends[1], _PID.pack(os.getpid()))
         os._exit(0)
@@ -78,7 +78,7 @@ def _is_collected(pid: int) -> bool:
 def ending_copies() -> Iterator[None]:
     """End a copy of this process that a function within makes.
 
-    A copy would go on with the author's test, and make copies of its own at each further call.
+    A copy would continue with the author's test, and make copies of its own at each further call.
     """
     process = os.getpid()
     try:

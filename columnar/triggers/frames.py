@@ -54,13 +54,13 @@ def pack(*parts: Any) -> bytes:
 
 
 def size_of(change: list[Any]) -> int:
-    """About the bytes of a change's cells."""
+    """Estimate the bytes of a change's cells."""
     size = sum([len(step[1]) + len(step[3]) + STEP_BYTES for step in change[4]])
     for image in (change[5], change[6], change[11]):
         if image:
             size += sum(map(len, image)) + sum(map(len, image.values()))
-    for looked in (change[12] or {}).values():
-        size += sum([len(column) + len(value) for column, value in looked[3]])
+    for lookup in (change[12] or {}).values():
+        size += sum([len(column) + len(value) for column, value in lookup[3]])
     return size
 
 

@@ -56,36 +56,36 @@ class FunctionChecks:
         return problem
 
     async def _check(self, function: str) -> str | None:
-        lane, loop = self._worker_slot, asyncio.get_running_loop()
-        assert lane.link is not None, "triggers are added while the store serves"
+        slot, loop = self._worker_slot, asyncio.get_running_loop()
+        assert slot.link is not None, "triggers are added while the store serves"
         deadline = loop.time() + CHECK_TIMEOUT_S
-        while not lane.wanted():
+        while not slot.wanted():
             if loop.time() > deadline:
                 return NO_START
             await asyncio.sleep(0.01)
-        return await self._answer(lane, "check", function)
+        return await self._answer(slot, "check", function)
 
     async def reload(self) -> None:
-        """Every worker takes up changed source; one that ends meanwhile, or has to be ended, begins with it."""
+        """Have every worker take up changed source; one that ends meanwhile, or has to be ended, begins with it."""
         self._feeder.trials.proven()
-        lanes = [lane for lane in self._feeder.worker_slots() if lane.link is not None and lane.link.is_up]
-        for lane in lanes:
-            lane.reloads()
-        await asyncio.gather(*(self._answer(lane, "reload") for lane in lanes))
+        slots = [slot for slot in self._feeder.worker_slots() if slot.link is not None and slot.link.is_up]
+        for slot in slots:
+            slot.reloads()
+        await asyncio.gather(*(self._answer(slot, "reload") for slot in slots))
 
-    async def _answer(self, lane: WorkerSlot, *asked: str) -> str | None:
-        kind, *rest = asked
-        assert lane.link is not None, "it is up"
+    async def _answer(self, slot: WorkerSlot, *parts: str) -> str | None:
+        kind, *rest = parts
+        assert slot.link is not None, "it is up"
         self._last_check += 1
         number = self._last_check
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = lane, answer
-        lane.link.send(kind, number, *rest)
+        self._waiting[number] = slot, answer
+        slot.link.send(kind, number, *rest)
         try:
             return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
         except TimeoutError:
             # An import that does not end would hold its thread for ever; and the worker has not got the reload.
-            lane.link.kill()
+            slot.link.kill()
             return SLOW
         finally:
             self._waiting.pop(number, None)
@@ -98,5 +98,5 @@ class FunctionChecks:
     def _worker_gone(self, gone: WorkerSlot, how: str) -> None:
         if gone is self._worker_slot:
             self._worker_went = True
-        for check_id in [check_id for check_id, (lane, _) in self._waiting.items() if lane is gone]:
+        for check_id in [check_id for check_id, (slot, _) in self._waiting.items() if slot is gone]:
             self._checked(check_id, f"the worker that imported it {how}")

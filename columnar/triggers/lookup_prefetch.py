@@ -26,23 +26,23 @@ class LookupPrefetch:
     def __init__(self, access: TableAccess) -> None:
         self._access = access
 
-    def prefetch_row(self, look: Lookup, row: bytes, image: Image) -> list[Any]:
+    def prefetch_row(self, lookup: Lookup, row: bytes, image: Image) -> list[Any]:
         """The row as a frame carries it: table, key, families to read on from, cells, problem, whether that passes."""
-        key = look.row(row, image)
+        key = lookup.row(row, image)
         if not key:
-            return [look.table, b"", [], [], "", False]
+            return [lookup.table, b"", [], [], "", False]
         try:
-            served = self._access.table(look.table)
+            served = self._access.table(lookup.table)
         except CallerError as error:
-            return [look.table, key, [], [], error.text, is_obstacle(error)]
+            return [lookup.table, key, [], [], error.text, is_obstacle(error)]
         families = sorted(family.bytes_name for family in served.schema.families)
         try:
             region = self._access.region_for(served, key)
         except (RetryLater, CallerError):  # it is opening, or is another server's: the client waits for it
-            return [look.table, key, families, [], "", False]
+            return [lookup.table, key, families, [], "", False]
         if region.barrier(key) is not None:
-            return [look.table, key, families, [], "", False]
-        return [look.table, key, *_first_cells(region, key, families), "", False]
+            return [lookup.table, key, families, [], "", False]
+        return [lookup.table, key, *_first_cells(region, key, families), "", False]
 
 
 def _first_cells(region: Region, key: bytes, families: list[bytes]) -> tuple[list[bytes], list[list[bytes]]]:

@@ -63,18 +63,20 @@ class _Pending:
 
 
 class Run:
-    def __init__(self, asked: Registration, function: Function, looked: Mapping[bytes, Mapping[bytes, Row]]) -> None:
-        """``looked``: tables that the function looks up, which stay as they are: rows by their keys."""
-        self.registration = asked
-        self.scope = asked.scope()
+    def __init__(
+        self, registration: Registration, function: Function, lookup_tables: Mapping[bytes, Mapping[bytes, Row]]
+    ) -> None:
+        """``lookup_tables``: tables that the function looks up, which stay as they are: rows by their keys."""
+        self.registration = registration
+        self.scope = registration.scope()
         self.unstamped = ""  # a write through the client that bears no timestamp
         self.tallies = False  # the function tallies: its totals are of its changes, not of its rows
         self._function = function
         self._now_ms = START_MS
         self.source = ModelTables(lambda: self._now_ms, leaves_markers=False)
         self.derived = ModelTables(lambda: self._now_ms)
-        self._lookup_tables = looked
-        for table, rows in looked.items():
+        self._lookup_tables = lookup_tables
+        for table, rows in lookup_tables.items():
             for row, cells in rows.items():
                 self.derived.apply(Write(table, row, 0, cells=cells))
         self._stamps: dict[bytes, int] = {}
@@ -129,8 +131,8 @@ class Run:
         return self.registration.table.encode()
 
     def _image(self, row: bytes) -> Row:
-        held = self.source.row(self._table, row)
-        return {column: value for column, value in held.items() if self.scope.has_image_of(column)}
+        cells = self.source.row(self._table, row)
+        return {column: value for column, value in cells.items() if self.scope.has_image_of(column)}
 
     def _write(self, event: Event) -> None:
         row = event.row
@@ -216,17 +218,17 @@ class Run:
         change = pending.change
         if change.is_backfill:
             change = replace(change, after=self._image(change.row))
-        looked = {}
-        for look in self.scope.lookups:
-            key = look.row(change.row, change.after)
-            looked[look.name] = Looked(look.table, key, self._lookup_tables.get(look.table, {}).get(key, {}))
+        lookups = {}
+        for lookup in self.scope.lookups:
+            key = lookup.row(change.row, change.after)
+            lookups[lookup.name] = Looked(lookup.table, key, self._lookup_tables.get(lookup.table, {}).get(key, {}))
         return replace(
             change,
             attempt=pending.attempt,
             progress=pending.progress,
             before=change.before if self.registration.before else NO_BEFORE,
             now=self.source.row(self._table, change.row) if self.registration.row else NO_ROW,
-            looked=looked,
+            looked=lookups,
         )
 
 
@@ -289,7 +291,7 @@ class Call:
         self._step()
 
     def _step(self) -> bool:
-        """Whether the worker still lives; what a dead one would have done is only kept."""
+        """Return whether the worker still lives; what a dead one would have done is only kept."""
         if self._left is None:
             return True
         self._left -= 1
@@ -320,29 +322,31 @@ class BatchCall(Call):
             raise Died
 
 
-def yielded(found: Any, change: Change, asked: Registration | None, *, is_batch: bool) -> Iterator[Effect]:
-    """Yield the effects that a function returned for the change.  ``asked``: None if it is not declared.
+def yielded(found: Any, change: Change, registration: Registration | None, *, is_batch: bool) -> Iterator[Effect]:
+    """Yield the effects that a function returned for the change.  ``registration``: None if it is not declared.
 
     TypeError, ValueError, IllegalArgument, RequestTooBig, TriggerError: one that a worker does not take, or a store
     does not write.
     """
     for effect in effects_of(found, (change,) if is_batch else None):
-        _check_written(effect, change, asked)
+        _check_written(effect, change, registration)
         yield effect
 
 
-def _check_written(effect: Effect, change: Change, asked: Registration | None) -> None:
+def _check_written(effect: Effect, change: Change, registration: Registration | None) -> None:
     """As ``yielded``, of one effect."""
     if effect[0] in (CHECKPOINT, BARRIER):
         return
-    writes = writes_of([list(effect)], 0, giving=lambda: ChangeContributions(Giver("t"), change.row, (1, 1, 1)))
-    if asked is None:
+    writes = writes_of(
+        [list(effect)], 0, make_contributions=lambda: ChangeContributions(Giver("t"), change.row, (1, 1, 1))
+    )
+    if registration is None:
         return
     for table, mutation in writes:
         for operation in mutation.operations:
             beside = families_beside(operation) if isinstance(operation, Contribute) else ()
             for family in (operation.family, *beside):
-                check_seen(asked, place_of((table, family)), ())
+                check_seen(registration, place_of((table, family)), ())
 
 
 def _writes_of(effect: Effect, change: Change, name: str) -> Iterator[Write]:

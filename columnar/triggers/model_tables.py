@@ -47,8 +47,8 @@ class ModelTables:
         if write.source is not None:
             self._contribute(write, write.source, at)
         elif write.amounts is not None:
-            held = self.row(write.table, write.row)
-            counters = {c: _number(held.get(c)) + amount for c, amount in write.amounts.items()}
+            cells = self.row(write.table, write.row)
+            counters = {c: _number(cells.get(c)) + amount for c, amount in write.amounts.items()}
             self._put(write.table, write.row, {c: n.to_bytes(8, "big", signed=True) for c, n in counters.items()}, at)
         elif write.cells is not None:
             self._put(write.table, write.row, write.cells, at)
@@ -70,34 +70,34 @@ class ModelTables:
             cells[column] = (at, total.to_bytes(8, "big", signed=True) if total else None)
 
     def _put(self, table: bytes, row: bytes, cells: Mapping[bytes, bytes], at: int) -> None:
-        held = self._cells.setdefault(table, {}).setdefault(row, {})
+        written = self._cells.setdefault(table, {}).setdefault(row, {})
         for column, value in cells.items():
             family = column.partition(b":")[0]
             hidden = max(self._markers.get((table, row, name), -1) for name in (b"", family))
-            if at >= hidden and (column not in held or held[column][0] <= at):
-                held[column] = (at, value)
+            if at >= hidden and (column not in written or written[column][0] <= at):
+                written[column] = (at, value)
 
     def _delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None, at: int) -> None:
-        held = self._cells.setdefault(table, {}).setdefault(row, {})
+        cells = self._cells.setdefault(table, {}).setdefault(row, {})
         if not self._leaves_markers:
-            for column, (written, _) in list(held.items()):
+            for column, (written, _) in list(cells.items()):
                 is_meant = columns is None or column in columns or column.partition(b":")[0] in columns
                 if is_meant and written <= at:
-                    del held[column]
+                    del cells[column]
             return
         for named in columns if columns is not None else (b"",):
             if b":" in named:
-                if named not in held or held[named][0] <= at:
-                    held[named] = (at, None)
+                if named not in cells or cells[named][0] <= at:
+                    cells[named] = (at, None)
                 continue
             self._markers[table, row, named] = max(at, self._markers.get((table, row, named), -1))
-            for column, (written, _) in list(held.items()):
+            for column, (written, _) in list(cells.items()):
                 if (not named or column.startswith(named + b":")) and written <= at:
-                    held[column] = (at, None)
+                    cells[column] = (at, None)
 
     def row(self, table: bytes, row: bytes) -> Row:
-        held = self._cells.get(table, {}).get(row, {})
-        return {column: value for column, (_, value) in sorted(held.items()) if value is not None}
+        cells = self._cells.get(table, {}).get(row, {})
+        return {column: value for column, (_, value) in sorted(cells.items()) if value is not None}
 
     def rows(self, table: bytes) -> list[bytes]:
         return [row for row in sorted(self._cells.get(table, {})) if self.row(table, row)]
@@ -144,16 +144,16 @@ class ModelTable:
         columns: Sequence[bytes] | None = None,
     ) -> Iterator[tuple[bytes, Row]]:
         for row in self._client.tables.rows(self.name):
-            is_asked = row >= row_start and (row_stop is None or row < row_stop) and row.startswith(row_prefix)
-            if is_asked and (cells := self.row(row, columns)):
+            is_wanted = row >= row_start and (row_stop is None or row < row_stop) and row.startswith(row_prefix)
+            if is_wanted and (cells := self.row(row, columns)):
                 yield row, cells
 
     def slice(
         self, row: bytes, family: bytes, start: bytes = b"", stop: bytes = b"", *, limit: int = 1_000
     ) -> list[tuple[bytes, bytes]]:
         prefix = family.removesuffix(b":") + b":"
-        held = [(c[len(prefix) :], v) for c, v in self.row(row).items() if c.startswith(prefix)]
-        return [(q, v) for q, v in held if q >= start and (not stop or q < stop)][:limit]
+        found = [(c[len(prefix) :], v) for c, v in self.row(row).items() if c.startswith(prefix)]
+        return [(q, v) for q, v in found if q >= start and (not stop or q < stop)][:limit]
 
     def put(self, row: bytes, cells: Mapping[bytes, bytes], timestamp: int | None = None) -> None:
         self._client.write(Write(self.name, row, timestamp, cells=dict(cells)))

@@ -43,7 +43,7 @@ class ModuleTrials:
         return module in self._problems
 
     def obstacle(self, name: str) -> str:
-        """Why a trigger rests; empty: its module is trusted."""
+        """Return why a trigger is paused; empty: its module is trusted."""
         if not self._problems:
             return ""
         modules = (one.registration.module for one in self._consumers() if one.registration.name == name)
@@ -72,8 +72,8 @@ class ModuleTrials:
         self._trust(module)
 
     def _functions_of(self, module: str) -> list[str]:
-        asked = [one.registration for one in self._consumers()]
-        return sorted({one.function for one in asked if one.module == module})
+        registrations = [one.registration for one in self._consumers()]
+        return sorted({one.function for one in registrations if one.module == module})
 
     def proven(self) -> None:
         """Source was taken up that a process could import: every module is trusted."""

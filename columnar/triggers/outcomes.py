@@ -78,11 +78,13 @@ class Delivering(Protocol):
 
 
 class Outcomes:
-    def __init__(self, feeder: Delivering, bury: Callable[[DeadLetter], Awaitable[None]], trials: ModuleTrials) -> None:
-        """``bury`` writes a dead letter and returns when it is on disk; ``trials``: of the feeder."""
+    def __init__(
+        self, feeder: Delivering, add_letter: Callable[[DeadLetter], Awaitable[None]], trials: ModuleTrials
+    ) -> None:
+        """``add_letter`` writes a dead letter and returns when it is on disk; ``trials``: of the feeder."""
         self._feeder = feeder
         self._trials = trials
-        self.add_letter = bury
+        self.add_letter = add_letter
         self.applier: Applier | None = None  # set before there are workers (``write_by``)
         self._full: set[str] = set()  # triggers whose effects have no room
         self.blocks = Blocks(feeder.suspend_trigger, self._try_resume_trigger)
@@ -114,7 +116,7 @@ class Outcomes:
             self._feeder.let_go(name)
 
     def obstacle(self, name: str) -> str:
-        """Why the trigger is blocked; empty: it is not."""
+        """Return why the trigger is blocked; empty: it is not."""
         why = self.blocks.why(name) or self._trials.obstacle(name)
         if why:
             return why
@@ -124,13 +126,13 @@ class Outcomes:
 
     # --- from the workers --------------------------------------------------------------------------
 
-    def did(self, lane: WorkerSlot, outcomes: list[Any]) -> None:
+    def did(self, slot: WorkerSlot, outcomes: list[Any]) -> None:
         """ValueError: one is none."""
         for outcome in outcomes:
             match outcome:
                 case [int(number), str(what), list(effects), error, str(output), checkpoint,
                       int(used_us), int(cpu_us)] if is_error(what, error) and is_state(checkpoint):  # fmt: skip
-                    call = lane.calls.get(number)
+                    call = slot.calls.get(number)
                     if call is not None:  # else it was given up meanwhile
                         try:
                             self._over(call, what, used_us / 1e6, cpu_us / 1e6)
@@ -160,21 +162,21 @@ class Outcomes:
         ``rests``: the worker has ended a slice of it and waits for the next one's beginning.
         """
         FAULTS.met(LOOP, fault)
-        lane, is_wanted, call.is_abandoned = call.worker_slot, not call.is_abandoned, True
+        slot, is_wanted, call.is_abandoned = call.worker_slot, not call.is_abandoned, True
         self.applying.discard(call)
         if call.job is not None and self.applier is not None:
             self.applier.give_up(call.job)
         call.job = None
         call.end()
-        is_in_lane = lane.calls.get(call.number) is call
-        if is_in_lane and not call.is_between_slices:
+        is_in_slot = slot.calls.get(call.number) is call
+        if is_in_slot and not call.is_between_slices:
             if rests:
-                lane.rested(call)
+                slot.rested(call)
             else:
-                lane.remove(call)
+                slot.remove(call)
         if call.is_scheduled:
             self._feeder.slice_over(call, 0.0, 0.0)
-        if call.is_between_slices and is_in_lane:
+        if call.is_between_slices and is_in_slot:
             self._feeder.continue_call(call)  # to its end
         elif call.is_between_slices:
             self._feeder.lost(call)
@@ -280,7 +282,7 @@ class Outcomes:
         elif what == "done":
             self.done(consumer, call.deliveries)
         elif what == "later":
-            self._put_off(consumer, call.deliveries, float(outcome.error), is_asked=True)
+            self._put_off(consumer, call.deliveries, float(outcome.error), is_requested=True)
         elif what == "named":
             self.named(consumer, call.deliveries, dict(outcome.error), outcome.output)
         else:
@@ -302,12 +304,12 @@ class Outcomes:
         self._put_off(consumer, deliveries, self.blocks.met(name, why, LONGEST_BLOCK_PAUSE_S))
 
     def _put_off(
-        self, consumer: Consumer, deliveries: list[Delivery], seconds: float, *, is_asked: bool = False
+        self, consumer: Consumer, deliveries: list[Delivery], seconds: float, *, is_requested: bool = False
     ) -> None:
-        """Deliver them later; no attempt is counted.  ``is_asked``: the function raised ``Later``; restarts keep it."""
+        """Deliver them later; no attempt is counted.  ``is_requested``: by ``Later``, which a restart keeps."""
         acquit(consumer, deliveries)
         now_s = asyncio.get_running_loop().time()
-        due_ms = max(1, round((time.time() + seconds) * 1_000)) if is_asked else 0
+        due_ms = max(1, round((time.time() + seconds) * 1_000)) if is_requested else 0
         consumer.state.put_off([one.sequence for one in deliveries], now_s + seconds, due_ms)
         self._progress(consumer)
 
@@ -332,13 +334,13 @@ class Outcomes:
     # --- workers that went ---------------------------------------------------------------------------
 
     def timed_out(self, call: Call) -> None:
-        lane, registration = call.worker_slot, call.consumer.registration
-        assert lane.link is not None, "calls are made while there is a link"
-        lane.link.kill()  # first: ``gone`` follows, even if the rest fails
+        slot, registration = call.worker_slot, call.consumer.registration
+        assert slot.link is not None, "calls are made while there is a link"
+        slot.link.kill()  # first: ``gone`` follows, even if the rest fails
         what = "importing its module took over" if call.is_cold else "it ran over its timeout of"
         limit_ms = int(1000 * call.limit_s)
         _log.warning("trigger %s ran over its %d ms: its worker is ended", registration.name, limit_ms)
-        for one in lane.take_all():
+        for one in slot.take_all():
             try:
                 if one is call:
                     self._ended_late(call, f"the call was ended: {what} {limit_ms} ms")
@@ -362,26 +364,26 @@ class Outcomes:
         else:
             self._failed(call.consumer, call.deliveries, why, "")
 
-    def silent(self, lane: WorkerSlot, seconds: float) -> None:
+    def silent(self, slot: WorkerSlot, seconds: float) -> None:
         """End the worker: some call blocks all its threads, and which one is unknown."""
         _log.warning("the trigger worker has said nothing for %.0f s: it is ended", seconds)
-        lane.end_worker(f"it had said nothing for {seconds:.0f} s and was ended")
-        for call in lane.came_too_late():
+        slot.end_worker(f"it had said nothing for {seconds:.0f} s and was ended")
+        for call in slot.came_too_late():
             try:
-                lane.remove(call)
+                slot.remove(call)
                 self._lost(call)
             except UNEXPECTED as fault:
                 self.fault(call, fault)
         self._feeder.advance_moved()
 
-    def gone(self, lane: WorkerSlot, how: str) -> None:
+    def gone(self, slot: WorkerSlot, how: str) -> None:
         """Handle the end of the process: with one call in it, that has failed; of several the cause is unknown."""
-        if lane.calls:
-            _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(lane.calls))
-        ran = [call for call in lane.calls.values() if call.is_sent and not call.is_between_slices]
+        if slot.calls:
+            _log.warning("the trigger worker is gone (%s) with %d calls in flight", how, len(slot.calls))
+        ran = [call for call in slot.calls.values() if call.is_sent and not call.is_between_slices]
         for call in ran:
             suspect(call)
-        for call in lane.take_all():
+        for call in slot.take_all():
             try:
                 if ran == [call] and not call.is_abandoned:
                     self._feeder.lost(call)
@@ -484,7 +486,7 @@ class Outcomes:
     # --- the stop ----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Nothing more is written; the next start delivers it again."""
+        """Write nothing more; the next start delivers the rest again."""
         self._closing.set()
         self.blocks.close()
         for call in self.applying:

@@ -29,12 +29,12 @@ IDLE_S: Final = 60.0
 
 
 class Pool:
-    def __init__(self, keeper: WorkerEvents, label: str, deliver: Callable[[], None]) -> None:
+    def __init__(self, events: WorkerEvents, label: str, deliver: Callable[[], None]) -> None:
         """``deliver`` is called when a trigger may begin a call that it could not begin before."""
         self.label = label  # constant
         self.fair = FairShare(PLACES)
-        self.main = WorkerSlot(keeper, label)
-        self.quarantine = WorkerSlot(keeper, label, is_quarantine=True)
+        self.main = WorkerSlot(events, label)
+        self.quarantine = WorkerSlot(events, label, is_quarantine=True)
         self.suspects: deque[tuple[Consumer, list[Delivery]]] = deque()  # taken, waiting for the quarantine
         self._deliver = deliver
         self._terms: dict[str, Registration] = {}  # of the triggers that ``fair`` knows
@@ -84,7 +84,7 @@ class Pool:
             call.is_scheduled = False
 
     def lost(self, call: Call, used_s: float | None = None) -> None:
-        """The worker has gone with the call; ``used_s`` where it is known how long the call ran."""
+        """Account for a call whose worker has ended; ``used_s``: how long the call ran, if known."""
         if call.worker_slot.is_quarantine or not call.number:
             return
         name = call.consumer.registration.name
@@ -104,9 +104,9 @@ class Pool:
 
     def without_suspects_of(self, consumer: Consumer) -> list[list[Delivery]]:
         """The suspects of the consumer, which wait no longer."""
-        found = [deliveries for held, deliveries in self.suspects if held is consumer]
+        found = [deliveries for suspect, deliveries in self.suspects if suspect is consumer]
         if found:
-            self.suspects = deque(held for held in self.suspects if held[0] is not consumer)
+            self.suspects = deque(suspect for suspect in self.suspects if suspect[0] is not consumer)
         return found
 
     def take(self, now_s: float) -> ScheduledSlice | None:
@@ -158,6 +158,6 @@ class Pool:
         for timer in (self._due, self._idle):
             if timer is not None:
                 timer.cancel()
-        for lane in self.worker_slots:
-            if lane.link is not None:
-                await lane.link.close()
+        for slot in self.worker_slots:
+            if slot.link is not None:
+                await slot.link.close()

@@ -38,25 +38,25 @@ assert _NUMBER.size + KEY_BYTES == 28, "on disk: a new layout needs a new mark"
 _NONE: Final = Sequence(0, 0, 0)
 
 
-def carry_out(name: FollowerName, wish: Replay, region: Region, *, starts: bool) -> None:
-    """Before a follower begins; does nothing where it is done (I1).  ``starts``: it is where the trigger begins."""
-    held = _replay_mark(region, name)
-    if held is not None and held[0] >= wish.number:
+def carry_out(name: FollowerName, replay: Replay, region: Region, *, starts: bool) -> None:
+    """Carry out a replay before a follower begins; idempotent (I1).  ``starts``: the trigger begins with it."""
+    mark = _replay_mark(region, name)
+    if mark is not None and mark[0] >= replay.number:
         return
     saved = region.log.cursor(name.key)
     cursor = unpack_cursor(saved) if saved is not None else Cursor(None, ())
     marks = {
-        REPLAY + name.key.encode(): _NUMBER.pack(wish.number) + pack_key(_NONE if starts else cursor.read_to or _NONE)
+        REPLAY + name.key.encode(): _NUMBER.pack(replay.number) + pack_key(_NONE if starts else cursor.read_to or _NONE)
     }
-    if wish.from_ms == BEGINNING:
+    if replay.from_ms == BEGINNING:
         marks[BACKFILL + name.key.encode()] = BEGIN + range_start(region.info.start)
     else:
-        cursor = _rewind_cursor(region, name, cursor, wish)
+        cursor = _rewind_cursor(region, name, cursor, replay)
     region.log.rewind_cursor(name.key, pack_cursor(cursor), marks)
 
 
-def _rewind_cursor(region: Region, name: FollowerName, cursor: Cursor, wish: Replay) -> Cursor:
-    start = region.log.before(wish.from_ms)
+def _rewind_cursor(region: Region, name: FollowerName, cursor: Cursor, replay: Replay) -> Cursor:
+    start = region.log.before(replay.from_ms)
     if start is None:
         _log.warning("%s: the log of %s no longer reaches back so far; it begins there", name, region.info.encoded)
     if cursor.read_to is None or (start is not None and start >= cursor.read_to):
@@ -73,8 +73,8 @@ def _rewind_cursor(region: Region, name: FollowerName, cursor: Cursor, wish: Rep
 
 def repeats_to(region: Region, name: FollowerName) -> Sequence | None:
     """Changes up to there were delivered before, if they are none that were open; None: there was no replay."""
-    held = _replay_mark(region, name)
-    return held[1] if held is not None and held[1] != _NONE else None
+    mark = _replay_mark(region, name)
+    return mark[1] if mark is not None and mark[1] != _NONE else None
 
 
 def _replay_mark(region: Region, name: FollowerName) -> tuple[int, Sequence] | None:

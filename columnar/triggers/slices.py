@@ -356,7 +356,7 @@ def change_from(
 ) -> Change:
     """Decode a change; ``table_of``: of the client that reads further cells of lookups."""
     table, row, stamp, sequence, changes, now, before, attempt, is_backfill, *more = parts
-    timestamp, hops, after, looked, *repeat = more
+    timestamp, hops, after, lookups, *repeat = more
     cells = tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes])
     return Change(
         table,
@@ -372,6 +372,6 @@ def change_from(
         progress or b"",
         hops,
         NO_AFTER if after is None else after,
-        lookup_rows_from(looked, table_of) if looked else {},
+        lookup_rows_from(lookups, table_of) if lookups else {},
         bool(repeat and repeat[0]),
     )

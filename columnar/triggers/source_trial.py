@@ -31,20 +31,20 @@ class SourceTrial:
 
     async def problem_with(self, functions: Iterable[str]) -> str | None:
         """Import them as their source is on disk: what is wrong with the first that cannot be used, or None."""
-        loop, link, asked = asyncio.get_running_loop(), self._link, ""
+        loop, link, prefix = asyncio.get_running_loop(), self._link, ""
         try:
             if not link.is_up:
                 link.want()
                 await asyncio.wait_for(self._ready, CHECK_TIMEOUT_S)
             for number, function in enumerate(functions):
-                self._answer, asked = loop.create_future(), cannot_be_used(function)
+                self._answer, prefix = loop.create_future(), cannot_be_used(function)
                 link.send("check", number, function)
                 problem = await asyncio.wait_for(self._answer, CHECK_TIMEOUT_S)
                 if problem is not None:
-                    return asked + problem
+                    return prefix + problem
             return None
         except TimeoutError:
-            return asked + SLOW if self._ready.done() or link.is_up else NO_START
+            return prefix + SLOW if self._ready.done() or link.is_up else NO_START
         finally:
             link.kill()
             await link.close()

@@ -85,7 +85,7 @@ class SystemTables:
                 yield row, {column: value for column, value, _ in cells}
 
     async def has(self, table: str, row: bytes) -> bool:
-        """Whether the row has any cell."""
+        """Return whether the row has any cell."""
 
         def read() -> Any:
             served = self.access.table(table.encode())

@@ -58,11 +58,11 @@ def effects_of(
     """
     mark = _mark_of(function)
     images = {"before": dict(before or {}), "after": dict(after or {})}
-    asked_for = None
+    declared = None
     if mark is not None:
-        asked_for = _with_families(mark, [*images["before"], *images["after"]])
-        scope = asked_for.scope()
-        images = {name: {c: v for c, v in held.items() if scope.has_image_of(c)} for name, held in images.items()}
+        declared = _with_families(mark, [*images["before"], *images["after"]])
+        scope = declared.scope()
+        images = {name: {c: v for c, v in image.items() if scope.has_image_of(c)} for name, image in images.items()}
         if not scope.matches_row(images["after"]):
             return []
     rows = {name: Looked(b"", b"looked", cells) for name, cells in (looked or {}).items()}
@@ -80,10 +80,10 @@ def effects_of(
         **fields,
     )
     is_batch = mark is not None and mark.registration.batch > 0
-    asked: Any = (change,) if is_batch else change
+    registration: Any = (change,) if is_batch else change
     with ending_copies():
-        found = function(asked, client) if function_of(function).wants_client else function(asked)
-        return list(yielded(found, change, asked_for, is_batch=is_batch))
+        found = function(registration, client) if function_of(function).wants_client else function(registration)
+        return list(yielded(found, change, declared, is_batch=is_batch))
 
 
 def assert_converges(
@@ -99,19 +99,19 @@ def assert_converges(
     if mark is None:
         raise TypeError(f"{function.__name__} has no mark, or several: write @on(table, ...) above it once")
     source = {_bytes(column): values for column, values in tables[mark.registration.table].items()}
-    asked = _with_families(mark, list(source))
-    looked = {name.encode(): held for name, held in tables.items() if name != asked.table}
+    registration = _with_families(mark, list(source))
+    lookup_tables = {name.encode(): contents for name, contents in tables.items() if name != registration.table}
 
     def problem(history: tuple[Event, ...]) -> str:
-        return _problem(asked, function, looked, history)
+        return _problem(registration, function, lookup_tables, history)
 
     for seed in range(first_seed, first_seed + seeds):
         history = random_history(random.Random(seed), source, rows)
         if problem(history):
-            _refuse(asked.name, seed, history, problem)
+            _refuse(registration.name, seed, history, problem)
 
     def unstamped(history: tuple[Event, ...]) -> str:
-        found = Run(asked, function_of(function), looked).play(history).unstamped
+        found = Run(registration, function_of(function), lookup_tables).play(history).unstamped
         return found and (
             f"  it {found} through client without timestamp=change.stamp: a write that arrives late, or once more, "
             "would win over a newer one"
@@ -120,7 +120,7 @@ def assert_converges(
     for seed in range(first_seed, first_seed + min(seeds, _STAMP_SEEDS)):
         history = random_history(random.Random(seed), source, rows)
         if unstamped(history):
-            _refuse(asked.name, seed, history, unstamped)
+            _refuse(registration.name, seed, history, unstamped)
 
 
 def _refuse(name: str, seed: int, history: tuple[Event, ...], problem: Callable[[tuple[Event, ...]], str]) -> NoReturn:
@@ -133,13 +133,18 @@ def _refuse(name: str, seed: int, history: tuple[Event, ...], problem: Callable[
 
 
 def _problem(
-    asked: Registration, function: Callable[..., Any], looked: Mapping[bytes, Mapping[bytes, Row]], history: Any
+    registration: Registration,
+    function: Callable[..., Any],
+    lookup_tables: Mapping[bytes, Mapping[bytes, Row]],
+    history: Any,
 ) -> str:
-    """Why the tables are wrong after this history; empty: they are right."""
+    """Return why the tables are wrong after this history; empty: they are right."""
     try:
-        run = Run(asked, function_of(function), looked).play(history)
+        run = Run(registration, function_of(function), lookup_tables).play(history)
         if run.tallies:  # the rows do not say how many changes there were
-            wanted = Run(asked, function_of(function), looked).play(history, is_kind=True).table_contents()
+            wanted = (
+                Run(registration, function_of(function), lookup_tables).play(history, is_kind=True).table_contents()
+            )
         else:
             wanted = run.recomputed()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the author's code: whatever it raises is what is wrong
@@ -170,10 +175,10 @@ def _hint(mine: Mapping[Any, bytes], theirs: Mapping[Any, bytes]) -> str:
     return "A value is another: name its source in the qualifier or row, stamp it, and add to no counter."
 
 
-def _flat(shown: TableContents) -> dict[tuple[bytes, bytes, bytes], bytes]:
+def _flat(contents: TableContents) -> dict[tuple[bytes, bytes, bytes], bytes]:
     return {
         (table, row, column): value
-        for table, rows in shown.items()
+        for table, rows in contents.items()
         for row, cells in rows.items()
         for column, value in cells.items()
     }

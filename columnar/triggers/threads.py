@@ -202,7 +202,7 @@ class Threads:
         return None
 
     def _run(self, call: Call, hand: Hand, me: int) -> bool:
-        """Whether this thread still leads."""
+        """Return whether this thread still leads."""
         with self._mutex:
             self._current = call
             self._runs += 1

@@ -64,11 +64,11 @@ class Summary:
     rate_per_s: float = 0.0  # deliveries here, in the last minute
 
     def to_status(self) -> TriggerStatus:
-        asked = self.registration
+        registration = self.registration
         return TriggerStatus(
             self.name, self.table, self.function, self.state, self.lag_changes, self.lag_seconds, self.parked,
-            self.letters, self.error, self.rate_per_s, asked.share, asked.process, settings_of(asked),
-            asked.allow_cycle,
+            self.letters, self.error, self.rate_per_s, registration.share, registration.process,
+            settings_of(registration), registration.allow_cycle,
         )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ class TriggerManager:
     # --- start and stop ----------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Before the first request is served."""
+        """Load the dead letters' counts.  Call before the first request is served."""
         await self.dead_letter_store.load()
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
@@ -114,12 +114,12 @@ class TriggerManager:
 
     # --- notifications of the master -----------------------------------------------------------------
 
-    async def follow(self, told: Triggers) -> None:
+    async def follow(self, triggers: Triggers) -> None:
         """Work by these from now on (``PublishTriggers``)."""
         async with self.hub.lock:
-            held, self._triggers = self.triggers, told
+            previous, self._triggers = self.triggers, triggers
             self.places_of_effects.follow()
-            before, now = _by_number(held), _by_number(told)
+            before, now = _by_number(previous), _by_number(triggers)
             for one in [one for key, one in before.items() if key not in now]:
                 self.hub.unsubscribe(trigger(one.name))
                 self.feeder.forget(one.name)
@@ -226,7 +226,7 @@ class TriggerManager:
         return "blocked" if self.feeder.outcomes.obstacle(name) else "running"
 
     def summaries(self) -> list[Summary]:
-        """Every trigger as the wire, the page and the metrics show it."""
+        """Return every trigger as the wire, the page and the metrics show it."""
         resting = [_resting(one) for one in self.triggers.all if one.unusable_reason]
         return [*(self._summary(registration) for registration in self.registrations()), *resting]
 
@@ -260,7 +260,7 @@ class TriggerManager:
         return [table]
 
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
-        """Until the change ``token`` (empty: everything written now) is delivered; False: not in time.
+        """Wait until the change ``token`` (empty: everything written now) is delivered; False: not in time.
 
         An empty name stands for all triggers.
         """

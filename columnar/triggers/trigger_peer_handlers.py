@@ -28,7 +28,7 @@ class TriggerPeerHandlers:
 
     def __init__(
         self,
-        keeper: TriggerManager,
+        manager: TriggerManager,
         server: RegionServer,
         change: Callable[[], asyncio.Future[None]],
         wait: Callable[[str, str, float], Awaitable[bool]] | None = None,
@@ -37,8 +37,8 @@ class TriggerPeerHandlers:
 
         ``wait``: for followers of every kind, by their key; None: for triggers.
         """
-        self._manager = keeper
-        self._wait = wait or keeper.wait
+        self._manager = manager
+        self._wait = wait or manager.wait
         self._server = server
         self._change = change
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
@@ -48,42 +48,42 @@ class TriggerPeerHandlers:
             LogAgain: self.log_again,
         }
 
-    async def trigger_statuses(self, _asked: TriggerStatuses) -> tuple[TriggerStatus, ...]:
+    async def trigger_statuses(self, _message: TriggerStatuses) -> tuple[TriggerStatus, ...]:
         letters = await self._manager.dead_letter_store.local_letter_counts()
         return tuple(replace(one.to_status(), letters=letters[one.name]) for one in self._manager.summaries())
 
-    async def flow_statuses(self, _asked: FlowStatuses) -> tuple[FlowStatus, ...]:
+    async def flow_statuses(self, _message: FlowStatuses) -> tuple[FlowStatus, ...]:
         letters = await self._manager.dead_letter_store.local_letter_counts()
         return tuple(
             replace(one, dead=letters[one.name]) if one.kind == TRIGGER else one
             for one in self._manager.hub.flow_statuses()
         )
 
-    async def wait(self, asked: WaitForDelivery) -> Waited:
+    async def wait(self, message: WaitForDelivery) -> Waited:
         """Delivered, if this server has owned all the regions from the beginning to the end."""
-        epochs = self._epochs(asked.regions)
+        epochs = self._epochs(message.regions)
         if epochs is None:
             return _NOT_LOCAL
         begun_s = asyncio.get_running_loop().time()
         try:
-            await self._open(asked.regions)
+            await self._open(message.regions)
         except RegionNotLocal:
             return _NOT_LOCAL
-        left_s = asked.timeout_ms / 1_000 - (asyncio.get_running_loop().time() - begun_s)
-        waiting = asyncio.ensure_future(self._delivered(asked, max(0.0, left_s)))
+        left_s = message.timeout_ms / 1_000 - (asyncio.get_running_loop().time() - begun_s)
+        waiting = asyncio.ensure_future(self._delivered(message, max(0.0, left_s)))
         try:
             while not waiting.done():
                 events: list[asyncio.Future[Any]] = [waiting, self._change()]
                 await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
-                if self._epochs(asked.regions) != epochs:
+                if self._epochs(message.regions) != epochs:
                     return _NOT_LOCAL
             return Waited(waiting.result(), is_not_local=False)
         finally:
             waiting.cancel()
 
-    async def _delivered(self, asked: WaitForDelivery, timeout_s: float) -> bool:
-        is_delivered = await self._wait(asked.trigger, asked.token, timeout_s)
-        return is_delivered and (not asked.saved or await self._manager.hub.saved(of_key(asked.trigger)))
+    async def _delivered(self, message: WaitForDelivery, timeout_s: float) -> bool:
+        is_delivered = await self._wait(message.trigger, message.token, timeout_s)
+        return is_delivered and (not message.saved or await self._manager.hub.saved(of_key(message.trigger)))
 
     def _epochs(self, regions: tuple[RegionInfo, ...]) -> list[int] | None:
         """Return the regions' epochs; None if one of the regions is not owned here."""
@@ -99,10 +99,10 @@ class TriggerPeerHandlers:
             if served is not None and not self._server.is_untouched(info):
                 await self._server.opened(served, info)
 
-    async def log_again(self, asked: LogAgain) -> bool:
+    async def log_again(self, message: LogAgain) -> bool:
         try:
-            record = unpack(asked.change) if asked.change else ChangeRecord(asked.row, 0, (), (), asked.trigger)
-            await self._manager.dead_letter_store.log_again(asked.table, record)
+            record = unpack(message.change) if message.change else ChangeRecord(message.row, 0, (), (), message.trigger)
+            await self._manager.dead_letter_store.log_again(message.table, record)
         except RegionNotLocal:
             return False
         return True

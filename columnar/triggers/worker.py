@@ -62,8 +62,8 @@ class _CaughtOutput(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        held = getattr(self._of_thread, "text", "")
-        self._of_thread.text = (held + text)[:OUTPUT_BYTES]
+        before = getattr(self._of_thread, "text", "")
+        self._of_thread.text = (before + text)[:OUTPUT_BYTES]
         return len(text)
 
 

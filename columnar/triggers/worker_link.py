@@ -135,7 +135,7 @@ class WorkerLink(asyncio.Protocol):
         self.kill()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not closed here, whatever has happened: uvloop's owns the socket's descriptor only after this turn,
+        # Not closed here, whatever has happened: uvloop's owns the socket's descriptor only after this iteration,
         # and a transport closed before that leaves a socket that closes the descriptor again, whoever has it then.
         self._transport = transport  # type: ignore[assignment]  # a stream's; uvloop's is no subclass
         self._starting = False

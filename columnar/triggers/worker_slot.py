@@ -76,8 +76,8 @@ class Call:
         "worker_slot",
     )  # fmt: skip
 
-    def __init__(self, lane: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> None:
-        self.worker_slot = lane
+    def __init__(self, slot: WorkerSlot, consumer: Consumer, deliveries: list[Delivery]) -> None:
+        self.worker_slot = slot
         self.consumer = consumer
         self.deliveries = deliveries  # one, except for a batch
         self.number = 0  # in the worker slot; 0: it is in none
@@ -100,7 +100,7 @@ class Call:
         return self.consumer.registration.module
 
     def contributions_of(self, at: int) -> ChangeContributions:
-        """For the effects of one of its changes that give to totals."""
+        """Return the contributions of one of its changes, for its effects on totals."""
         if self.gives is None:
             self.gives = Giver(self.consumer.registration.name)
         return ChangeContributions(self.gives, self.deliveries[at].row, self.deliveries[at].sequence)
@@ -122,26 +122,26 @@ class Call:
 class WorkerEvents(Protocol):
     """The feeder, as a worker slot sees it."""
 
-    def answered(self, lane: WorkerSlot, frame: list[Any]) -> None: ...
+    def answered(self, slot: WorkerSlot, frame: list[Any]) -> None: ...
 
     def worker_ready(self) -> None: ...
 
-    def worker_exited(self, lane: WorkerSlot, how: str) -> None: ...
+    def worker_exited(self, slot: WorkerSlot, how: str) -> None: ...
 
     def timed_out(self, call: Call) -> None: ...
 
-    def silent(self, lane: WorkerSlot, seconds: float) -> None: ...
+    def silent(self, slot: WorkerSlot, seconds: float) -> None: ...
 
 
 class WorkerSlot:
     """``Listener`` of its link."""
 
-    def __init__(self, keeper: WorkerEvents, label: str = "", *, is_quarantine: bool = False) -> None:
+    def __init__(self, events: WorkerEvents, label: str = "", *, is_quarantine: bool = False) -> None:
         self.label = label  # of its pool; constant, as ``is_quarantine``
         self.is_quarantine = is_quarantine
         self.calls: dict[int, Call] = {}
         self.link: Link | None = None
-        self._events = keeper
+        self._events = events
         self._last_number = 0
         self._warm: set[str] = set()  # modules that this process has imported
         self._outgoing: list[Any] = []
@@ -158,7 +158,7 @@ class WorkerSlot:
         return self._running_bytes < RUNNING_BYTES
 
     def wanted(self) -> bool:
-        """Whether calls may be sent now; starts the process if it is not there."""
+        """Return whether calls may be sent now; starts the process if it is not there."""
         if self.link is None:
             return False
         if not self.link.is_up:
@@ -176,7 +176,7 @@ class WorkerSlot:
         self.calls[call.number] = call
 
     def send(self, call: Call, changes: list[Any]) -> None:
-        """With the next ``flush``, or before."""
+        """Send the call with the next ``flush``, or before."""
         registration = call.consumer.registration
         function = registration.function
         call.is_cold = call.module not in self._warm

@@ -144,7 +144,7 @@ class Backfill:
         return False
 
     def end_piece(self, is_delivered_up_to: Callable[[Sequence], bool]) -> bool:
-        """If all of the piece is in the view; ``is_delivered_up_to``: whether every change up to a sequence is, too."""
+        """End the piece if all of it is in the view; ``is_delivered_up_to``: so are all changes up to a sequence."""
         piece = self._piece
         if piece is None or not self._is_bound or self._rows or self._batches_in_flight:
             return False

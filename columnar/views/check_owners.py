@@ -30,16 +30,16 @@ R = TypeVar("R")
 class CheckOwners:
     def __init__(
         self,
-        here: ViewCheckPeerHandlers,
+        local_handlers: ViewCheckPeerHandlers,
         applier: Applier,
         wait: Callable[[str], Awaitable[bool]],
-        others: Owners | None = None,
+        owners: Owners | None = None,
     ) -> None:
         """``wait``: until all that is written now is in a view; False: not in time."""
-        self._local_handlers = here
+        self._local_handlers = local_handlers
         self._applier = applier
         self._wait = wait
-        self._others = others
+        self._others = owners
 
     async def request_owner(self, table: str, row: bytes, message: Message[R]) -> R:
         """The answer of the owner of the row's region."""
@@ -64,8 +64,8 @@ class CheckOwners:
         while left:
             search.watch_routes()
             parts = self._parts(table, [(number, rows[number]) for number in left], search.tries)
-            asked = await asyncio.gather(*(self._request_server(server, of(numbers)) for server, numbers in parts))
-            for (server, numbers), answer in zip(parts, asked, strict=True):
+            answers = await asyncio.gather(*(self._request_server(server, of(numbers)) for server, numbers in parts))
+            for (server, numbers), answer in zip(parts, answers, strict=True):
                 if isinstance(answer, LinkBroke):
                     assert server is not None, "another server"
                     search.broke(server, [rows[number] for number in numbers])
@@ -97,18 +97,18 @@ class CheckOwners:
         return answer
 
     async def write(self, table: str, writes: Sequence[RowMutation]) -> None:
-        """On disk when it returns; contributions may be written again after an unknown outcome."""
-        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Write durably; contributions may be written again after an unknown outcome."""
+        applied: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def on_applied(error: ColumnarError | None) -> None:
-            if not told.done():
-                told.set_result(None) if error is None else told.set_exception(error)
+            if not applied.done():
+                applied.set_result(None) if error is None else applied.set_exception(error)
 
         name = table.encode()
         several = [(name, one) for one in writes]
-        job = self._applier.apply(several, len(writes) * WRITE_BYTES, on_applied, f"check:{table}", keeper=table)
+        job = self._applier.apply(several, len(writes) * WRITE_BYTES, on_applied, f"check:{table}", writer_view=table)
         try:
-            await told
+            await applied
         finally:
             self._applier.give_up(job)
 

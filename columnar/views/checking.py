@@ -160,9 +160,9 @@ class ViewCheck:
         """Rows that give what a group has not of them."""
         async for part in self._source_parts(side, buckets):
             entries = [(row, entry) for row, several in part.entries for entry in several]
-            held = await self._inspector.members([(group, member) for _, (group, member, _) in entries])
+            stored = await self._inspector.members([(group, member) for _, (group, member, _) in entries])
             for row, entry in entries:
-                if entry not in held[entry[0], entry[1]].entries:
+                if entry not in stored[entry[0], entry[1]].entries:
                     _suspect(found, (side, row), entry[0])
 
     async def _list_members(self, buckets: bytes, found: _Found) -> None:
@@ -204,7 +204,7 @@ class ViewCheck:
     # --- repair --------------------------------------------------------------------------------------
 
     async def _repair(self, wrong: Mapping[Row, Both], odd_groups: Mapping[bytes, str]) -> int:
-        """How many of them are right now."""
+        """Repair rows and groups; return how many of the rows are right now."""
         await self._repair_groups(odd_groups)  # first: a total that is no number would refuse what is said
         dropped: set[bytes] = set()
         for row, both in wrong.items():
@@ -258,7 +258,7 @@ _ODD: Final = {
 
 
 async def _unequal(balance: Balance) -> Buckets:
-    """In steps: there are many."""
+    """Collect the unequal buckets, in steps: there are many."""
     found = Buckets()
     for first in range(0, BUCKETS, BLOCK):
         for bucket in balance.unequal(first, first + BLOCK):
@@ -274,10 +274,10 @@ def _suspect(found: _Found, row: Row, group: bytes) -> None:
 
 def _difference(both: Both) -> str:
     for place in sorted(both.places):
-        given, held = both.given.get(place), both.stored.get(place)
-        if given != held:
+        given, stored = both.given.get(place), both.stored.get(place)
+        if given != stored:
             group = printable(place[0][:80])
-            if held is None:
+            if stored is None:
                 return f"group {group} has nothing of it"
             return f"group {group} has it, and it gives nothing" if given is None else f"group {group} has it otherwise"
     return "its groups have it otherwise"

@@ -111,13 +111,13 @@ class Rules:
         found: dict[bytes, frozenset[bytes] | None] = dict.fromkeys(self.families_read)
         for column in self.columns_read:
             family = family_of(column)
-            held = found.get(family, frozenset())
-            found[family] = None if held is None else held | {column[len(family) + 1 :]}
+            columns = found.get(family, frozenset())
+            found[family] = None if columns is None else columns | {column[len(family) + 1 :]}
         return found
 
 
 def rules_of(view: View) -> tuple[Rules, ...]:
-    """For each source of a view that was checked and bound.  IllegalArgument: a text within is mistaken."""
+    """Make the rules of each source of a checked and bound view.  IllegalArgument: a text within is mistaken."""
     sides = (b"",) if view.join is None else (LEFT, RIGHT)
     try:
         return tuple(_rules(source, side, view.spread) for source, side in zip(view.sources, sides, strict=True))
@@ -224,8 +224,8 @@ def difference(rules: Rules, row: bytes, before: Image, after: Image) -> Differe
     new = old if after is before else contributions(rules, row, after)
     shares = [Share(group, share.member, None) for group, share in old.shares.items() if group not in new.shares]
     for group, share in new.shares.items():
-        held = old.shares.get(group)
-        if held is None or not share.gives_as(held):
+        former = old.shares.get(group)
+        if former is None or not share.gives_as(former):
             shares.append(share)
     if len(shares) > 1:
         shares.sort(key=_group)

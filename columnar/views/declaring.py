@@ -30,13 +30,13 @@ from columnar.views.contributions import Rules, rules_of
 from columnar.views.view_flow import check_no_cycle, flow_of
 
 
-def declared(data: bytes, held: ViewSet, tables: Mapping[str, Table], graph: Graph) -> KeptView:
+def declared(data: bytes, view_set: ViewSet, tables: Mapping[str, Table], graph: Graph) -> KeptView:
     """The view that the JSON declares, its sources bound; it has no state and no number yet.
 
     IllegalArgument, TableNotFound, NoSuchColumnFamily: what is wrong and what would be right.
     """
-    views = _definitions(held)
-    view = bound(_of_live_generations(checked(_read(data)), held), views)
+    views = _definitions(view_set)
+    view = bound(_of_live_generations(checked(_read(data)), view_set), views)
     for source in view.sources:
         if source.table not in tables:
             raise TableNotFound(source.table)
@@ -57,15 +57,15 @@ def _read(data: bytes) -> View:
         raise IllegalArgument(error.text) from error
 
 
-def _of_live_generations(view: View, held: ViewSet) -> View:
+def _of_live_generations(view: View, view_set: ViewSet) -> View:
     """Sources that are views are followed by the tables that their readers see.
 
     IllegalArgument: a source is a generation that readers do not see, which will be dropped.
     """
 
     def live(source: Source) -> Source:
-        table = held.live_table(source.table)
-        if held.find(table) is not None and role_of(table, held.swaps) != "live":
+        table = view_set.live_table(source.table)
+        if view_set.find(table) is not None and role_of(table, view_set.swaps) != "live":
             raise IllegalArgument(
                 f"{source.table} is no source: readers of view {base_of(table)} do not see it, and it will be dropped; "
                 f"follow {base_of(table)}"
@@ -75,9 +75,9 @@ def _of_live_generations(view: View, held: ViewSet) -> View:
     return replace(view, source=live(view.source), join=None if view.join is None else live(view.join))
 
 
-def _definitions(held: ViewSet) -> dict[str, View]:
+def _definitions(view_set: ViewSet) -> dict[str, View]:
     """Index definitions by the name of the table, without unusable views."""
-    return {one.name: definition_of(one) for one in held.all if not one.unusable_reason}
+    return {one.name: definition_of(one) for one in view_set.all if not one.unusable_reason}
 
 
 def definition_of(kept: KeptView) -> View:

@@ -62,17 +62,17 @@ class ViewFollower(Follower):
     in_order: ClassVar[bool] = False
 
     def __init__(
-        self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, keeper: Maintaining
+        self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, services: Maintaining
     ) -> None:
         """``rules``: of those sources of the view that are the region's table."""
         self.rules = rules
         self._images = union(one.images for one in rules)
         super().__init__(name, region, frozenset(self._images), state)
-        self._services = keeper
+        self._services = services
         self._table = name.name.encode()
-        held = progresses.unpack(state.kept) if state.kept else Progress(region.info.region_id)
+        progress = progresses.unpack(state.kept) if state.kept else Progress(region.info.region_id)
         self._backfill = Backfill(
-            held.in_region(region.info.region_id, region.info.start),
+            progress.in_region(region.info.region_id, region.info.start),
             region,
             rules,
             self._images,
@@ -82,9 +82,9 @@ class ViewFollower(Follower):
             lambda: self._retry.soon(),
         )
         self._is_there = True
-        self._steps = GovernedStep(keeper.governor, LOOP, self._work)
+        self._steps = GovernedStep(services.governor, LOOP, self._work)
         self._failures = 0  # in a row
-        self._retry = PlannedStep(LOOP, lambda: keeper.step_follower(self))  # no change is taken before it
+        self._retry = PlannedStep(LOOP, lambda: services.step_follower(self))  # no change is taken before it
         self._jobs: set[Job] = set()
         self._batch = ShareBatch(self._table)
         self._taken: list[Sequence] = []  # of the changes in ``_batch``
@@ -150,8 +150,8 @@ class ViewFollower(Follower):
         return progresses.pack(self.progress)
 
     def carried(self, all_of_it: Several[Follower], region_id: int) -> bytes:
-        held = [one.progress for one in all_of_it if isinstance(one, ViewFollower)]
-        return progresses.pack(progresses.merged(held, region_id))
+        parts = [one.progress for one in all_of_it if isinstance(one, ViewFollower)]
+        return progresses.pack(progresses.merged(parts, region_id))
 
     # --- steps ---------------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class ViewFollower(Follower):
             self._taken, self._batch = [], ShareBatch(self._table)  # after a failure it is put off
 
     def _apply(self, batch: ShareBatch, ended: Callable[[ColumnarError | None], None]) -> None:
-        """``ended`` is called once, or never where the follower is dropped."""
+        """Send the batch; ``ended`` is called once, or never if the follower is dropped."""
         writes = batch.writes()
         if not writes:
             ended(None)
@@ -262,7 +262,9 @@ class ViewFollower(Follower):
                 self._written(error)
 
         jobs.append(
-            self._services.applier.apply(writes, batch.size_bytes, on_applied, self.name.key, keeper=self.name.name)
+            self._services.applier.apply(
+                writes, batch.size_bytes, on_applied, self.name.key, writer_view=self.name.name
+            )
         )
         self._jobs.update(jobs)
 

@@ -30,7 +30,7 @@ class GroupCheck:
         self._stored[TOTALS + b":" + qualifier] = value
 
     def member(self, source: bytes, data: bytes) -> bool:
-        """Whether somebody says that it stands; a member that cannot be read does, and adds nothing."""
+        """Return whether somebody says that it stands; a member that cannot be read does, and adds nothing."""
         try:
             member = unpack(data)
         except DamagedData:
@@ -61,7 +61,7 @@ class GroupCheck:
         return " ".join(found)
 
     def right_totals(self) -> dict[bytes, bytes]:
-        """Each total that is a cell, by its column."""
+        """Return each total that is a cell, by its column."""
         sums = {total: wrapped(amount) for total, amount in self._sums.items()}
         return {total: amount.to_bytes(8, "big", signed=True) for total, amount in sums.items() if amount}
 

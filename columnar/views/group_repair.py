@@ -53,8 +53,8 @@ def _add(region: Region, group: bytes, differences: dict[bytes, int]) -> int:
     operations: list[Operation] = []
     for column, difference in differences.items():
         qualifier = column.removeprefix(TOTALS + b":")
-        held = visible_value(region.store.get(view.space, cell_key(group, qualifier)), view, region.now_ms)
-        stored = int.from_bytes(held, "big", signed=True) if held is not None and len(held) == 8 else 0
+        cell = visible_value(region.store.get(view.space, cell_key(group, qualifier)), view, region.now_ms)
+        stored = int.from_bytes(cell, "big", signed=True) if cell is not None and len(cell) == 8 else 0
         total = wrapped(stored + difference)
         if total:
             operations.append(Put(TOTALS, qualifier, total.to_bytes(8, "big", signed=True)))

@@ -56,17 +56,17 @@ class LocalViews:
     def views(self) -> ViewSet:
         return self._assigned_views if self._assigned_views is not None else ViewSet()
 
-    async def follow(self, told: ViewSet) -> None:
+    async def follow(self, views: ViewSet) -> None:
         """Keep these from now on (``PublishViews``)."""
         async with self._hub.lock:
-            self._assigned_views = told
-            self._server.tables.name_also(told.aliases())
-            if told.all and self._manager is None:
+            self._assigned_views = views
+            self._server.tables.name_also(views.aliases())
+            if views.all and self._manager is None:
                 from columnar.views.view_manager import ViewManager  # most stores have no views
 
                 self._manager = ViewManager(self._hub, self._applier, self._governor, self._notify_backfilled)
             if self._manager is not None:
-                await self._manager.follow(told)
+                await self._manager.follow(views)
 
     def _notify_backfilled(self, view: str) -> None:
         self.on_backfilled(view)
@@ -79,8 +79,8 @@ class LocalViews:
 
     def backfilled_regions(self, names: Iterable[str]) -> dict[str, list[int]]:
         """Return by view the local regions whose rows it has all (``BackfilledRegions``)."""
-        keeper = self._manager
-        return {} if keeper is None else {name: keeper.backfilled_region_ids(name) for name in names}
+        manager = self._manager
+        return {} if manager is None else {name: manager.backfilled_region_ids(name) for name in names}
 
     async def guards_needed_from(self, table: str, now_ms: int) -> int | None:
         """Return the time from which on withdrawals may still collide with late writes (``regions.guards.NeededFrom``).
@@ -100,7 +100,7 @@ class LocalViews:
             return 0
 
     async def _is_saved(self, name: str) -> bool:
-        """Whether all that is written now is in the view, and the cursors of all sources say so on disk."""
+        """Return whether all that is written now is in the view, and the cursors of all sources say so on disk."""
         tables = self.awaited_tables(name)
         if self.wait_saved_in_cluster is not None:
             return await self.wait_saved_in_cluster(tables, view_key(name), GUARDS_S)
@@ -146,6 +146,6 @@ class LocalViews:
         return [*steps.items(), (name, "" if sources else token)]
 
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
-        """Until the change ``token`` (empty: everything written now) of a source is in the view; False: not in time."""
+        """Wait until the change ``token`` (empty: all written now) of a source is in the view; False: not in time."""
         self.awaited_tables(name)
         return await self._hub.waits.wait(FollowerName(KIND, name), token, timeout_s)

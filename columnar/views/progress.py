@@ -62,7 +62,7 @@ class Progress:
         return self.walk in (Pass.OVER, Pass.COUNTS)
 
     def wants(self, row: bytes) -> bool:
-        """Whether changes of the row are the view's."""
+        """Return whether changes of the row are the view's."""
         return self.is_backfilled or self.bound is None or row < self.bound
 
     def bound_to(self, end: bytes | None) -> Progress:
@@ -73,8 +73,8 @@ class Progress:
 
     def piece_ended(self, end: bytes | None, rows: int, rejected: int) -> Progress:
         """``rejected``: how many of the piece's rows cannot be read now."""
-        shown = rows if not self.is_backfilled else 0
-        moved = replace(self, done=end, rows=self.rows + shown, rejected=self.rejected + rejected)
+        backfilled = rows if not self.is_backfilled else 0
+        moved = replace(self, done=end, rows=self.rows + backfilled, rejected=self.rejected + rejected)
         if end is not None:
             return moved
         if self.walk is Pass.SHOWS_THEN_COUNTS:
@@ -104,10 +104,10 @@ def _later(row: bytes | None, start: bytes) -> bytes | None:
 
 def merged(parts: Iterable[Progress], region: int) -> Progress:
     """Merge the progress of regions that one region replaces; each is backfilled."""
-    held = list(parts)
-    assert all(one.is_backfilled for one in held), "a merge waits for builds"
-    rejected, rows = sum(one.rejected for one in held), sum(one.rows for one in held)
-    if any(one.walk is Pass.COUNTS for one in held):
+    progresses = list(parts)
+    assert all(one.is_backfilled for one in progresses), "a merge waits for builds"
+    rejected, rows = sum(one.rejected for one in progresses), sum(one.rows for one in progresses)
+    if any(one.walk is Pass.COUNTS for one in progresses):
         return Progress(region, 0, rows, Pass.COUNTS, b"", b"")
     return Progress(region, rejected, rows, Pass.OVER, None, None)
 
@@ -132,7 +132,7 @@ class Piece:
         self.rows, self.rejected = self.rows + rows, self.rejected + rejected
 
     def counts(self, row: bytes, sequence: Sequence) -> bool:
-        """Whether a change of the row came after it was read; the row is not below the piece."""
+        """Return whether a change of the row came after it was read; the row is not below the piece."""
         if self.end is not None and row >= self.end:
             return False
         return bool(self._read_at) and sequence > self._read_at[bisect_right(self._ends, row)]
@@ -144,10 +144,8 @@ class Piece:
 def pack(progress: Progress) -> bytes:
     import msgpack  # as in ``delivery_state``
 
-    held = progress
-    packed: bytes = msgpack.packb(
-        [_VERSION, held.region, held.rejected, held.rows, int(held.walk), held.done, held.bound]
-    )
+    numbers = (progress.region, progress.rejected, progress.rows, int(progress.walk))
+    packed: bytes = msgpack.packb([_VERSION, *numbers, progress.done, progress.bound])
     return packed
 
 

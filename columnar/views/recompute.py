@@ -21,7 +21,7 @@ class Group:
     members: dict[bytes, Share] = field(default_factory=dict)  # by qualifier
 
     def totals(self, sides: Iterable[Rules]) -> dict[bytes, int]:
-        """By column.  A total of 0 is no cell."""
+        """Return the totals by column.  A total of 0 is no cell."""
         found: dict[bytes, int] = {}
         for rules in sides:
             names = [family + b":" + qualifier for family, qualifier in rules.totals]

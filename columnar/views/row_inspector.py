@@ -50,16 +50,16 @@ class RowInspector:
         for side, rules in enumerate(self._sides):
             wanted = [name for number, name in rows if number == side and name]
             for some in parts_of(wanted):
-                looks = await self._owners.request_snapshots(rules.table, some, self._of_rows(side, some))
-                found |= {(side, name): look for name, look in zip(some, looks, strict=True)}
+                snapshots = await self._owners.request_snapshots(rules.table, some, self._of_rows(side, some))
+                found |= {(side, name): snapshot for name, snapshot in zip(some, snapshots, strict=True)}
         return {row: found.get(row, EntriesSnapshot()) for row in rows}
 
     async def members(self, places: Sequence[Place]) -> dict[Place, EntriesSnapshot]:
         found: dict[Place, EntriesSnapshot] = {}
         for some in parts_of(list(dict.fromkeys(places))):
             groups = [group for group, _ in some]
-            looks = await self._owners.request_snapshots(self._table, groups, self._of_members(some))
-            found |= dict(zip(some, looks, strict=True))
+            snapshots = await self._owners.request_snapshots(self._table, groups, self._of_members(some))
+            found |= dict(zip(some, snapshots, strict=True))
         return found
 
     def _of_rows(self, side: int, rows: Sequence[bytes]) -> Callable[[Sequence[int]], ReadSourceRows]:
@@ -69,26 +69,28 @@ class RowInspector:
         return lambda numbers: ReadGroupMembers(self._table, tuple(places[number] for number in numbers))
 
     async def both(self, candidates: Mapping[Row, Iterable[bytes]]) -> dict[Row, Both]:
-        """Each row on both sides; ``candidates``: with groups that were seen to have it."""
+        """Read each row on both sides; ``candidates``: rows with groups that were seen to have them."""
         found: dict[Row, Both] = {}
         for some in parts_of(list(candidates)):
             given = await self.rows(some)
             places = {row: self._places(row, given[row], candidates[row]) for row in some}
-            held = await self.members([place for several in places.values() for place in several])
+            stored = await self.members([place for several in places.values() for place in several])
             for row in some:
-                found[row] = _both(given[row], {place: held[place] for place in sorted(places[row])})
+                found[row] = _both(given[row], {place: stored[place] for place in sorted(places[row])})
         return found
 
-    def _places(self, row: Row, look: EntriesSnapshot, groups: Iterable[bytes]) -> set[Place]:
+    def _places(self, row: Row, snapshot: EntriesSnapshot, groups: Iterable[bytes]) -> set[Place]:
         member = self.member_of(row)
-        return {(group, member) for group in (*groups, *(entry[0] for entry in look.entries))}
+        return {(group, member) for group in (*groups, *(entry[0] for entry in snapshot.entries))}
 
 
 def _both(row: EntriesSnapshot, members: Mapping[Place, EntriesSnapshot]) -> Both:
     given = {(group, member): entry for group, member, entry in row.entries}
-    held = {place: look.entries[0][2] for place, look in members.items() if look.entries}
-    prints = (row.print, *(look.print for look in members.values()))
-    return Both(frozenset(members), given, held, prints, {place: look.print for place, look in members.items()})
+    stored = {place: snapshot.entries[0][2] for place, snapshot in members.items() if snapshot.entries}
+    prints = (row.print, *(snapshot.print for snapshot in members.values()))
+    return Both(
+        frozenset(members), given, stored, prints, {place: snapshot.print for place, snapshot in members.items()}
+    )
 
 
 def parts_of(things: Sequence[T]) -> Iterator[Sequence[T]]:

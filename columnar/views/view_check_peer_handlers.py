@@ -88,41 +88,41 @@ class ViewCheckPeerHandlers:
 
     # --- walks ---------------------------------------------------------------------------------------
 
-    async def source_part(self, asked: SourcePart) -> SourceFound:
-        rules = self._side(asked.view, asked.side)
-        walk = SourceWalk(asked.start)
+    async def source_part(self, message: SourcePart) -> SourceFound:
+        rules = self._side(message.view, message.side)
+        walk = SourceWalk(message.start)
         source, is_over = SourceRows(rules), _over_in(SLICE_S)
 
         def work(region: Region) -> Iterator[None]:
-            is_summed = asked.is_summed or not asked.buckets
-            return walk_source(region, source, walk, asked.buckets, is_over, is_summed=is_summed)
+            is_summed = message.is_summed or not message.buckets
+            return walk_source(region, source, walk, message.buckets, is_over, is_summed=is_summed)
 
-        if asked.buckets:
-            check_buckets(asked.buckets)
-        if not await self._walked(rules.table, asked.start, work):
+        if message.buckets:
+            check_buckets(message.buckets)
+        if not await self._walked(rules.table, message.start, work):
             return SourceFound(is_not_local=True)
         return SourceFound(walk.next_row, walk.digest.pack(), walk.rows, walk.rejected, tuple(walk.entries))
 
-    async def groups_part(self, asked: GroupsPart) -> GroupsFound:
-        self._rules(asked.view)
+    async def groups_part(self, message: GroupsPart) -> GroupsFound:
+        self._rules(message.view)
         is_over = _over_in(SLICE_S)
-        if asked.buckets:
-            check_buckets(asked.buckets)
-            some = MembersWalk(asked.start, asked.after)
+        if message.buckets:
+            check_buckets(message.buckets)
+            some = MembersWalk(message.start, message.after)
 
             def work(region: Region) -> Iterator[None]:
-                return walk_members(region, some, asked.buckets, is_over, is_summed=asked.is_summed)
+                return walk_members(region, some, message.buckets, is_over, is_summed=message.is_summed)
 
-            if not await self._walked(asked.view, asked.start, work):
+            if not await self._walked(message.view, message.start, work):
                 return GroupsFound(is_not_local=True)
             return GroupsFound(some.next_row, some.after, some.digest.pack(), entries=tuple(some.entries))
-        walk = GroupsWalk(asked.start, asked.after)
-        if not await self._walked(asked.view, asked.start, lambda region: walk_groups(region, walk, is_over)):
+        walk = GroupsWalk(message.start, message.after)
+        if not await self._walked(message.view, message.start, lambda region: walk_groups(region, walk, is_over)):
             return GroupsFound(is_not_local=True)
         return GroupsFound(walk.next_row, walk.after, walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
 
     async def _walked(self, table: str, row: bytes, work: Callable[[Region], Iterator[None]]) -> bool:
-        """False: the region of the row is another server's, or is about to be."""
+        """Run the walk; False: the region of the row is another server's, or is about to be."""
         region = await self._region(table, row)
         if region is None:
             return False
@@ -151,63 +151,65 @@ class ViewCheckPeerHandlers:
 
     # --- snapshots -----------------------------------------------------------------------------------
 
-    async def read_source_rows(self, asked: ReadSourceRows) -> EntriesSnapshots:
-        rules = self._side(asked.view, asked.side)
+    async def read_source_rows(self, message: ReadSourceRows) -> EntriesSnapshots:
+        rules = self._side(message.view, message.side)
         source = SourceRows(rules)
         return await self._snapshot_each(
-            rules.table, asked.rows, _itself, lambda region, row: source.inspect_row(region, row)
+            rules.table, message.rows, _itself, lambda region, row: source.inspect_row(region, row)
         )
 
-    async def read_group_members(self, asked: ReadGroupMembers) -> EntriesSnapshots:
-        self._rules(asked.view)
+    async def read_group_members(self, message: ReadGroupMembers) -> EntriesSnapshots:
+        self._rules(message.view)
         return await self._snapshot_each(
-            asked.view, asked.members, _first, lambda region, one: inspect_member(region, *one)
+            message.view, message.members, _first, lambda region, one: inspect_member(region, *one)
         )
 
     async def _snapshot_each(
         self,
         table: str,
-        asked: tuple[R, ...],
+        message: tuple[R, ...],
         row_of: Callable[[R], bytes],
-        look: Callable[[Region, R], EntriesSnapshot],
+        take_snapshot: Callable[[Region, R], EntriesSnapshot],
     ) -> EntriesSnapshots:
         found: list[EntriesSnapshot | None] = []
-        for number, one in enumerate(asked):
+        for number, one in enumerate(message):
             if number % SNAPSHOTS_PER_STEP == 0:
                 await self._server.reply_memory.loop_budget.wait_for_budget()
             region = await self._region(table, row_of(one))
-            found.append(None if region is None else look(region, one))
+            found.append(None if region is None else take_snapshot(region, one))
         return tuple(found)
 
     # --- repairs -------------------------------------------------------------------------------------
 
-    async def say_again(self, asked: SayAgain) -> Said:
-        rules = self._side(asked.view, asked.side)
-        region = await self._region(rules.table, asked.row)
+    async def say_again(self, message: SayAgain) -> Said:
+        rules = self._side(message.view, message.side)
+        region = await self._region(rules.table, message.row)
         if region is None:
             return Said(is_not_local=True)
         source, entries = SourceRows(rules), Entries(rules)
-        record = ChangeRecord(asked.row, region.now_ms, (), (), NOBODY)
+        record = ChangeRecord(message.row, region.now_ms, (), (), NOBODY)
         logged = region.log_records([record], {})  # nothing else runs until the row is read
         sequence, spec = region.log.written_to, source.spec(region)
-        raw_row = fetch_row(region.store, region.views, asked.row, spec.projection)
-        given = source.given(region, asked.row, raw_row, spec)
+        raw_row = fetch_row(region.store, region.views, message.row, spec.projection)
+        given = source.given(region, message.row, raw_row, spec)
         at = (sequence.origin, sequence.epoch, sequence.n)
         writes = tuple(RowMutation(one.group, (entries.contribution(one, at),)) for one in given.shares.values())
         await _shielded(logged)
         return Said(at, writes)
 
-    async def repair_group(self, asked: RepairGroup) -> RepairResult:
-        self._rules(asked.view)
-        region = await self._region(asked.view, asked.group)
+    async def repair_group(self, message: RepairGroup) -> RepairResult:
+        self._rules(message.view)
+        region = await self._region(message.view, message.group)
         if region is None:
             return RepairResult(is_not_local=True)
         counts = [0, 0]
-        if asked.members:
-            removed(region, asked.group, asked.members)
+        if message.members:
+            removed(region, message.group, message.members)
             return RepairResult()
         with region.kept_up():
-            await in_steps(self._governor, self._while_open(region, repair_group_in_steps(region, asked.group, counts)))
+            await in_steps(
+                self._governor, self._while_open(region, repair_group_in_steps(region, message.group, counts))
+            )
         if not self._is_open(region):
             return RepairResult(is_not_local=True)
         durable = region.barrier_any()

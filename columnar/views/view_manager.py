@@ -46,26 +46,24 @@ class ViewManager:
         )
         self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # by name: why it has no follower here
-        self._backfilled: dict[
-            tuple[str, int], set[int]
-        ] = {}  # by name and number: regions that have shown all their rows
+        self._backfilled: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that are backfilled
 
     # --- notifications of the master -----------------------------------------------------------------
 
-    async def follow(self, told: ViewSet) -> None:
+    async def follow(self, views: ViewSet) -> None:
         """Keep these from now on.  Under the hub's lock."""
-        before, now = _by_number(self._assigned_views), _by_number(told)
-        self._assigned_views = told
+        before, now = _by_number(self._assigned_views), _by_number(views)
+        self._assigned_views = views
         for key in [key for key in before if key not in now]:
             self._hub.unsubscribe(follower_name(key[0]))
             self._backfilled.pop(key, None)
             self._unreadable.pop(key[0], None)
         for key, view in now.items():
-            held = before.get(key)
-            if view.is_in_use and (held is None or not held.is_in_use):
+            previous = before.get(key)
+            if view.is_in_use and (previous is None or not previous.is_in_use):
                 for subscription in self._subscriptions(view):
                     await self._hub.follow(subscription)
-            elif not view.is_in_use and held is None:
+            elif not view.is_in_use and previous is None:
                 for subscription in self._subscriptions(view):
                     await self._hub.begin(subscription)
 
@@ -117,9 +115,9 @@ class ViewManager:
         self._hub.followers.notify(follower.key)
 
     def _note_backfilled(self, view: KeptView, region_id: int) -> None:
-        shown = self._backfilled.setdefault((view.name, view.number), set())
-        if region_id not in shown:
-            shown.add(region_id)
+        backfilled = self._backfilled.setdefault((view.name, view.number), set())
+        if region_id not in backfilled:
+            backfilled.add(region_id)
             if view.state == "building":
                 self._on_backfilled(view.name)
 

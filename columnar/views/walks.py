@@ -155,7 +155,7 @@ class _Cells:
 
     @classmethod
     def of(cls, region: Region, family: bytes, low: bytes, high: bytes | None) -> _Cells:
-        """At the first one."""
+        """Begin at the first cell."""
         view = region.views[family]
         cells = cls(view, region.now_ms, iter(region.store.scan(view.space, low, high)))
         cells.advance()
@@ -302,9 +302,9 @@ def walk_members(
                     _add(walk.digest, bucket, unescape(key[:cut]), source, value)
                 elif value is not None:
                     group = unescape(key[:cut])
-                    held = _member_hash(group, source, value)
-                    if held is not None:
-                        walk.entries.append((group, source, held))
+                    member_hash = _member_hash(group, source, value)
+                    if member_hash is not None:
+                        walk.entries.append((group, source, member_hash))
             if left <= 0:
                 left = STRIDE
                 yield
@@ -331,9 +331,9 @@ def _member_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
 
 def _add(digest: Digest, bucket: int, group: bytes, source: bytes, data: bytes) -> None:
     """A member that was not withdrawn; one that cannot be read is an entry that no source row gives."""
-    held = _member_hash(group, source, data)
-    if held is not None:
-        digest.add(bucket, held or entry_hash(group, source, given_bytes(data)))
+    member_hash = _member_hash(group, source, data)
+    if member_hash is not None:
+        digest.add(bucket, member_hash or entry_hash(group, source, given_bytes(data)))
 
 
 def inspect_member(region: Region, group: bytes, source: bytes) -> EntriesSnapshot:
@@ -342,5 +342,5 @@ def inspect_member(region: Region, group: bytes, source: bytes) -> EntriesSnapsh
     raw = region.store.get(view.space, cell_key(group, source))
     value = visible_value(raw, view, region.now_ms)
     stamp = blake2b(raw or b"", digest_size=16).digest()
-    held = _member_hash(group, source, value) if value is not None else None
-    return EntriesSnapshot(stamp, ((group, source, held),) if held is not None else ())
+    member_hash = _member_hash(group, source, value) if value is not None else None
+    return EntriesSnapshot(stamp, ((group, source, member_hash),) if member_hash is not None else ())

@@ -173,8 +173,8 @@ def test_an_effect_that_was_changed_after_it_was_made_is_refused_by_the_store(
     assert (kind, outcome[:2]) == ("did", [1, what])
     first, second = [one[1] for one in outcome[2]] if is_batch else outcome[2]
     giving = ChangeContributions(Giver("t"), b"r", (1, 1, 1))
-    assert writes_of([first], 5, giving=lambda: giving)
+    assert writes_of([first], 5, make_contributions=lambda: giving)
     if isinstance(second, str):
         assert "was changed after it was made" in second
     with pytest.raises(ColumnarError):
-        writes_of([second], 5, giving=lambda: giving)
+        writes_of([second], 5, make_contributions=lambda: giving)
