@@ -28,7 +28,7 @@ WORDS: Final = tuple(_PLAIN.split())
 
 
 class Rng(Protocol):
-    """What is asked of a source of chance; ``random.Random`` is one."""
+    """The interface of a source of chance; ``random.Random`` is one."""
 
     def randint(self, a: int, b: int) -> int: ...
 
@@ -39,7 +39,7 @@ _MARK: Final = re.compile(r"\A=====.{0,300}=====\r?\n\r?\nThis is edit \d+ of th
 
 
 def is_of_a_replay(text: str) -> bool:
-    """Whether ``text`` begins as ``edit_body`` makes it: nobody minds if it is overwritten."""
+    """Whether ``text`` begins as ``edit_body`` makes it: it may be overwritten."""
     return _MARK.match(text.lstrip()) is not None
 
 

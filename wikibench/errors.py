@@ -15,7 +15,7 @@ class WikibenchError(Exception):
 
 
 class TraceError(WikibenchError):
-    """The caller must mend the trace file (or pass --skip-bad-lines)."""
+    """The caller must repair the trace file (or pass --skip-bad-lines)."""
 
     def __init__(self, line_number: int, text: str, why: str) -> None:
         self.line_number = line_number

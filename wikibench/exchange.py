@@ -1,4 +1,4 @@
-"""One request and its answer over HTTP, told as an outcome rather than as an exception.
+"""A request and its answer over HTTP, returned as an outcome rather than as an exception.
 
 aiohttp does the HTTP: kept-alive connections, bodies checked against their length and
 encoding.  A GET that meets a kept-alive connection which the server closed meanwhile
@@ -21,7 +21,7 @@ from .outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer.  ``body`` is empty unless it was asked for; ``size_bytes`` counts it all the same."""
+    """A whole answer.  ``body`` is empty unless it was requested; ``size_bytes`` counts it all the same."""
 
     status: int
     location: str = ""

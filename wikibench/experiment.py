@@ -1,4 +1,4 @@
-"""One trace and one target, made ready to be replayed once or many times.
+"""A trace and a target, made ready to be replayed once or many times.
 
 Everything that can be wrong with either is found here, before the first request of
 the load is sent.
@@ -32,7 +32,7 @@ from .visits import Load
 
 
 class Experiment:
-    """One trace and one target, to be replayed once or, by search, many times."""
+    """A trace and a target, to be replayed once or, by search, many times."""
 
     def __init__(self, path: str, trace: TraceFile, shape: TraceShape, load: Load, late_ms: float) -> None:
         """``path``: of the trace."""
@@ -47,7 +47,7 @@ class Experiment:
     def prepared(
         cls, path: str, target: str, given: dict[str, Any], max_gap_us: int | None, hopeless_s: float | None = None
     ) -> Experiment:
-        """Read the trace and look at the target; the errors of ``errors``."""
+        """Read the trace and check the target; raises the errors of ``errors``."""
         found = parse_target(target)
         headers = found.headers(given["headers"])
         if not given["allow_remote"]:
@@ -111,7 +111,7 @@ class Experiment:
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:
-    """The values of headers, and their parts: ``Bearer`` is none, what stands behind it is one."""
+    """The values of headers, and their parts: ``Bearer`` is none, what stands after it is one."""
     return [part for _, value in headers for part in (value, *value.split()[1:])]
 
 
@@ -127,7 +127,7 @@ def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
 
 
 def _require_consent(target: Target, layout: Layout, trace: TraceFile, given: dict[str, Any]) -> bool:
-    """Whether texts of others may be overwritten; asked for where a person can answer, refused elsewhere."""
+    """Whether texts of others may be overwritten: a person at a terminal is asked, otherwise it is refused."""
     if given["allow_edits"]:
         return True
     found, looked = pages_of_others(target, layout, trace.read(), given["headers"])

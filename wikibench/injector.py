@@ -30,9 +30,9 @@ from .outcome import Outcome
 from .pacing import Planned
 from .visits import Load, Visitor, kind_of
 
-TICK_S: Final = 0.001  # event loops wake no finer; asking for less would only spin a core that the wiki may need
+TICK_S: Final = 0.001  # event loops wake no finer; less would only spin a core that the wiki may need
 PAUSE_S: Final = 0.25  # longest sleep at a stretch, so that a stop is seen
-BURST: Final = 32  # sends between two turns of the event loop while catching up
+BURST: Final = 32  # sends between two iterations of the event loop while catching up
 
 Ending = Literal["complete", "interrupted", "overloaded"]
 
@@ -42,7 +42,7 @@ def wire_of(load: Load) -> Wire:
 
 
 class Injector:
-    """One replay.  All of it runs in one event loop; figures may be read between its turns."""
+    """One replay.  All of it runs in one event loop; figures may be read between its iterations."""
 
     def __init__(
         self, load: Load, clock: Callable[[], float] = time.perf_counter, connect: Callable[[Load], Wire] = wire_of
@@ -111,10 +111,10 @@ class Injector:
             if self.load.hopeless_s is not None and self.now_s() - planned.start_s > self.load.hopeless_s:
                 self.stop("overloaded")
             if self.ending != "complete":
-                behind = list(takewhile(self._is_due, rest))
-                for other in behind:
+                due = list(takewhile(self._is_due, rest))
+                for other in due:
                     self._waited(other, blocked_until_s)
-                self._give_up([planned, *behind])
+                self._give_up([planned, *due])
                 return
             if self.open >= self.load.open_requests:
                 self._unsent(planned, Outcome.UNSENT, "its turn had not come when the drain ended")
@@ -152,7 +152,7 @@ class Injector:
         return free_s
 
     def _waited(self, planned: Planned, free_s: float) -> None:
-        """Count the wait of a request that came before a slot was free at ``free_s``, at the head or behind it."""
+        """Count the wait of a request that came before a slot was free at ``free_s``, at the head or after it."""
         if planned.start_s < free_s:
             record_us(self.slot_wait, round((free_s - planned.start_s) * 1e6))
 

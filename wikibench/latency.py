@@ -3,17 +3,17 @@
 Two latencies of each request, both in microseconds:
 
     response  from the intended start to the last byte: what a visitor who came at that moment waited
-    service   from the actual send to the last byte: what the wiki needed once asked
+    service   from the actual send to the last byte: what the wiki needed once it got the request
 
 When a wiki stalls, requests pile up behind the stall; only the response time of each
-shows it.  Histograms of responses hold every request with its own latency, so no
+shows it.  Histograms of responses have every request with its own latency, so no
 correction after the fact is needed, nor made.
 
 Invariants:
     I1. Every record is in exactly one (kind, outcome) and one interval; the totals agree (``check``).
     I2. Memory does not depend on the number of requests.
 
-Knows nothing of clocks: it is told the moments, in seconds from the start of the replay.
+Knows nothing of clocks: moments are arguments, in seconds from the start of the replay.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def mean_us(histogram: HdrHistogram) -> float:
     The library's own steps through all buckets in Python, which takes a second.
     """
     total, count = 0.0, 0
-    for index, held in enumerate(histogram.counts):
-        if held:
+    for index, counted in enumerate(histogram.counts):
+        if counted:
             low = histogram.get_value_from_index(index)
-            total += held * (low + histogram.get_highest_equivalent_value(low)) / 2
-            count += held
+            total += counted * (low + histogram.get_highest_equivalent_value(low)) / 2
+            count += counted
     return total / count if count else 0.0
 
 
@@ -65,7 +65,7 @@ def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHisto
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One request that has come to its end, moments in seconds from the start of the replay."""
+    """A request that has come to its end, moments in seconds from the start of the replay."""
 
     kind: Kind
     outcome: Outcome
@@ -95,7 +95,7 @@ class Pair:
 
 @dataclass(slots=True)
 class Interval:
-    """What began in one stretch of the replay, and what ended in it."""
+    """The begun requests of one stretch of the replay, and the ended ones."""
 
     requested: int = 0  # requests intended to start here
     answered: int = 0  # requests that ended here

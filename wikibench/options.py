@@ -1,4 +1,4 @@
-"""What may stand behind the options of the commands: durations, shares, rates, requirements."""
+"""The values of the commands' options: durations, shares, rates, requirements."""
 
 from __future__ import annotations
 

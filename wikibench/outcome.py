@@ -1,14 +1,14 @@
-"""What became of a request, and whether that is a failure (pure).
+"""The outcome of a request, and whether that is a failure (pure).
 
     kind      page | missing | edit-form | edit-save
     outcome   2xx, 3xx         answered
               404 expected     a page that is known not to exist
-              conflict         409 to a save: somebody else saved first; counted apart, no failure
+              conflict         409 to a save: somebody else saved first; counted separately, no failure
               4xx, 5xx         failed
               timeout          failed
               broken           failed: connection lost, cut or malformed answer, form without the field, no redirect
               refused          failed: no connection
-              unsent           failed: its turn did not come before the drain ended
+              unsent           failed: not sent before the drain ended
               interrupted      neither: the user ended the replay first
 
 Knows nothing of HTTP libraries: the injector says what it saw.

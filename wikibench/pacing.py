@@ -2,7 +2,7 @@
 
     gap      := time between two lines of the trace, at least 0, at most ``max_gap_us``
     start    := sum of the gaps so far, divided by ``speed``, in seconds from the start of the replay
-    speed    := as asked, or whatever makes the mean rate of the whole trace the one asked for
+    speed    := as requested, or the one that makes the mean rate of the whole trace as requested
     even     := start := n / rate, the gaps of the trace are not used
 
 Invariants:
@@ -10,7 +10,7 @@ Invariants:
     I2. Every request before the end gets exactly one start: pacing drops nothing.
     I3. A trace that is begun again follows its last request after one mean gap.
 
-Knows nothing of the clock: the injector holds the starts against it.
+Knows nothing of the clock: the injector compares the starts with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .trace import MICROS, Request
 
 @dataclass(frozen=True, slots=True)
 class TraceShape:
-    """What a first reading of the trace tells."""
+    """The result of a first reading of the trace."""
 
     requests: int
     span_us: int  # from the first to the last start, gaps clamped
@@ -85,7 +85,7 @@ def speed_of(pace: Pace, shape: TraceShape) -> float:
 
 
 def planned_seconds(pace: Pace, shape: TraceShape) -> float:
-    """How long the intended starts will go on."""
+    """How long the intended starts will continue."""
     if pace.even and pace.rate is not None:
         once = (shape.requests - 1) / pace.rate
     else:
@@ -99,7 +99,7 @@ def plan(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape) -
     """The requests with their intended starts.
 
     ``read`` gives the trace from its beginning, in order; it is called again for each
-    round of a loop.  Lazy: as much of the trace is in memory as ``read`` holds.
+    iteration of a loop.  Lazy: as much of the trace is in memory as ``read`` keeps.
     """
     if not shape.requests:
         return

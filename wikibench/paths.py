@@ -1,7 +1,7 @@
 """From an address in a trace to a path on the wiki under test, and to the name of its page (pure).
 
 A trace names some wiki's host and layout; the target has its own.  The host is
-dropped, prefixes are exchanged as asked (``/wiki/=/``), and the edit address of a page
+dropped, prefixes are exchanged as given (``/wiki/=/``), and the edit address of a page
 is made from a template, because ``save`` lines of real traces point at index.php.
 """
 
@@ -15,7 +15,7 @@ from .errors import PlanError
 
 # What may stand unescaped in a path that a name is made into; "?", "#" and "%" must not.
 _SAFE_IN_NAME: Final = "/:()!*',;@-._~$"
-# What a trace's address may hold as it is: it was an address already.
+# Characters that a trace's address may have as they are: it was an address already.
 _SAFE_IN_ADDRESS: Final = "/:()!*',;@-._~$%?&=+[]"
 _SCRIPT: Final = "index.php"
 

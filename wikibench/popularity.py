@@ -1,4 +1,4 @@
-"""How often the page of each rank is asked for: concave rank laws and a sampler (pure).
+"""How often the page of each rank is requested: concave rank laws and a sampler (pure).
 
 Wikipedia's page views are not one Zipf law: on a log-log plot of views by rank the
 line bends down.  A law here is a chain of power laws that meet at the bends:
@@ -34,7 +34,7 @@ from typing import Final, Protocol
 
 
 class Rng(Protocol):
-    """What is asked of a source of chance; ``random.Random`` is one."""
+    """The interface of a source of chance; ``random.Random`` is one."""
 
     def random(self) -> float: ...
 

@@ -33,7 +33,7 @@ def environment() -> Json:
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder, and see that it has room for a report: before the load, not behind it.  Raises OSError."""
+    """Make the folder, and see that it has room for a report: before the load, not after it.  Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -40,7 +40,7 @@ _MILLISECONDS: Final = {"us": 0.001, "µs": 0.001, "ms": 1.0, "s": 1000.0}
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One clause; ``limit`` is in milliseconds, percent, a count or requests per second, as ``unit`` says."""
+    """A clause; ``limit`` is in milliseconds, percent, a count or requests per second, as ``unit`` says."""
 
     text: str
     metric: str  # p95, mean, max, errors, conflicts, rate, lateness
@@ -52,7 +52,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A requirement held against a replay; ``got`` is None where nothing was measured."""
+    """A requirement compared with a replay; ``got`` is None where nothing was measured."""
 
     requirement: Requirement
     got: float | None
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """One line for a person: which, what came out, and by how much it was missed."""
+        """Return a line for a person: which, what came out, and by how much it was missed."""
         wanted = self.requirement
         if self.got is None:
             return f"MISSED {wanted.text}: no such request was measured"

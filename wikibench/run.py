@@ -1,4 +1,4 @@
-"""One replay from plan to figures: the event loop, Ctrl-C and the live line around the injector."""
+"""A replay from plan to figures: the event loop, Ctrl-C and the live line around the injector."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -
 
 @contextlib.contextmanager
 def _freeze_collector() -> Iterator[None]:
-    """Keep the collector from walking over what the trace holds, which is no garbage, while the clock runs.
+    """Keep the collector from walking over the trace, which is no garbage, while the clock runs.
 
-    A process that has frozen what it holds stays as it is: an unfreezing here would be of its objects, too.
+    A process that has frozen its objects stays as it is: an unfreezing here would be of its objects, too.
     """
     if gc.get_freeze_count():
         yield
@@ -45,7 +45,7 @@ def _freeze_collector() -> Iterator[None]:
 
 
 def figures(injector: Injector) -> Replay:
-    """What the injector has measured."""
+    """The measurements of the injector."""
     load = injector.load
     return Replay(
         recorder=injector.recorder,

@@ -1,4 +1,4 @@
-"""Which rate to try next when looking for the largest that keeps a requirement (pure).
+"""The rate to try next in the search for the largest that keeps a requirement (pure).
 
 First in steps of a factor until one try fails (downwards if the first one did), then
 by halving the gap between the largest rate that kept the requirement below every

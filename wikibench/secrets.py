@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 LEFT_OUT: Final = "…"
-SHORT: Final = 6  # characters; a shorter value is looked for in no other text, as it may be any word
+SHORT: Final = 6  # characters; a shorter value is searched for in no other text, as it may be any word
 _LOGIN: Final = re.compile(r"(?<=//)[^/?#]*@|^[^/?#:]+:[^/?#]*@")
 _LOGIN_OF_TARGET: Final = re.compile(r"(?<=//)[^/?#]*@|^[^/?#]*@")  # a token without a password stands there, too
 _BEFORE_LAST_AT: Final = re.compile(r"(?<=//).*@|^(?!\w+://).*@", re.DOTALL)
@@ -28,7 +28,7 @@ def of_target(url: str) -> str:
 
 
 def of_no_address(text: str) -> str:
-    """Return the text of a malformed address behind its last ``@``: a password may hold any character."""
+    """Return the text of a malformed address after its last ``@``: a password may have any character."""
     return _BEFORE_LAST_AT.sub("", text, count=1)
 
 

@@ -1,7 +1,7 @@
 """Exit statuses: each means one thing, whatever ends a command.
 
 0 done and every requirement met, 1 a requirement missed, 2 wrong usage or nothing to replay against, 3 the run is not
-valid, 4 a fault of wikibench itself, 130 ended by Ctrl-C.  click and Python end with 1 what nobody caught, which would
+valid, 4 a fault of wikibench itself, 130 ended by Ctrl-C.  click and Python end with 1 what was not caught, which would
 be a requirement missed.
 """
 

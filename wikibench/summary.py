@@ -1,7 +1,7 @@
 """The figures of a replay, ready for JSON, with the unit in every key (pure).
 
 Knows nothing of how they are shown, nor of files; what comes from the outside world
-(dates, the machine) is handed in.
+(dates, the machine) is an argument.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What one replay left behind."""
+    """The result of one replay."""
 
     recorder: Recorder
     warm_up: Recorder
@@ -68,7 +68,7 @@ class Replay:
 
 
 def judge_all(requirements: Sequence[Requirement], replay: Replay) -> list[Verdict]:
-    """Every requirement held against the replay."""
+    """Every requirement compared with the replay."""
     return [judge(requirement, lambda wanted: _measure(wanted, replay)) for requirement in requirements]
 
 
@@ -134,7 +134,7 @@ def milliseconds(histogram: HdrHistogram, percentile: float) -> float | None:
 
 
 def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
-    """Points (1 / (1 - quantile), milliseconds) of the percentile plot, up to what the count can tell."""
+    """Points (1 / (1 - quantile), milliseconds) of the percentile plot, as far as the count allows."""
     count = histogram.get_total_count()
     points, inverse = [], 1.0
     while count and inverse <= max(count, 2):

@@ -1,4 +1,4 @@
-"""Traces that nobody recorded: requests made from titles, popularity and the shape of a day (pure).
+"""Traces that were never recorded: requests made from titles, popularity and the shape of a day (pure).
 
     arrivals  exponential gaps (visitors know nothing of each other), or equal ones;
               with a day shape the rate follows it, a whole day squeezed into the trace
@@ -29,7 +29,7 @@ HOST: Final = "http://wiki.example"  # replays drop it
 
 
 class Rng(Protocol):
-    """What is asked of a source of chance; ``random.Random`` is one."""
+    """The interface of a source of chance; ``random.Random`` is one."""
 
     def random(self) -> float: ...
 
@@ -40,7 +40,7 @@ class Rng(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a trace is made of.  Two of requests, rate and duration give the third."""
+    """The properties of a trace.  Two of requests, rate and duration give the third."""
 
     requests: int
     rate: float  # per second, mean over the trace
@@ -111,7 +111,7 @@ def _arrivals(recipe: Recipe, rng: Rng) -> Iterator[float]:
 
 
 class _DayClock:
-    """Turns time at the mean rate into time at the rate of the day; asked for rising times only."""
+    """Turns time at the mean rate into time at the rate of the day; for rising times only."""
 
     def __init__(self, duration_s: float, steps: int) -> None:
         self._step_s = duration_s / steps

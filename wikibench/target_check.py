@@ -1,7 +1,7 @@
-"""The first look at a wiki, before any load: does it answer, and whose texts would the edits of a trace overwrite?
+"""The check of a wiki, before any load: does it answer, and whose texts would the edits of a trace overwrite?
 
-No redirect is followed, for it may lead to another host, and no proxy of the environment is asked: what is looked
-at is the target, or nothing.  Whatever the target answers, a mistake ends in a TargetError of one line.
+No redirect is followed, for it may lead to another host, and no proxy of the environment is used: the target is
+checked, or nothing.  A mistake ends in a TargetError of one line, whatever the target answers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .trace import Request
 class Page:
     status: int
     kind: str  # of the content
-    data: bytes  # at most as much as was asked for
+    data: bytes  # at most as much as was requested
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
@@ -72,9 +72,9 @@ def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> N
 def pages_of_others(
     target: Target, layout: Layout, requests: Iterable[Request], headers: Iterable[tuple[str, str]]
 ) -> tuple[list[str], int]:
-    """Names of pages that the trace would edit and whose text no replay wrote, and how many pages were looked at.
+    """Names of pages that the trace would edit and whose text no replay wrote, and how many pages were checked.
 
-    At most ``EDIT_LOOKS`` pages, for ``EDIT_LOOK_S``: every single edit looks at the text again (``visits``).
+    At most ``MAX_EDIT_CHECKS`` pages, for ``EDIT_CHECK_TIMEOUT_S``: every edit checks the text again (``visits``).
     """
     paths: dict[str, None] = {}
     for request in requests:

@@ -1,7 +1,7 @@
-"""Where the names of a wiki's pages come from: a file, or the wiki itself.
+"""The sources of the names of a wiki's pages: a file, or the wiki itself.
 
-A file has one name a line, UTF-8.  A wiki is asked at ``GET /api/titles`` for the same
-as text/plain; one that has no such address is told of plainly, with the way out.
+A file has one name a line, UTF-8.  A wiki has at ``GET /api/titles`` the same
+as text/plain; a wiki without such an address is named in the error, with the remedy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def titles_of_file(path: Path) -> list[str]:
 
 
 def titles_of_wiki(target: Target) -> list[str]:
-    """The names of all pages of the wiki; raises TargetError where it does not tell them."""
+    """The names of all pages of the wiki; raises TargetError if it does not have them."""
     url = target.url(ROUTE)
     request_forwarder = "; write the page names into a file, one a line, and give it with --titles"
     page = fetch_page(url, most=TITLES_BYTES + 1, headers=target.headers(()))
@@ -43,5 +43,5 @@ def titles_of_wiki(target: Target) -> list[str]:
 
 
 def _distinct(text: str) -> list[str]:
-    lines = (line.strip("\r") for line in text.split("\n"))  # not splitlines: names may hold U+2028 and its like
+    lines = (line.strip("\r") for line in text.split("\n"))  # not splitlines: names may have U+2028 and its like
     return list(dict.fromkeys(line for line in lines if line.strip()))

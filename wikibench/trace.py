@@ -15,7 +15,7 @@
 
 Invariants:
     I1. ``parse_line(format_line(r)) == r`` for every request; times are exact to the microsecond.
-    I2. A line that cannot be read is never skipped unless the caller handed in somewhere to report it.
+    I2. A line that cannot be read is never skipped unless the caller gave a place to report it.
     I3. ``in_order`` neither loses nor invents a request; without a window its result is sorted and stable.
 
 Knows nothing of files, of HTTP, or of what a path means to a wiki.
@@ -40,7 +40,7 @@ MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One line of a trace."""
+    """A line of a trace."""
 
     time_us: int
     url: str
@@ -103,20 +103,20 @@ def format_line(request: Request) -> str:
 def in_order(requests: Iterable[Request], window: int | None = None) -> Iterator[Request]:
     """The requests by time.
 
-    Without ``window`` all are held in memory and sorted.  With it at most that many
-    are held, which mends disorder up to that many lines; what is later still comes
+    Without ``window`` all are kept in memory and sorted.  With it at most that many
+    are kept, which repairs disorder up to that many lines; what is later still comes
     out late, and pacing then starts it at once.
     """
     if window is None:
         yield from sorted(requests, key=lambda request: request.time_us)
         return
-    held: list[tuple[int, int, Request]] = []
+    buffered: list[tuple[int, int, Request]] = []
     for arrival, request in enumerate(requests):
-        heapq.heappush(held, (request.time_us, arrival, request))
-        if len(held) > window:
-            yield heapq.heappop(held)[2]
-    while held:
-        yield heapq.heappop(held)[2]
+        heapq.heappush(buffered, (request.time_us, arrival, request))
+        if len(buffered) > window:
+            yield heapq.heappop(buffered)[2]
+    while buffered:
+        yield heapq.heappop(buffered)[2]
 
 
 def _is_digits(text: str) -> bool:
@@ -133,7 +133,7 @@ def _time_us(text: str) -> int | None:
 
 
 def _iso_us(whole: str, fraction: str, has_fraction: bool) -> int | None:
-    # the fraction is read apart because traces write it with two digits as well as with three
+    # the fraction is read separately because traces write it with two digits as well as with three
     zone = ""
     for mark in ("Z", "+", "-"):
         at = fraction.find(mark)

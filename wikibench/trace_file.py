@@ -34,7 +34,7 @@ _FIRST_BYTES: Final = max(map(len, _PACKED))
 
 
 class TraceFile:
-    """One trace as a thing that can be read from its beginning, in order of time.
+    """A trace that can be read from its beginning, in order of time.
 
     Without ``window`` it is read and sorted once and then kept in memory (about 250
     bytes a request); with it each reading streams from disk.
@@ -117,7 +117,7 @@ def _lines(path: str) -> Iterator[IO[str]]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[str]]:
-    # real traces hold bytes that are no UTF-8; they must come out as they went in
+    # real traces have bytes that are no UTF-8; they must come out as they went in
     if path == STDIN:
         peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
         _require_plain("standard input", peek(_FIRST_BYTES) if peek is not None else b"", STDIN)

@@ -1,6 +1,6 @@
 """Whether a replay says anything of the wiki: it was offered as planned, or the figures are of the generator (pure).
 
-Response times hold the generator's own lateness, so a little of it only makes the wiki look slower than it is.
+Response times include the generator's own lateness, so a little of it only makes the wiki look slower than it is.
 Beyond a bound what was planned was not offered: then the run is not valid, whatever was met or missed.
 """
 
@@ -10,7 +10,7 @@ from .summary import Replay, milliseconds
 
 
 def why_not_valid(replay: Replay, late_ms: float) -> list[str]:
-    """One line for each reason; none: the run is valid."""
+    """A line for each reason; none: the run is valid."""
     p99_ms = milliseconds(replay.own_lateness, 99.0)
     if p99_ms is None or p99_ms <= late_ms:
         return []

@@ -1,6 +1,6 @@
-"""What one visitor does: view a page, or fetch an edit form and post it back.
+"""The steps of one visitor: view a page, or fetch an edit form and post it back.
 
-Both are told as samples, whatever happens: a visit that is cut off is one too.  The
+Both are returned as samples, whatever happens: a visit that is cut off is one too.  The
 visitor keeps no state between visits; the cookies of an edit live as long as the edit.
 """
 
@@ -26,7 +26,7 @@ from .trace import Request
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent, and where; the defaults are explained in ``limits``."""
+    """The content of requests, and their target; the defaults are explained in ``limits``."""
 
     target: Target
     layout: Layout = field(default_factory=Layout)
@@ -60,7 +60,7 @@ class Visitor:
         self._ended_early = ended_early
 
     async def view(self, planned: Planned, sent_s: float) -> list[Sample]:
-        """One page view; redirects within the site are followed, as a browser would, and are part of it."""
+        """A page view; redirects within the site are followed, as a browser would, and are part of it."""
         kind, origin = kind_of(planned.request), self._load.target.origin + "/"
         url = self._load.target.url(self._load.layout.path(planned.request.url))
         outcome, why, size = Outcome.BROKEN, f"more than {REDIRECTS} redirects", 0
@@ -134,7 +134,7 @@ class Visitor:
             return NoAnswer(*self._cut_off())
 
     def _cut_off(self) -> tuple[Outcome, str]:
-        """What a visit is that was cancelled: by the user, or by the end of the drain."""
+        """The sample of a visit that was cancelled: by the user, or by the end of the drain."""
         if self._ended_early():
             return Outcome.INTERRUPTED, "the replay was ended first"
         return Outcome.TIMEOUT, "no answer when the drain ended"

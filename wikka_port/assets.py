@@ -1,4 +1,4 @@
-"""Style, script and icon: read once, served from memory under an address that holds their content's hash."""
+"""Style, script and icon: read once, served from memory under an address that has their content's hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer that is dear to find and may be a little old: found once in a while, for all who ask."""
+"""An answer that is expensive to find and may be a little old: found once in a while, for all callers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ QUICK_S: Final = 0.1  # what is found in that time is not kept for the time it t
 
 
 class BriefMemory(Generic[T]):
-    """Thread-safe; while one looks for the answer the others wait for it instead of looking too.
+    """Thread-safe; while one thread finds the answer the others wait for it instead of searching too.
 
-    An answer is kept for ``age_s``, and where looking took QUICK_S or more for ``times`` as long as that: looking then
+    An answer is kept for ``age_s``, and if it took QUICK_S or more for ``times`` as long as that: finding it then
     costs at most one part in ``times`` of a process, and a list of a small wiki is always new.
     """
 
@@ -38,7 +38,7 @@ class BriefMemory(Generic[T]):
         self._kept: tuple[float, float, object, T] | None = None  # guarded by _lock: when, for how long, of what
 
     def get(self) -> T:
-        """What ``find`` raises is raised and not kept."""
+        """Raises what ``find`` raises, which is not kept."""
         with self._lock:
             now, of = self._clock(), self._of()
             kept = self._kept

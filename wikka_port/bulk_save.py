@@ -1,10 +1,10 @@
 """Save many pages at once: groups of them in several threads, so that the store's group commit serves all.
 
-``BulkSaver.put`` hands a group over and waits only where ``IN_FLIGHT`` groups are on their way, where one of them
+``BulkSaver.put`` queues a group and waits only if ``IN_FLIGHT`` groups are in flight, if one of them
 has a page of this group (a dump may have a page twice), or where the triggers lag, so that the change log does not
 grow without need.
 
-What is stored already is found and left alone (``import_plan``): saving the same again changes nothing.  With
+A revision that is stored already is left alone (``import_plan``): saving the same again changes nothing.  With
 ``merges``, revisions that belong between those that are there are put there (``history_merge``); without, a page that
 has other revisions than those stays as it is.
 """
@@ -45,7 +45,7 @@ _SETTLE_S: Final = 20.0  # for the triggers, one try
 
 @dataclass(slots=True)
 class Stored:
-    """What came of it; owned by the thread that hands over."""
+    """The outcome; owned by the thread that hands over."""
 
     revisions: int = 0
     already: int = 0  # revisions that were there
@@ -79,7 +79,7 @@ class BulkSaver:
         *,
         merges: bool = False,
     ) -> None:
-        """``done(mark)`` is called once all groups up to the one handed over with ``mark`` are stored."""
+        """``done(mark)`` is called once all groups up to the one passed with ``mark`` are stored."""
         self.stored = Stored()
         self.waited_s = 0.0  # for triggers
         self._wiki = wiki
@@ -114,7 +114,7 @@ class BulkSaver:
         self._collect(most=0)
 
     def clear(self) -> None:
-        """Remove what merges have left, behind ``drain``: the triggers look at it until they have seen the merge."""
+        """Remove what merges have left, after ``drain``: the triggers read it until they have seen the merge."""
         with self._left_lock:
             left, self._left = self._left, []
         if left and self._wiki.settle("", _SETTLE_S):
@@ -282,13 +282,13 @@ class BulkSaver:
         self.waited_s += self._lag_checked_s - begun
 
     def _lag(self) -> int:
-        """Of the running ones: for a paused trigger the store itself sets the bound."""
+        """Only of the running ones: for a paused trigger the store itself sets the bound."""
         listed = self._wiki.store.run(lambda connection: connection.triggers.list())
         return max((one.lag_changes for one in listed if one.state == "running"), default=0)
 
 
 def _in_calls(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
-    """Those of one call, of a bounded size.  A page that a dump has twice is in two calls, so the second conflicts."""
+    """Groups for one call, of a bounded size.  A page that a dump has twice is in two calls: the second conflicts."""
     together: list[_Step] = []
     heads: set[tuple[str, int]] = set()
     chars = 0
@@ -344,23 +344,23 @@ class _Known:
     origins: dict[int, Origin | None]
 
     def is_before(self, new: Sequence[tuple[int, ImportedRevision]]) -> bool:
-        """Whether the first of them comes behind what is there: ids order revisions of one moment."""
+        """Whether the first of them comes after what is there: ids order revisions of one moment."""
         if not new:
             return True
-        held, given = self.origins.get(new[0][0] - 1), new[0][1].origin
-        return held is None or given is None or held.is_before(given)
+        stored, given = self.origins.get(new[0][0] - 1), new[0][1].origin
+        return stored is None or given is None or stored.is_before(given)
 
     def agrees(self, part: PagePart) -> bool:
         """Whether no revision that is there came from another one than that of its number."""
         for number, revision in enumerate(part.revisions, part.first):
-            held = self.origins.get(number)
-            if held is not None and revision.origin is not None and not held.is_of(revision.origin):
+            stored = self.origins.get(number)
+            if stored is not None and revision.origin is not None and not stored.is_of(revision.origin):
                 return False
         return True
 
 
 def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, _Known]:
-    """The page's cells of its newest revision, and what ``plan`` asks for, by number."""
+    """The page's cells of its newest revision, and what ``plan`` needs, by number."""
     newest = head_of(row)
     if is_stale(row):
         row = {**row, **fresh_cells(connection, key, row)}

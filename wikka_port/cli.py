@@ -1,4 +1,4 @@
-"""The command ``wikka``: its subcommands by name, each loaded when it is asked for.
+"""The command ``wikka``: its subcommands by name, each loaded when it is requested.
 
 Exit status: 0 done; 1 ``check`` found differences, or the work could not be finished; 2 used wrongly,
 or the store could not be reached.

@@ -1,4 +1,4 @@
-"""Colours that authors ask for (pure): each becomes the nearest of a few that can be read on the wiki's paper.
+"""Colours that authors name (pure): each becomes the nearest of a few that can be read on the wiki's paper.
 
 A page cannot bring a style of its own (the Content-Security-Policy), and what is readable on white is not on black.
 So a colour is a class, ``ink-red`` or ``paper-red``, and the style sheet has its values for light and dark.

@@ -15,7 +15,7 @@ class MailConfig:
 
     host: str
     port: int = 587
-    tls: Literal["starttls", "tls", "none"] = "starttls"  # "none": everybody on the way can read the links
+    tls: Literal["starttls", "tls", "none"] = "starttls"  # "none": everybody on the network path can read the links
     user: str = ""  # "": no sign-in at the server
     password: str = field(default="", repr=False)
     sender: str = "wiki@localhost"  # many servers refuse a sender that is not theirs
@@ -26,7 +26,7 @@ class WikiConfig:
     # where the pages are
     store_host: str = "127.0.0.1"
     store_port: int = 9090
-    store_tls: ClientTls | None = None  # None: plain text, which everybody on the way can read
+    store_tls: ClientTls | None = None  # None: plain text, which everybody on the network path can read
     indexes: Literal["triggers", "application"] = "triggers"  # "application" on a plain HBase gateway
     # where the wiki listens
     host: str = "127.0.0.1"
@@ -35,7 +35,7 @@ class WikiConfig:
     threads: int = 4  # of each process; more take the interpreter from each other
     proxies: int = 0  # reverse proxies before us whose X-Forwarded-For is believed; one too many lets visitors lie
     allow_host: tuple[str, ...] = ()  # names answered on loopback beside localhost; a foreign one opens it to its pages
-    # what it looks like
+    # its appearance
     site_name: str = "Wiki"
     root_page: str = "HomePage"
     public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
@@ -46,14 +46,14 @@ class WikiConfig:
     # accounts
     registration: Literal["open", "approval", "invitation", "closed"] = "open"
     user_names: Literal["any", "wikiwords"] = "any"
-    mail: MailConfig | None = None  # None: no address is asked for, and links are shown by commands
+    mail: MailConfig | None = None  # None: no address is requested, and links are shown by commands
     password_memory_kib: int = 19_456  # of each hash, by OWASP; fewer make guessing cheap for a thief of the store
     sign_on_header: str = ""  # in which a proxy names who is signed in; "": no header is believed
     sign_on_from: tuple[str, ...] = ("127.0.0.1", "::1")  # addresses of such proxies; one too many lets anybody in
     # who may do what
     secret: bytes = field(default=b"", repr=False)  # signs form tokens; b"" = a new one each start: open forms go stale
     edits_per_minute: int = 60  # by one address, in all processes; 0: no limit.  Too low hurts schools behind one
-    edit_burst: int = 20  # edits in a row before that rate holds
+    edit_burst: int = 20  # edits in a row before that rate applies
     rate_table_addresses: int = 10_000  # remembered at once, 32 bytes each; long idle ones are forgotten first
     # bounds
     max_text_bytes: int = 2_000_000  # of one page; a larger one is refused with the text kept
@@ -62,9 +62,9 @@ class WikiConfig:
     document_cache_chars: int = 32_000_000  # of parsed pages, per process; at least as many bytes
     count_age_s: float = 10.0  # how old the number of pages may be: counting reads every name
     settle_s: float = 2.0  # how long an editor waits at most until the indexes know of the edit
-    token_max_age_s: int = 24 * 3600  # how long an edit form may stay open before it asks to be sent again
+    token_max_age_s: int = 24 * 3600  # how long an edit form may stay open before it must be sent again
 
     @property
     def max_request_bytes(self) -> int:
-        """Of a whole request: each byte of the text may come as ``%XX``."""
+        """The bound of a whole request: each byte of the text may come as ``%XX``."""
         return 3 * self.max_text_bytes + 65_536

@@ -9,11 +9,11 @@ The rules are those of Unicode's UTS 39; its data of confusable characters and o
                                 beside Latin are no mixture
     two kinds of digits
 
-``twins`` are for a new page only: names that look like this one and are ordinary too, so that it is refused only
-where such a page exists (a final dot; a word that is Cyrillic or Greek as a whole and could be read as Latin).
-What looks alike within one alphabet (I and l, O and 0) is not looked at: ordinary names differ in such letters.
+``similar_names`` are for a new page only: names that look like this one and are ordinary too, so that it is refused
+only where such a page exists (a final dot; a word that is Cyrillic or Greek as a whole and could be read as Latin).
+Letters that look alike within one alphabet (I and l, O and 0) are not compared: ordinary names differ in such letters.
 
-Cost: nothing for ASCII but a look at the last character; else some microseconds a letter.  No page view pays it.
+Cost: nothing for ASCII but a check of the last character; else some microseconds a letter.  No page view pays it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Confusable:
 
 
 def find_confusable(name: str) -> Confusable | None:
-    """Why nobody should be called so, or None."""
+    """Why no page or person should be called so, or None."""
     if name.isascii():
         return None
     hidden = next((place for place, _character in enumerate(name) if _is_hidden(name, place)), None)
@@ -74,7 +74,7 @@ def find_confusable(name: str) -> Confusable | None:
 
 
 def find_signature_confusable(name: str) -> Confusable | None:
-    """As ``find_confusable``; nobody can look up who signs, so a final dot is refused too."""
+    """As ``find_confusable``; a reader cannot look up who signs, so a final dot is refused too."""
     bare = name.rstrip(_FINAL + " ")
     last = re.split(r"[\s.]", bare)[-1]
     if bare and bare != name and len(last) > _INITIALS:

@@ -1,10 +1,10 @@
 """Recompute every index from the pages, compare, repair.
 
-One walk over ``pages`` with their revisions beside them says what should be there and is not; one
+A walk over ``pages`` with their revisions beside them says what should be there and is not; one
 walk over each derived table says what is there and should not.  All walks are streams: a few
 hundred rows are in memory, and the differences.
 
-What is looked at beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
+Checks beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
 said against them):
     a page's cells are those of its newest revision
     every number up to the newest has its row, on the chain
@@ -12,10 +12,10 @@ said against them):
     number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
     what a crash may leave of accounts (``accounts.account_check``)
 
-What differs is looked at a second time, and only what differs both times counts: the rest were
-changes of people who edit meanwhile.  A repair writes at the store's time of before the look: later than all
-that triggers had written of what the look saw, earlier than what comes of a later edit.  Where the application
-keeps the indexes it is the time of the source, as there.  It looks again; what then still differs is written at
+A difference is checked a second time, and only one that is found both times counts: the rest were
+changes of people who edit meanwhile.  A repair writes at the store's time of before the check: later than all
+that triggers had written of what the check saw, earlier than what comes of a later edit.  If the application
+keeps the indexes it is the time of the source, as there.  It checks again; what then still differs is written at
 the time of now, later than any marker.
 """
 
@@ -80,7 +80,7 @@ def check(
     progress: Callable[[str, int], None] = lambda step, done: None,
     clock: Callable[[], int] = clock_ms,
 ) -> CheckReport:
-    """Raises StoreUnavailable.  O(all that is stored).  ``settle`` waits for the triggers; called before each look."""
+    """Raises StoreUnavailable.  O(all that is stored).  ``settle`` waits for the triggers; called before each check."""
     wiki.mover.finish_all()
     settle()
     first = _CheckPass(wiki, progress, clock()).run()
@@ -152,7 +152,7 @@ class _CheckPass:
         rows = connection.table(schema.REVISIONS).scan(columns=[b"meta"], batch_size=500)
         revisions = groupby(rows, lambda row: row[0][: schema.KEY_BYTES])
         group: dict[bytes, Cells] = {}
-        claimed: set[bytes] = set()  # histories of pages that have them from elsewhere
+        claimed: set[bytes] = set()  # histories of pages that have them from another page
         unclaimed: set[bytes] = set()
         entries: dict[bytes, tuple[Cells, int]] = {}
         for key, page, its in _side_by_side(pages, revisions):
@@ -202,7 +202,7 @@ class _CheckPass:
             schema.revision_row(key, newest), columns=list(schema.CONTENT_FAMILIES)
         )
         if not row:
-            return page  # told by the chain
+            return page  # known by the chain
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}
         if page_key(expected[schema.NAME].decode()) != key and schema.NAME in page:
             expected[schema.NAME] = page[schema.NAME]  # it was renamed since that revision
@@ -214,17 +214,17 @@ class _CheckPass:
     def _names_of_pages(self, connection: Connection, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
         named = (cells for cells in pages.values() if schema.NAME in cells)
         wanted = {schema.name_row(cells[schema.NAME].decode()): cells for cells in named}
-        held = dict(connection.table(schema.NAMES).rows(list(wanted), include_timestamp=True)) if wanted else {}
+        stored = dict(connection.table(schema.NAMES).rows(list(wanted), include_timestamp=True)) if wanted else {}
         for row, cells in wanted.items():
             expected = {schema.NAME: cells[schema.NAME]}
-            yield from cell_differences(schema.NAMES, row, expected, held.get(row, {}), self._at(time_of(cells)))
+            yield from cell_differences(schema.NAMES, row, expected, stored.get(row, {}), self._at(time_of(cells)))
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
-    """Languages that pages have and that no search would ask for; one that no page has any more is none."""
-    held = connection.table(schema.PAGES).row(LANGUAGES_ROW)
+    """Languages that pages have and that no search would use; one that no page has any more is none."""
+    stored = connection.table(schema.PAGES).row(LANGUAGES_ROW)
     expected = {column(code): b"" for code in spoken}
-    listed = {one: (value, 0) for one, value in held.items() if one in expected}
+    listed = {one: (value, 0) for one, value in stored.items() if one in expected}
     yield from cell_differences(schema.PAGES, LANGUAGES_ROW, expected, listed, at_ms)
 
 
@@ -303,9 +303,9 @@ def _names_without_page(connection: Connection) -> Iterator[Difference]:
     table = connection.table(schema.PAGES)
     for rows in groups_of(connection.table(schema.NAMES).scan(include_timestamp=True, batch_size=200)):
         keys = {row: schema.page_key_of_name_row(row) for row in rows}
-        asked = [key for key in keys.values() if key]
-        held = table.rows(asked, columns=[schema.VERSIONCOUNT]) if asked else []
-        there = {key for key, cells in held if is_there(cells)}
+        wanted = [key for key in keys.values() if key]
+        stored = table.rows(wanted, columns=[schema.VERSIONCOUNT]) if wanted else []
+        there = {key for key, cells in stored if is_there(cells)}
         for row, cells in rows.items():
             if keys[row] not in there:
                 yield from cell_differences(schema.NAMES, row, {}, cells, 0)
@@ -313,9 +313,9 @@ def _names_without_page(connection: Connection) -> Iterator[Difference]:
 
 def _entries(connection: Connection, entries: Mapping[bytes, tuple[Cells, int]]) -> Iterator[Difference]:
     """Rows of ``changes`` as the revisions want them."""
-    held = dict(connection.table(schema.CHANGES).rows(list(entries), include_timestamp=True)) if entries else {}
+    stored = dict(connection.table(schema.CHANGES).rows(list(entries), include_timestamp=True)) if entries else {}
     for row, (cells, at_ms) in entries.items():
-        yield from cell_differences(schema.CHANGES, row, cells, held.get(row, {}), at_ms)
+        yield from cell_differences(schema.CHANGES, row, cells, stored.get(row, {}), at_ms)
 
 
 def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
@@ -323,10 +323,10 @@ def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
     for rows in groups_of(connection.table(schema.CHANGES).scan(include_timestamp=True, batch_size=200)):
         named = {row: one for row, cells in rows.items() if (one := _revision_of_entry(row, cells)) is not None}
         keys = {key for key, _ in named.values()}
-        asked = [schema.revision_row(key, head) for key, head in named.values()]
-        held = pages.rows(list(keys), columns=[schema.VERSIONCOUNT, schema.HIDDEN]) if keys else []
-        newest = {key: (head_of(cells), hidden_in(cells)) for key, cells in held}
-        times = {row: time_of(cells) for row, cells in revisions.rows(asked, columns=[schema.TIME])} if asked else {}
+        wanted = [schema.revision_row(key, head) for key, head in named.values()]
+        stored = pages.rows(list(keys), columns=[schema.VERSIONCOUNT, schema.HIDDEN]) if keys else []
+        newest = {key: (head_of(cells), hidden_in(cells)) for key, cells in stored}
+        times = {row: time_of(cells) for row, cells in revisions.rows(wanted, columns=[schema.TIME])} if wanted else {}
         for row, cells in rows.items():
             key, head = named.get(row, (b"", NO_HEAD))
             last, hidden = newest.get(key, (NO_HEAD, frozenset()))
@@ -356,7 +356,7 @@ def _store_time(wiki: Wiki) -> int | None:
     if wiki.indexes == "application":
         return None
     nobody, never = bytes(schema.KEY_BYTES), [Expect(schema.VERSIONCOUNT, b"never")]
-    put = [Put(schema.VERSIONCOUNT, b"never")]  # the condition does not hold, so nothing is written
+    put = [Put(schema.VERSIONCOUNT, b"never")]  # the condition is false, so nothing is written
     return wiki.store.run(lambda c: c.table(schema.PAGES).check_and_mutate(nobody, never, put)).timestamp
 
 

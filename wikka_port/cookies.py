@@ -12,7 +12,7 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
-BROWSER: Final = "wikka_visitor"  # tells browsers apart, for the tokens of forms
+BROWSER: Final = "wikka_visitor"  # distinguishes browsers, for the tokens of forms
 SESSION: Final = "wikka_session"  # signs in (``accounts.sessions``)
 DRAFTS: Final = "wikka_drafts"  # of a browser without an account (``editing.owners``)
 

@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 
 BUDGET: Final = 150_000  # inner steps of one diff; about a fifth of a second
 WORD_BUDGET: Final = 150_000  # of all its lines together
-LINES: Final = 20_000  # of each text from its first change on; what follows is not looked at
+LINES: Final = 20_000  # of each text from its first change on; what follows is not compared
 MAX_LINE_TOKENS: Final = 4_000  # longer lines are shown as changed as a whole
 MAX_LINE_CHARS: Final = 8 * MAX_LINE_TOKENS
 MAX_PAIRING: Final = 2_500  # lines times lines of a block in which the likest pairs are searched
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a side-by-side view."""
+    """A line of a side-by-side view."""
 
     kind: Literal["equal", "change", "delete", "insert", "skip", "cut"]
     old_number: int = 0  # from 1; 0: this side has no line here
@@ -69,7 +69,7 @@ class _Steps:
 
 
 class Work:
-    """What one diff may cost; ``share`` of the whole where several stand on one page."""
+    """The bound on the cost of one diff; ``share`` of the whole where several stand on one page."""
 
     __slots__ = ("chars", "lines", "pairing", "words")
 
@@ -224,7 +224,7 @@ def _clipped(spans: tuple[Span, ...], chars: int) -> tuple[Span, ...]:
 
 
 def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]:
-    """All rows, each made when it is asked for."""
+    """All rows, each made when it is requested."""
     found, is_whole = changes_of(a, b, work.lines)
     for index, operation in enumerate(found):
         _, a0, a1, b0, b1 = operation
@@ -302,7 +302,7 @@ def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iter
 
 
 def _pairs(old: list[str], new: list[str], steps: _Steps) -> list[tuple[int, int]]:
-    """Which line became which, in order: the pairing with the most in common."""
+    """Pair the lines of both texts, in order: the pairing with the most in common."""
     pairs = len(old) * len(new)
     if not pairs:
         return []

@@ -1,4 +1,4 @@
-"""Parsed pages, kept by name, revision and language: a view then costs one read, one look for links, one join.
+"""Parsed pages, kept by name, revision and language: a view then costs one read, one lookup of links, one join.
 
 A document says labels in the language that is spoken when it is parsed (of footnotes, of the contents): those that
 read the wiki in another language than its own have documents of their own.

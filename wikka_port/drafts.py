@@ -1,4 +1,4 @@
-"""What somebody typed into an edit form (pure): read, checked, never lost.
+"""The content of an edit form (pure): read, checked, never lost.
 
 Knows nothing of HTTP and of the store.
 """
@@ -36,7 +36,7 @@ class FormDraft:
     written: str = ""  # the format that ``body`` is written in; "": the chosen one
     minor: bool = False  # marked as one that lists of changes may leave out
     language: str = ""  # the language that was chosen (``page_languages``); "": the form does not say
-    language_was: str = ""  # the page's when the form was made; "": nobody had said
+    language_was: str = ""  # the page's when the form was made; "": not chosen
     id: str = ""  # of the form, under which it keeps drafts (``editing.rows``); "": it keeps none
 
     @property

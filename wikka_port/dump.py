@@ -2,8 +2,8 @@
 
     events := DumpSite (PageStart Revision* PageEnd)*
 
-One revision is in memory at a time, whatever the number of revisions of its page.
-The reader holds no file: it reads from a binary stream that the caller opened, and
+A single revision is in memory at a time, whatever the number of revisions of its page.
+The reader opens no file: it reads from a binary stream that the caller opened, and
 ``bytes_consumed`` says how far into that stream (compressed, if it is) it is, for a
 progress bar that needs no count.
 
@@ -46,7 +46,7 @@ __all__ = [
 
 FIELD_CHARS_MAX: Final = 32 * 1024 * 1024  # one text; MediaWiki's own bound is 2 MB, files beyond are hostile
 DEPTH_MAX: Final = 32  # the format needs 5
-# A tag is held whole until its end: one with an attribute of 600 MB is 700 bytes of bzip2.  Those of exports are short.
+# A tag is buffered until its end: one with an attribute of 600 MB is 700 bytes of bzip2.  Those of exports are short.
 SILENT_BYTES_MAX: Final = 4 * 1024 * 1024  # of XML without any tag or text that ends
 
 
@@ -151,7 +151,7 @@ class DumpReader:
             raise NotADump("it is a dump of logs, which has no pages: take pages-articles or pages-meta-history")
 
     def _parse(self, piece: bytes, *, final: bool) -> Iterator[DumpEvent]:
-        """The events of one piece.  What came whole before some damage is delivered before it is told."""
+        """The events of one piece.  Events before some damage are delivered before the damage is raised."""
         failure = self._feed(piece, final=final)
         events = self._document.events
         while events:

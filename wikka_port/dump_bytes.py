@@ -1,7 +1,7 @@
 """Bytes of a dump file, decompressed piece by piece in bounded memory.
 
-What the file is (plain, bzip2, gzip) is decided by its first bytes, never by its name.
-Files made of several compressed streams one behind the other, as Wikimedia's
+The kind of the file (plain, bzip2, gzip) is decided by its first bytes, never by its name.
+Files made of several compressed streams one after the other, as Wikimedia's
 "multistream" dumps, read as one.
 
 Knows nothing of XML; :mod:`wikka_port.dump` does.
@@ -64,7 +64,7 @@ class DumpBytes:
     """Iterates over decompressed pieces; ``consumed`` counts the bytes of the file read so far."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self.consumed = 0  # monotone; read by a progress bar while the iteration goes on
+        self.consumed = 0  # monotone; read by a progress bar while the iteration continues
         self._stream = stream
 
     def __iter__(self) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
     revisions   the author of each edit, hidden revisions and those of deleted pages among them
     pages       the author of the newest revision; ``deleted`` as well, and who deleted the page
     changes     the list of changes
-    moves       who renamed, deleted or asked for work on many pages
+    moves       who renamed, deleted or requested work on many pages
 
 and the owner of pages, deleted ones and their revisions among them, who keeps nobody else from owning them: the name
 stays taken, and so does the neutral one.
@@ -31,7 +31,7 @@ _PLACES: Final = (
     (schema.REVISIONS, schema.REVISION_AUTHOR, schema.SIGNED),
     (schema.PAGES, schema.USER, schema.SIGNED),
     (DELETED, schema.USER, schema.SIGNED),
-    (DELETED, GONE_BY, b""),  # nobody deletes a page under the name of an account that is not his
+    (DELETED, GONE_BY, b""),  # no person deletes a page under the name of another account
     (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
     (MOVES, BY, SIGNED),
     (schema.REVISIONS, schema.OWNER, b""),
@@ -52,19 +52,19 @@ def rename_edits(store: Store, name: str, new: str) -> int:
     there = store.run(lambda c: set(c.tables()))  # an older wiki's folder lacks some before it is prepared
     edits = 0
     for table, column, signed in _PLACES:
-        asked = {column: name.encode(), **({signed: b"account"} if signed else {})}
+        wanted = {column: name.encode(), **({signed: b"account"} if signed else {})}
         for start, stop in (_BY_DIGIT if table in _KEYED else _WHOLE) if table in there else ():
-            renamed = _rename(store, table, column, asked, new, start, stop)
+            renamed = _rename(store, table, column, wanted, new, start, stop)
             edits += renamed if (table, column) == (schema.REVISIONS, schema.REVISION_AUTHOR) else 0
     return edits
 
 
 def _rename(
-    store: Store, table: bytes, column: bytes, asked: Mapping[bytes, bytes], new: str, start: bytes, stop: bytes
+    store: Store, table: bytes, column: bytes, wanted: Mapping[bytes, bytes], new: str, start: bytes, stop: bytes
 ) -> int:
     renamed = 0
     while True:
-        found = store.run(lambda c, s=start: _signed(c, table, column, asked, s, stop))  # type: ignore[misc]
+        found = store.run(lambda c, s=start: _signed(c, table, column, wanted, s, stop))  # type: ignore[misc]
         if found:
             store.run(lambda c, f=found: _put(c, table, column, f, new.encode()))  # type: ignore[misc]
         renamed += len(found)
@@ -74,17 +74,17 @@ def _rename(
 
 
 def _signed(
-    connection: Connection, table: bytes, column: bytes, asked: Mapping[bytes, bytes], start: bytes, stop: bytes
+    connection: Connection, table: bytes, column: bytes, wanted: Mapping[bytes, bytes], start: bytes, stop: bytes
 ) -> Found:
-    """Up to _STEP rows that have what is ``asked``."""
+    """Up to _STEP rows that have what is ``wanted``."""
     found = connection.table(table).scan(
         row_start=start,
         row_stop=stop or None,
-        columns=list(asked),
+        columns=list(wanted),
         filter=b" AND ".join(
             b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)"
             % (*one.split(b":"), value.replace(b"'", b"''"))
-            for one, value in asked.items()
+            for one, value in wanted.items()
         ),
         include_timestamp=True,
         limit=_STEP,

@@ -19,7 +19,7 @@ _SUFFIX: Final = ".txt"
 
 
 def first_pages(language: str = ENGLISH) -> dict[str, str]:
-    """Name to text; in English where nobody has written them in ``language``."""
+    """Name to text; in English if they are not written in ``language``."""
     folder = _folder(language)
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
     return {name.removesuffix(_SUFFIX): (folder / name).read_text(encoding="utf-8") for name in found}

@@ -2,10 +2,10 @@
 
 A page's row names its newest revision (number and token), and each revision names the one before.
 Rows of ``revisions`` that are not on that chain were staged by a save that lost or that fell; they
-are never shown.  A chain ends with the revision that names none before.  Where a link of the chain is
+are never shown.  A chain ends with the revision that names none before.  If a link of the chain is
 broken (damage), the only row of a number is taken.
 
-Cost: one scan of as many rows as are asked for; bodies are read only where asked for.
+Cost: one scan of as many rows as are requested; bodies are read only where requested.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def chain(
     expected: int = _BATCH_META,
     further: Collection[bytes] = (),
 ) -> Iterator[tuple[Head, Cells]]:
-    """Which revision and its cells, from number ``start`` (or the newest) down; ``further``: columns beside them."""
+    """Revisions with their cells, from number ``start`` (or the newest) down; ``further``: columns beside them."""
     first = min(start, newest.number)
-    # One more above tells which of several rows of number ``first`` is the one.
+    # One more above says which of several rows of number ``first`` is the one.
     for begin in (min(first + 1, newest.number), newest.number):
         found = _rows(connection, newest.place(key), begin, bodies, expected, further)
         rows = groupby(found, lambda row: row[0].number)

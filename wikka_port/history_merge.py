@@ -1,6 +1,6 @@
 """Revisions of a dump put in their places in a history that is there: ordered by time, as MediaWiki merges an import.
 
-A revision that is there already (``Place.is_of``) is left alone.  Every other one comes behind the revisions that are
+A revision that is there already (``Place.is_of``) is left alone.  Every other one comes after the revisions that are
 not later than it.  Numbers follow from the places, and each revision names the one before it, so all revisions above
 the first new one are staged anew, with their texts, numbers, and tokens; what they say is not changed.
 
@@ -10,7 +10,7 @@ the first new one are staged anew, with their texts, numbers, and tokens; what t
     4. (when the triggers have seen it) remove the rows that are on no chain any more
 
 A merge that is given up stays staged until 4, too: an import beside it may have staged the same rows, and its chain
-stands on them.  A crash before 3 leaves rows that are on no chain, one behind it those of the chain before: nobody
+stands on them.  A crash before 3 leaves rows that are on no chain, a crash after 3 those of the chain before: no reader
 sees either, and ``wikka check --repair`` removes them.  The page's cells get a stamp above all that the row has had
 (``meta:stamp``), since the time of the newest revision may be older than that.  Numbers of hidden revisions follow
 their revisions.
@@ -66,14 +66,14 @@ class Place:
         return (self.origin.time_ms, self.origin.revision_id) if self.origin else (self.time_ms, 0)
 
     def is_of(self, revision: ImportedRevision) -> bool:
-        """Whether it is that revision.  Imports of earlier versions kept no origin: author, note and second tell."""
+        """Whether it is that revision.  Imports of earlier versions kept no origin: author, note and second decide."""
         if self.origin is not None:
             return revision.origin is not None and self.origin.is_of(revision.origin)
         alike = self.is_imported and (self.author, self.note) == (revision.author, revision.note)
         return alike and 0 <= self.time_ms - revision.time_ms < _SAME_SECOND_MS
 
     def is_before(self, revision: ImportedRevision) -> bool:
-        """Whether ``revision`` comes behind it.  Ids order what is of one moment, where both have one."""
+        """Whether ``revision`` comes after it.  Ids order what is of one moment, where both have one."""
         time_ms, number = self.order
         other = _order(revision)[1]
         if time_ms != revision.time_ms or not number or not other:
@@ -126,7 +126,7 @@ def _place(head: Head, cells: Cells) -> Place:
 def remove_left(wiki: Wiki, key: bytes, rows: Sequence[bytes]) -> None:
     """Remove what merges of a page have left, but for the rows that are on its chain now.
 
-    All rows of a page that is away by now stay: its chain is what brings it back.
+    All rows of a page that was deleted meanwhile stay: its chain is what brings it back.
     """
 
     def on_chain(connection: Connection) -> set[bytes] | None:
@@ -145,7 +145,7 @@ class HistoryMerge:
     """The merge of one page: ``add`` its revisions in the order of their times, then ``finish``.
 
     ``row`` is the page's row as it was read; ``draw`` makes the cells of a new revision from those of the one before.
-    ``left`` is what ``remove_left`` is for, behind ``finish``.
+    ``left`` is what ``remove_left`` is for, after ``finish``.
     """
 
     def __init__(self, wiki: Wiki, name: str, key: bytes, row: Cells, there: list[Place], draw: Draw) -> None:
@@ -171,7 +171,7 @@ class HistoryMerge:
         self._ends_with_new = False
 
     def takes(self, revisions: Sequence[ImportedRevision]) -> bool:
-        """Whether they come behind all that were added."""
+        """Whether they come after all that were added."""
         return not revisions or _order(revisions[0]) >= self._last_order
 
     def add(self, revisions: Sequence[ImportedRevision]) -> None:
@@ -302,9 +302,9 @@ class HistoryMerge:
 
     def _hidden(self) -> bytes | None:
         """``meta:hidden`` with the new numbers; None: it stays as it is."""
-        held = hidden_in(self._row)
-        now = {self._numbers.get(number, number) for number in held}
-        return b",".join(b"%d" % number for number in sorted(now)) if now != held else None
+        stored = hidden_in(self._row)
+        now = {self._numbers.get(number, number) for number in stored}
+        return b",".join(b"%d" % number for number in sorted(now)) if now != stored else None
 
 
 def _order(revision: ImportedRevision) -> tuple[int, int]:
@@ -348,10 +348,10 @@ def _commit(
         if hidden is not None:
             table.put(key, {schema.HIDDEN: hidden})
         return ""
-    held = row.get(schema.HIDDEN)
+    stored = row.get(schema.HIDDEN)
     conditions = [
         Expect(schema.VERSIONCOUNT, expected),
-        Expect.absent(schema.HIDDEN) if not held else Expect(schema.HIDDEN, held),
+        Expect.absent(schema.HIDDEN) if not stored else Expect(schema.HIDDEN, stored),
     ]
     puts: list[Operation] = [Put(column, value, at_ms) for column, value in cells.items()]
     if hidden is not None:

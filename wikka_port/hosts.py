@@ -11,7 +11,7 @@ loopback a request is therefore answered for these alone:
 ``X-Forwarded-Host`` allows nothing: such a page can send it.  Beyond loopback every name is answered, for the wiki
 does not know by which ones it is reached.  ``columnar`` guards its own ports in the same way (``wire/browsers.py``).
 
-Knows nothing of requests; ``app`` asks it.
+Knows nothing of requests; ``app`` calls it.
 """
 
 from __future__ import annotations

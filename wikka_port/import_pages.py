@@ -1,6 +1,6 @@
 """A MediaWiki dump as parts of pages in our markup, in constant memory.
 
-One part holds the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS`` allow.  The
+A part has the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS`` allow.  The
 revisions of a page are put in the order of their times before the first part is given on (``revision_spool``), in
 whatever order the dump has them.  A page of more than SPOOLED_CHARS is given on in several such runs, each in order;
 the store then merges them.  Counts what was converted and what could not be, and compares sizes and checksums.
@@ -38,7 +38,7 @@ _SHA1_DIGITS: Final = 31  # in base 36
 
 @dataclass(slots=True)
 class Counts:
-    """What was read and converted; owned by the reading thread."""
+    """The result of reading and converting; owned by the reading thread."""
 
     pages: int = 0
     revisions: int = 0
@@ -47,7 +47,7 @@ class Counts:
     passed_over: int = 0  # pages of other namespaces
     refused: list[str] = field(default_factory=list)  # titles that cannot be names here
     cut: list[str] = field(default_factory=list)  # pages over a bound: kept whole, shown and indexed up to it
-    confusable_names: list[str] = field(default_factory=list)  # names that nobody could give a page here: kept
+    confusable_names: list[str] = field(default_factory=list)  # names that no page could get here: kept
     mismatches: int = 0  # texts whose size or checksum is not what the dump says
     mismatched: list[str] = field(default_factory=list)  # the first of them, by name
     converted: Counter[str] = field(default_factory=Counter)

@@ -1,11 +1,11 @@
-"""What an import makes of one page (pure): which revisions are new, and when nothing may be touched.
+"""The plan of an import for one page (pure): which revisions are new, and when nothing may be touched.
 
 Revision k of a page in a dump, counted in the order of their times, is revision k of the page here.
-The times rise strictly: one that does not come after its predecessor is moved to 1 ms behind it, so
+The times rise strictly: one that does not come after its predecessor is moved to 1 ms after it, so
 that the same dump always gives the same times.
 
     stored: none                        all revisions are new
-    stored: the first n, at their times the others are new (an import goes on, or a later dump)
+    stored: the first n, at their times the others are new (an import continues, or a later dump)
     stored: all, and maybe more         nothing to do
     stored: something else              the page was written here too, or another dump has brought revisions that lie
                                         among these: ``history_merge`` puts them in their places
@@ -33,7 +33,7 @@ class ImportedRevision:
     minor: bool = False
     source: str | None = None  # the text as it came; None: there was none
     attribution: str | None = None  # None: that of its page
-    origin: Origin | None = None  # what tells it from all others of its page; None where it has no source
+    origin: Origin | None = None  # what distinguishes it from all others of its page; None where it has no source
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Origin:
         return self.time_ms == other.time_ms and self.sha1 == other.sha1
 
     def is_before(self, other: Origin) -> bool:
-        """Whether ``other`` comes behind it.  Ids order what is of one moment, where both have one."""
+        """Whether ``other`` comes after it.  Ids order what is of one moment, where both have one."""
         if self.time_ms != other.time_ms or not self.revision_id or not other.revision_id:
             return self.time_ms <= other.time_ms
         return self.revision_id <= other.revision_id
@@ -84,7 +84,7 @@ class PagePart:
         return self.first + len(self.revisions) - 1
 
 
-MOVED_MS: Final = 1_000  # a time rises by less, behind others of the same second
+MOVED_MS: Final = 1_000  # a time rises by less, after others of the same second
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def plan(part: PagePart, newest: int, stored: Mapping[int, int]) -> PagePlan:
         return PagePlan((), kept=True)  # later ones are there
     numbered = list(zip(range(part.first, part.last + 1), part.revisions, times, strict=True))
     if newest < part.first - 1:
-        return PagePlan((), kept=True)  # what the part goes on from is not there
+        return PagePlan((), kept=True)  # what the part continues from is not there
     if any(stored.get(number) != at for number, _, at in numbered if number <= newest):
         return PagePlan((), kept=True)
     return PagePlan(tuple((number, revision) for number, revision, _ in numbered if number > newest), kept=False)
@@ -154,7 +154,7 @@ def page_address(base: str, written: str) -> str:
 
 
 def files_address(base: str) -> str:
-    """The address that the name of a file is put behind; "": nobody knows it.
+    """The address that the name of a file is put after; "": unknown.
 
     Every MediaWiki leads from there to the file, also to one of a shared site.
     """

@@ -1,8 +1,8 @@
 """Bring a MediaWiki dump into the wiki: constant memory, to be stopped and begun again.
 
 This thread parses and converts; the threads of ``bulk_save`` store.  A row of ``imports`` says up to
-which page of the dump everything is stored; it is written behind the pages and deleted at the end.
-An import that was stopped goes on there, and what it had stored beyond that it finds and leaves
+which page of the dump everything is stored; it is written after the pages and deleted at the end.
+An import that was stopped continues there, and what it had stored beyond that it finds and leaves
 alone, so that nothing is stored twice.
 """
 
@@ -39,7 +39,7 @@ class Importer:
         row: bytes,
         reader: DumpReader,
         parts: PartReader,
-        begun_behind: int,
+        resumed_after: int,
         progress: Callable[[int, int], None],
     ) -> None:
         """``row``: of ``imports``, which says that so many pages are done, and ``reader`` passes over them."""
@@ -47,7 +47,7 @@ class Importer:
         self._row = row
         self._reader = reader
         self._parts = parts
-        self.resumed_after = begun_behind
+        self.resumed_after = resumed_after
         self._progress = progress
 
     @classmethod
@@ -72,7 +72,7 @@ class Importer:
         return cls(wiki, row, reader, parts, done, progress)
 
     def run(self) -> ImportSummary:
-        """Raises DumpError, StoreUnavailable; what was stored until then stays, and the next import goes on."""
+        """Raises DumpError, StoreUnavailable; what was stored until then stays, and the next import continues."""
         with BulkSaver(self._wiki, self._note, merges=True) as saver:
             for group in self._groups():
                 saver.put(group, group[-1].ordinal + (1 if group[-1].is_last else 0))

@@ -5,7 +5,7 @@
 
 The web processes and the store's trigger worker must know the same prefixes: ``WikiPedia:Page`` is a link to another
 wiki where the prefix is known, and else a page of this one.  So the file is named by the environment (WIKKA_INTERWIKI),
-which a process hands on to those that it starts; ``wikka run --interwiki FILE`` sets it.  Each process reads the file
+which a process passes to those that it starts; ``wikka run --interwiki FILE`` sets it.  Each process reads the file
 once, at its start, whole or not at all.  After a change of the file both are started anew, and ``wikka check --repair``
 brings the lists of links up to date.
 """

@@ -19,8 +19,8 @@ INCLUDE_CHARS_MAX: Final = 50_000  # of an included page, as it is and with what
 INCLUDES_MAX: Final = 30  # of one view, in all pages that are included
 # Of HTML, wherever it is shown: the same call is run once, and may stand often on pages that are included often.
 INCLUDED_CHARS_MAX: Final = 3_000_000
-ACTIONS_S: Final = 2.0  # that they may take together; those behind it say so in their places
-# Rendering time: each mark that is looked at, each token made, and what dear tokens cost beside; about 5 µs each.
+ACTIONS_S: Final = 2.0  # that they may take together; those after it say so in their places
+# Rendering time: each mark that is read, each token made, and what expensive tokens cost beside; about 5 µs each.
 STEPS_MAX: Final = 100_000
 MARKDOWN_MARKS_MAX: Final = 32_000  # of a page in Markdown: line ends, signs of items and the like, and of words
 # All links and pictures of a page in Markdown have so many, and as many more as the text has characters: a reference of
@@ -32,21 +32,21 @@ LINK_STEPS: Final = 4  # of a link, which is looked up too
 
 # --- what a page costs in the serving process -----------------------------------------------------
 
-QUICK_STEPS: Final = 8_000  # what costs more is dear: it is answered from the lane of its own (``wsgi_worker``)
-QUICK_CHARS: Final = 20_000  # a text up to this is never dear to parse; a difference of texts neither
-SLOW_WAITING_MAX: Final = 100  # dear requests that wait in one process; the next ones are asked to come again
+QUICK_STEPS: Final = 8_000  # what costs more is expensive: it is answered from the slow lane (``wsgi_worker``)
+QUICK_CHARS: Final = 20_000  # a text up to this is never expensive to parse; a difference of texts neither
+SLOW_WAITING_MAX: Final = 100  # expensive requests that wait in one process; the next ones get 503
 
-# --- lists that look at a whole table -------------------------------------------------------------
+# --- lists that read a whole table    -------------------------------------------------------------
 
 WANTED_MAX: Final = 5_000  # of the most wanted pages, which are ranked by how many pages link there
 MEMORY_TIMES: Final = 20.0  # such a list is kept for that many times the time it took (``brief_memory``)
 
 # --- lists that leave out what their reader may not see -------------------------------------------
 
-LISTED_STEP: Final = 200  # names whose rights are looked at together
-LISTED_QUICK: Final = 2_000  # names looked at for one list; with more it is dear
-RANDOM_TRIES: Final = 20  # places looked at for some page that may be read
-SEARCHED_NAMES: Final = 5_000  # found by a search: more are not looked at
+LISTED_STEP: Final = 200  # names whose rights are read together
+LISTED_QUICK: Final = 2_000  # names read for one list; with more it is expensive
+RANDOM_TRIES: Final = 20  # places tried for some page that may be read
+SEARCHED_NAMES: Final = 5_000  # found by a search: more are not read
 
 OWNED_MAX: Final = 1_000  # pages of one owner that are listed and counted
 
@@ -56,11 +56,11 @@ TEMPLATES_MAX: Final = 50  # offered for a new page
 SUGGESTED_BY_ONE: Final = 3  # changes of a page that wait, by one person
 SUGGESTED_OF_PAGE: Final = 50
 SUGGESTIONS_S: Final = 30 * 24 * 3600
-MINOR_STEPS: Final = 10  # pages of a list of changes that are looked at for edits that are not minor
+MINOR_STEPS: Final = 10  # pages of a list of changes that are searched for edits that are not minor
 
 # --- the tables ----------------------------------------------------------------------------------
 
-ROWS_PER_CALL: Final = 500  # of the indexes, written or looked at in one call of the store
+ROWS_PER_CALL: Final = 500  # of the indexes, written or read in one call of the store
 
 # --- imports --------------------------------------------------------------------------------------
 
@@ -76,8 +76,8 @@ NAMED_MISMATCHES: Final = 100  # texts of another size than the dump says, by na
 # A class behind one address writes at once.
 
 KEPT_PER_PAGE: Final = 5  # drafts of one owner; another one displaces the one that was kept longest ago
-PRESENT_MS: Final = 10 * 60 * 1000  # whoever kept a draft within it is writing
-PRESENT_DRAFTS_SCANNED: Final = 100  # drafts of a page looked at for who is writing
+PRESENT_MS: Final = 10 * 60 * 1000  # a person who kept a draft within it is writing
+PRESENT_DRAFTS_SCANNED: Final = 100  # drafts of a page searched for who is writing
 DRAFTS_PER_MINUTE: Final = 120.0
 DRAFT_BURST: Final = 120
 NEW_DRAFTS_PER_MINUTE: Final = 4.0  # without an account; each is a row that stays for 30 days
@@ -88,9 +88,9 @@ PREVIEW_BURST: Final = 200
 # --- moves ----------------------------------------------------------------------------------------
 
 JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete
-JOB_STEP: Final = 25  # pages between two looks whether it is to stop
-JOB_LEASE_MS: Final = 60_000  # a job whose process says nothing for so long may be gone on with by another one
-MAX_REVERTED_REVISIONS: Final = 500  # revisions of a page looked at for the newest one of somebody else
+JOB_STEP: Final = 25  # pages between two checks whether it is to stop
+JOB_LEASE_MS: Final = 60_000  # a job whose process says nothing for so long may be continued by another one
+MAX_REVERTED_REVISIONS: Final = 500  # revisions of a page searched for the newest one of somebody else
 HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
-DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name looked at before a 404 offers to bring one back
+DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name tried before a 404 offers to bring one back
 REASON_CHARS_MAX: Final = 500

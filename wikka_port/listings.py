@@ -28,7 +28,7 @@ from wikka_port.wanted import most_wanted, wanted_pages
 
 ROUGHLY: Final = 500  # pages from which the number of all is guessed
 OTHER_ROWS: Final = 8  # of the table of pages, that are none, at most
-_STEP: Final = 200  # names looked at together
+_STEP: Final = 200  # names read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class RecentChange:
 
 
 class Listings:
-    """What ``pages.Wiki`` offers beside single pages."""
+    """Lists that ``pages.Wiki`` offers beside single pages."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -52,7 +52,7 @@ class Listings:
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
         """Pages that link to ``name``.
 
-        Alphabetical where all fit into ``limit``; else in an order of their own, to be gone on with
+        Alphabetical where all fit into ``limit``; else in an order of their own, to be continued
         by giving the last one as ``after``.
         """
         key = page_key(name)
@@ -74,7 +74,7 @@ class Listings:
         return self.store.run(lambda c: list(islice(_names(c, max(first, low), stop, limit), limit)))
 
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
-        """Names with ``text`` in them, without case and accents; alphabetical.  Looks at every name."""
+        """Names with ``text`` in them, without case and accents; alphabetical.  Reads every name."""
         needle = schema.folded(" ".join(text.replace("_", " ").split()))
         if not needle:
             return []
@@ -87,7 +87,7 @@ class Listings:
         return self.store.run(work)
 
     def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
-        """Pages with the words that were asked for, the best first (``search.searching``).
+        """Pages with the words that were requested, the best first (``search.searching``).
 
         ``pages``: how many the wiki has, roughly; ``readable``: what the visitor may see, None: all.
         """
@@ -107,11 +107,11 @@ class Listings:
 
     def nearest(self, name: str, *, pages: int) -> list[str]:
         """Names that one without a page may have meant (``search.nearest``); ``pages``: how many there are, roughly."""
-        asked = _cut(name)
-        return self.store.run(lambda connection: nearest(connection, asked, pages))
+        wanted = _cut(name)
+        return self.store.run(lambda connection: nearest(connection, wanted, pages))
 
     def owned(self, owner: str, *, limit: int) -> list[str]:
-        """Names of up to ``limit`` pages that belong to ``owner``, in order.  The store looks at every page."""
+        """Names of up to ``limit`` pages that belong to ``owner``, in order.  The store reads every page."""
         quoted = owner.encode(errors="replace").replace(b"'", b"''")
         either = b" OR ".join(
             b"SingleColumnValueFilter('%s', 'owner', =, 'binary:%s', true, true)" % (family, quoted)
@@ -119,20 +119,20 @@ class Listings:
         )
 
         def work(connection: Connection) -> list[str]:
-            asked = [schema.NAME, schema.OWNER, OWN_OWNER, REVISION]
-            rows = connection.table(schema.PAGES).scan(columns=asked, filter=either, batch_size=min(limit, 500))
-            held = (cells for _, cells in rows if page_rights(cells, cells.get(schema.OWNER, b"")).owner == owner)
-            return [cells[schema.NAME].decode() for cells in islice(held, limit) if schema.NAME in cells]
+            columns = [schema.NAME, schema.OWNER, OWN_OWNER, REVISION]
+            rows = connection.table(schema.PAGES).scan(columns=columns, filter=either, batch_size=min(limit, 500))
+            owned = (cells for _, cells in rows if page_rights(cells, cells.get(schema.OWNER, b"")).owner == owner)
+            return [cells[schema.NAME].decode() for cells in islice(owned, limit) if schema.NAME in cells]
 
         return sorted(self.store.run(work), key=schema.name_row)
 
     def count_pages(self) -> int:
-        """Looks at every name."""
+        """Reads every name."""
         work = "FirstKeyOnlyFilter() AND KeyOnlyFilter()"
         return self.store.run(lambda c: sum(1 for _ in c.table(schema.NAMES).scan(filter=work, batch_size=5_000)))
 
     def count_pages_roughly(self) -> int:
-        """Look at ROUGHLY pages, however many there are; some 4 % off where there are more.
+        """Read ROUGHLY pages, however many there are; some 4 % off where there are more.
 
         Their keys are spread evenly: as many as lie below the last one seen lie in each other part that is as large.
         Rows of deleted pages count.
@@ -152,12 +152,12 @@ class Listings:
         return ROUGHLY * (1 << 4 * schema.KEY_BYTES) // int(keys[ROUGHLY], 16)
 
     def count_changes(self) -> int:
-        """Looks at every change."""
+        """Reads every change."""
         work = "FirstKeyOnlyFilter() AND KeyOnlyFilter()"
         return self.store.run(lambda c: sum(1 for _ in c.table(schema.CHANGES).scan(filter=work, batch_size=5_000)))
 
     def some_page(self, key: str) -> str | None:
-        """The page whose key is the first at or behind ``key``, hexadecimal; from the beginning where none is."""
+        """The page whose key is the first at or after ``key``, hexadecimal; from the beginning where none is."""
         return self.store.run(lambda c: _some_page(c, key.encode()) or _some_page(c, b""))
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
@@ -174,16 +174,16 @@ class Listings:
         ) > limit else ""
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
-        """Names that are linked to and are no pages, with how many want them; go on with the last as ``after``."""
+        """Names that are linked to and are no pages, with how many want them; continue with the last as ``after``."""
         start = page_key(after) + b"\x00" if after else b""
         return self.store.run(lambda connection: wanted_pages(connection, start, limit))
 
     def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
-        """As ``wanted``, those first that most pages link to.  Looks at all that are wanted."""
+        """As ``wanted``, those first that most pages link to.  Reads all that are wanted."""
         return self.store.run(lambda connection: most_wanted(connection, limit))
 
     def initials(self, *, limit: int = 200) -> list[str]:
-        """What names begin with, folded, each once; alphabetical.  One short scan for each."""
+        """The first letters of names, folded, each once; alphabetical.  A short scan for each."""
         return self.store.run(lambda connection: list(islice(_initials(connection), limit)))
 
     def linking(self, names: Collection[str]) -> dict[str, list[str]]:
@@ -237,7 +237,7 @@ def _some_page(connection: Connection, start: bytes) -> str | None:
 
 
 def _salted(connection: Connection, salt: bytes, token: bytes, limit: int) -> Iterator[tuple[bytes, Cells]]:
-    """Entries of one salt behind ``token``, their rows without the salt."""
+    """Entries of one salt after ``token``, their rows without the salt."""
     rows = connection.table(schema.CHANGES).scan(
         row_start=salt + token + b"\x00" if token else salt,
         row_stop=_after_prefix(salt),
@@ -276,6 +276,6 @@ def _orphaned(connection: Connection, start: bytes) -> Iterator[str]:
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:
-    """The first row behind all that begin with ``prefix``; None: there is no end."""
+    """The first row after all that begin with ``prefix``; None: there is no end."""
     bare = prefix.rstrip(b"\xff")
     return bare[:-1] + bytes([bare[-1] + 1]) if bare else None

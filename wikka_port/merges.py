@@ -85,7 +85,7 @@ def resolved(found: Sequence[Piece], sides: Mapping[int, Side]) -> str:
 
 
 def _changes(old: list[str], new_text: str) -> list[_Change] | None:
-    """None where the two differ over more lines than are looked at."""
+    """None where the two differ over more lines than are compared."""
     new = new_text.split("\n")
     found, is_whole = changes_of(old, new)
     if not is_whole:

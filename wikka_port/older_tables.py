@@ -1,7 +1,7 @@
 """Tables of an older wiki get the families that this one has beside theirs; what is in them stays as it is.
 
 A Columnar adds them while the table serves.  Thrift has no call for that on a plain HBase: there its administrator has
-to do it, and is told how.
+to do it, and the message says how.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class FamiliesMissing(CallerError):
 def add_missing_families(connection: Connection, tables: Iterable[TableSpec]) -> None:
     """Changes nothing where there is none missing.  Raises FamiliesMissing."""
     for table in tables:
-        held = {name.rstrip(b":").decode() for name in connection.table(table.name).families()}
-        missing = {name: given for name, given in table.families.items() if name not in held}
+        present = {name.rstrip(b":").decode() for name in connection.table(table.name).families()}
+        missing = {name: given for name, given in table.families.items() if name not in present}
         if missing and not connection.is_columnar:
             raise FamiliesMissing(table.name, sorted(missing))
         if missing:

@@ -5,9 +5,9 @@
     Origin           scheme, host and port of the sender; it is compared where there is no ``Sec-Fetch-Site``
     neither          a program, or a browser of before 2020: the token of the form decides alone
 
-This stands beside the token (``security.FormTokens``) and the cookie's SameSite: each of the three holds alone.
+This stands beside the token (``security.FormTokens``) and the cookie's SameSite: each of the three suffices alone.
 
-Knows nothing of requests; ``forms`` asks it.
+Knows nothing of requests; ``forms`` calls it.
 """
 
 from __future__ import annotations

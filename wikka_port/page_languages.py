@@ -5,7 +5,7 @@ search is concerned, and in the language of the wiki for a reader's browser; the
 another language has the cell.  Once a page has it, all its later revisions have it.
 
 The row LANGUAGES_ROW of ``pages`` lists the languages that pages have, or had: a column for each, put before the first
-page of that language is.  A search asks for the stems of all of them.
+page of that language is.  A search uses the stems of all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 ENGLISH: Final = "en"
-LANGUAGES_ROW: Final = b"~languages"  # behind the key of every page
+LANGUAGES_ROW: Final = b"~languages"  # after the key of every page
 _COLUMN: Final = b"meta:"
 
 # Code -> what the language calls itself, and Snowball's algorithm, "" where it has none.

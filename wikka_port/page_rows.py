@@ -1,4 +1,4 @@
-"""What stands in the rows of pages and revisions (pure): cells to values and back.
+"""The contents of the rows of pages and revisions (pure): cells to values and back.
 
 Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` compares with it.
 """
@@ -42,17 +42,17 @@ class Page:
     minor: bool = False
     hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
     token: str = ""  # of this revision (``schema``)
-    language: str = ""  # of ``body``; "": nobody has said (``page_languages``)
+    language: str = ""  # of ``body``; "": not chosen (``page_languages``)
 
     @property
     def version(self) -> int:
-        """Tells this text from every other that stood at this name: another page may have come to it by a rename."""
+        """Identify this text among all that stood at this name: another page may have come to it by a rename."""
         return self.number * (schema.TIME_MAX_MS + 1) + self.time_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One stored revision; ``body`` is None where only the list was asked for."""
+    """A stored revision; ``body`` is None where only the list was requested."""
 
     name: str
     number: int
@@ -141,7 +141,7 @@ def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
 
 
 def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
-    """The other way: the newest revision's row, from the page's."""
+    """The reverse: the newest revision's row, from the page's."""
     moved = {
         schema.USER: schema.REVISION_AUTHOR,
         schema.NOTE: schema.REVISION_NOTE,
@@ -233,8 +233,8 @@ def head_of(cells: Cells) -> Head:
 
 def is_stale(cells: Cells) -> bool:
     """The cells are of another revision than the newest: their writer fell between two steps."""
-    held, newest = cells.get(schema.HEAD), cells.get(schema.VERSIONCOUNT)
-    return held != newest and (not held or not newest or head_of(cells).unmarked().pack() != held)
+    stored, newest = cells.get(schema.HEAD), cells.get(schema.VERSIONCOUNT)
+    return stored != newest and (not stored or not newest or head_of(cells).unmarked().pack() != stored)
 
 
 def is_there(cells: Cells) -> bool:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def page_document(site: Site, request: Request, page: Page) -> Document:
-    """Parsed, in the lane that the page belongs to.  Raises TooManyExpensiveRequests."""
+    """Parsed, in the queue that the page belongs to.  Raises TooManyExpensiveRequests."""
     kept = site.documents.kept(page.name, page.version, autolink=page.autolink, markup=page.markup)
     if kept is None and is_expensive(page.body, markup=page.markup):
         run_in_slow_lane(request.environ)
@@ -49,22 +49,23 @@ def page_html(
     edit: str = "",
     notes: bool = False,
     contents: bool = True,
-    asked: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
 ) -> str:
     """``edit``: the path of the page's editor, where the headings have links to it (``document.render``).
 
-    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.  ``asked``:
-    parameters of the page's address, for its actions.
+    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.
+    ``parameters``: those of the page's address, for its actions.
     """
     existing = site.wiki.existing(document.links) if document.links else frozenset()
-    run, note = _runner(site, name, asked), _note if notes else no_note
+    run, note = _runner(site, name, parameters), _note if notes else no_note
     return render(document, existing=existing, action=run, page_url=page_url, note=note, edit=edit, contents=contents)
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
     """A preview never fails, and says which of its actions readers will not see.
 
-    While the store is away, links are shown as if their pages existed.  ``whole``: the text is a page, not a section.
+    While the store is unavailable, links are shown as if their pages existed.  ``whole``: the text is a page, not a
+    section.
     """
     document = parse(text, autolink=autolink, markup=markup)
     try:
@@ -76,7 +77,7 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
 
 
 def _note(slot: ActionSlot) -> str:
-    """What an author is told of an action that is not run."""
+    """The message to an author about an action that is not run."""
     if slot.refused:
         said = _("The action {name} is not run: {why}.", name=slot.name, why=slot.refused)
     else:
@@ -88,19 +89,19 @@ def _note(slot: ActionSlot) -> str:
 class _runner:  # noqa: N801 - a function with a memory
     """Runs the actions of one page; what goes wrong in one is shown in its place.
 
-    The same call twice is run once.  Those that begin after ACTIONS_S are not run.
+    The same call twice is run once.  Calls that begin after ACTIONS_S are not run.
     """
 
     def __init__(
         self,
         site: Site,
         name: str,
-        asked: Mapping[str, str] | None = None,
+        parameters: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._site = site
         self._name = name
-        self._query_parameters = asked
+        self._query_parameters = parameters
         self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
@@ -153,7 +154,7 @@ class _runner:  # noqa: N801 - a function with a memory
             problem = _("it is about a page that you may not read")
             return self._site.fragment("notice.html", action=action, problem=problem)
         except (StoreUnavailable, ValueError, ArithmeticError, LookupError) as problem_:
-            # what an author wrote is said on the page: whoever writes a page could fill the log
+            # what an author wrote is said on the page: an author could fill the log
             level = logging.DEBUG if isinstance(problem_, ValueError) else logging.WARNING
             log.log(level, "action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
             said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreUnavailable) else str(problem_)

@@ -10,7 +10,7 @@
     wanted     md5 of a page that may not be there          from       wanted pages (``triggers`` W1 to W3)
     terms      stem, 00, first digit of md5                 p          which pages have a word (``search.postings``)
     docs       md5                                          d          the words that the index has of a page
-    imports    sha1 of where a dump comes from              meta       where a stopped import goes on
+    imports    sha1 of where a dump comes from              meta       where a stopped import continues
 
 ``md5`` is the lower-case hexadecimal MD5 of the normalised name (``names.page_key``).  ``pages`` and
 ``revisions`` are the sources; the tables of DERIVED follow from them (``triggers``)
@@ -20,14 +20,14 @@ must not bring back what was deleted.
 Cells of a page row, all stamped with the time of the revision, or of the move that brought them (``moving``):
     meta:versioncount  "N:token": THE word on which revision is the newest (see ``pages``).  "N:token:HISTORY" where the
                        revisions lie under another key than the page's: it was renamed, or is a second one of that name.
-                       A fourth part is the id of a move that holds the page.  "0:ID": there is no page any more
+                       A fourth part is the id of a move that has marked the page.  "0:ID": there is no page any more
     meta:head          the same, written together with the cells below: they are of that revision
     meta:name meta:owner meta:created meta:autolink meta:attribution meta:time meta:previous meta:signed
     body:latest user:latest note:latest
     meta:stamp         time of the move that brought the row, or left it: a save is later
-    meta:was           "HEAD NAME", where there is no page any more: a new one is numbered behind it
+    meta:was           "HEAD NAME", where there is no page any more: a new one is numbered after it
     meta:hidden        numbers of revisions that are not shown, with commas (``moving.hidden``)
-and, of times of their own, acl:read acl:write and others, which are nobody's revision (``rights.rules``)
+and, of times of their own, acl:read acl:write and others, which are of no revision (``rights.rules``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created meta:signed body:text
 and, where it was imported, source:text, the text as it came, and source:origin (``import_plan.Origin``), by which a
@@ -77,7 +77,7 @@ class TableSpec:
     name: bytes
     families: Mapping[str, Mapping[str, Any]]
     attributes: Mapping[str, str]
-    family_attributes: Mapping[str, str] = field(default_factory=dict)  # of each family; a plain HBase is not told
+    family_attributes: Mapping[str, str] = field(default_factory=dict)  # of each family; not for a plain HBase
 
 
 _ONE: Final[Mapping[str, Any]] = {"max_versions": 1}
@@ -142,12 +142,12 @@ KEY_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Which revision of a page: its number and its token; number 0: there is none."""
+    """A revision of a page: its number and its token; number 0: there is none."""
 
     number: int
     token: bytes
     history: bytes = b""  # the key under which the revisions lie; b"": the page's
-    mark: bytes = b""  # id of the move that holds the page; nobody else writes it meanwhile
+    mark: bytes = b""  # id of the move that has marked the page; no other save writes it meanwhile
 
     def pack(self) -> bytes:
         if not self.history and not self.mark:
@@ -192,7 +192,7 @@ def revision_token(
     markup: str = "",
     language: str = "",
 ) -> bytes:
-    """The token tells apart two revisions that were both to become ``number``, the same text behind another one, too.
+    """The token distinguishes two revisions that were both to become ``number``, the same text after another one, too.
 
     ``previous``: the token of the revision before, empty for the first; ``markup``, ``language``: where cells say them.
     """
@@ -226,12 +226,12 @@ def revision_row(key: bytes, head: Head) -> bytes:
 
 
 def revisions_from(key: bytes, number: int) -> bytes:
-    """Where the rows of revision ``number`` and of older ones of a page begin."""
+    """The beginning of the rows of revision ``number`` and of older ones of a page begin."""
     return key + _inverted_number(number)
 
 
 def revisions_end(key: bytes) -> bytes:
-    return key + b";"  # behind every digit
+    return key + b";"  # after every digit
 
 
 def parse_revision_row(row: bytes) -> tuple[bytes, Head]:

@@ -1,4 +1,4 @@
-"""What guards the wiki: form tokens, the edit rate limit, headers of every answer.
+"""The guards of the wiki: form tokens, the edit rate limit, headers of every answer.
 
 A form token is ``<issued, hex seconds>.<HMAC-SHA256 over browser, session and issued>``.  The browser is a random
 value in a cookie of its own, so a token fetched by another site's server is of no use in a reader's browser; it is
@@ -78,7 +78,7 @@ class RateLimiter:
     def __init__(
         self, per_minute: float, burst: int, buckets: EditBuckets, clock: Callable[[], float], purpose: str = ""
     ) -> None:
-        """``purpose``: limiters that share ``buckets`` and have another purpose count apart."""
+        """``purpose``: limiters that share ``buckets`` and have another purpose count separately."""
         self._purpose = purpose
         self._rate_s = per_minute / 60
         self._burst = float(max(burst, 1))
@@ -101,7 +101,7 @@ class RateLimiter:
 
 
 def network_of(address: str) -> str:
-    """What counts as one visitor: an IPv4 address, the first 64 bits of an IPv6 address."""
+    """A visitor is an IPv4 address, the first 64 bits of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -112,7 +112,7 @@ def network_of(address: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Reads like the address of a machine: nobody may sign with one that he does not have."""
+    """Reads like the address of a machine: no visitor may sign with one that is not his."""
     host, _, port = text.strip().rpartition(":")
     for shown in (text, host if port.isdigit() else text):
         try:

@@ -52,7 +52,7 @@ def listen(host: str, port: int, workers: int) -> list[socket.socket]:
     """A bound socket for each worker.  Raises PortTaken."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with _bound(family, kind, address, shared=False) as probe:  # a shared one would not tell that it is in use
+        with _bound(family, kind, address, shared=False) as probe:  # a shared one would not show that it is in use
             address = probe.getsockname()
         return [_bound(family, kind, address, shared=_SPREADS) for _ in range(workers if _SPREADS else 1)]
     except OSError as error:
@@ -76,7 +76,7 @@ def serve_in_process(
     config: WikiConfig,
     listening: socket.socket,
     ready: Callable[[], object] = lambda: None,
-    go_on: Callable[[], bool] = lambda: True,
+    may_continue: Callable[[], bool] = lambda: True,
     stop_event: threading.Event | None = None,
     buckets: EditBuckets | None = None,
 ) -> None:
@@ -94,12 +94,12 @@ def serve_in_process(
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
     start_resuming(wiki)
-    worker.run(lambda: go_on() and not (stop_event is not None and stop_event.is_set()))
+    worker.run(lambda: may_continue() and not (stop_event is not None and stop_event.is_set()))
     wiki.store.close()
 
 
 def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
-    """Serve until a signal says stop; the exit status.  ``announce`` is told the address once it answers.
+    """Serve until a signal says stop; the exit status.  ``announce`` is called with the address once it answers.
 
     Raises PortTaken, NewerFolder.
     """
@@ -111,7 +111,7 @@ def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
 
 
 def _check_folder(config: WikiConfig) -> None:
-    """Before anything is served or written.  A store that is away is served over, and looked at by ``resume``."""
+    """Before anything is served or written.  An unavailable store does not stop it; ``resume`` checks it later."""
     store = Store(
         config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls
     )
@@ -181,7 +181,7 @@ class _Parent:
                 self._config,
                 listening,
                 ready=lambda: os.write(writing, b"."),
-                go_on=lambda: os.getppid() == parent,
+                may_continue=lambda: os.getppid() == parent,
                 buckets=self._buckets,
             )
             status = 0

@@ -1,6 +1,6 @@
-"""What every handler is given: the wiki, its configuration, who asks, and the ways to answer.
+"""The argument of every handler: the wiki, its configuration, the visitor, and the kinds of answers.
 
-One Site serves all threads of a process; everything in it is immutable or locks for itself.  A request is given a
+A Site serves all threads of a process; everything in it is immutable or locks for itself.  A request is given a
 copy that knows its visitor (``for_visitor``).
 """
 
@@ -53,9 +53,9 @@ class Site:
     visitor: Visitor = NOBODY  # of the request that this copy is for
     browser: str = ""  # what its browser is called from this answer on; "": as before
 
-    def for_visitor(self, visitor: Visitor, dear: Callable[[], object] | None = None) -> Site:
-        """``dear`` is called before much is read for one list (``GuardedWiki``)."""
-        return replace(self, visitor=visitor, wiki=self.wiki.for_visitor(visitor, dear))
+    def for_visitor(self, visitor: Visitor, before_expensive_read: Callable[[], object] | None = None) -> Site:
+        """``before_expensive_read`` is called before much is read for one list (``GuardedWiki``)."""
+        return replace(self, visitor=visitor, wiki=self.wiki.for_visitor(visitor, before_expensive_read))
 
     def for_new_session(self, visitor: Visitor) -> Site:
         """Forms that were open before are not taken any more."""

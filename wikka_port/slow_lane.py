@@ -1,12 +1,12 @@
-"""Two lanes of requests in a serving process: what is quick is never behind what is dear.
+"""Two queues of requests in a serving process: a quick request never waits for an expensive one.
 
     arrives -> quick lane (``threads``) -> answered
-                    | the handler finds that it is dear: nothing was written yet, and it ends
+                    | the handler finds that it is expensive: nothing was written yet, and it ends
                     v
-               dear lane (one thread) -> begins anew -> answered
+               slow lane (one thread) -> begins anew -> answered
 
-A dear request holds a thread of the quick lane only until that is known: an address, or one read of the store.
-In the dear lane they wait in order, up to DEAR_WAITING_MAX; the next ones are asked to come again.  One thread is
+An expensive request occupies a thread of the quick lane only until that is known: an address, or one read of the store.
+In the slow lane they wait in order, up to SLOW_WAITING_MAX; the next ones get 503.  A single thread is
 enough: it computes, and two would only take the interpreter from each other and from the quick ones.
 
 ``run_in_slow_lane`` is for the application, before it has begun its answer and read the body of the request; without
@@ -24,42 +24,42 @@ from werkzeug.exceptions import ServiceUnavailable
 
 from wikka_port.limits import SLOW_WAITING_MAX
 
-DISPATCHER_KEY: Final = "wikka.quick_lane"  # in the environment of a request that is in it: the Lanes
+DISPATCHER_KEY: Final = "wikka.quick_lane"  # in the environment of a request that is in it: the RequestDispatcher
 RETRY_S: Final = 5
 
 
 class TooManyExpensiveRequests(ServiceUnavailable):
-    """The dear lane is full."""
+    """The slow lane is full."""
 
 
 class _RestartAsSlow(BaseException):
-    """Nothing is wrong: whatever catches errors on its way must let it pass."""
+    """Nothing is wrong: code that catches errors must let it pass."""
 
 
 def run_in_slow_lane(environ: Mapping[str, Any]) -> None:
-    """Go on in the dear lane, where the request is not there already.  Raises TooManyExpensiveRequests."""
-    lanes: RequestDispatcher | None = environ.get(DISPATCHER_KEY)
-    if lanes is None:
+    """Continue in the slow lane, unless the request is there already.  Raises TooManyExpensiveRequests."""
+    dispatcher: RequestDispatcher | None = environ.get(DISPATCHER_KEY)
+    if dispatcher is None:
         return
-    if lanes.slow_waiting >= SLOW_WAITING_MAX:
+    if dispatcher.slow_waiting >= SLOW_WAITING_MAX:
         raise TooManyExpensiveRequests
     raise _RestartAsSlow
 
 
 class RequestDispatcher:
-    """What waitress calls a task dispatcher.  Thread-safe."""
+    """A task dispatcher of waitress.  Thread-safe."""
 
-    def __init__(self, quick: ThreadedTaskDispatcher, dear: ThreadedTaskDispatcher) -> None:
+    def __init__(self, quick: ThreadedTaskDispatcher, slow: ThreadedTaskDispatcher) -> None:
         self._quick = quick
-        self._slow = dear
+        self._slow = slow
 
     @classmethod
     def started(cls, threads: int) -> RequestDispatcher:
         """With their threads: so many in the quick lane."""
-        quick, dear = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
+        quick, slow = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
         quick.set_thread_count(threads)
-        dear.set_thread_count(1)
-        return cls(quick, dear)
+        slow.set_thread_count(1)
+        return cls(quick, slow)
 
     @property
     def slow_waiting(self) -> int:
@@ -72,8 +72,8 @@ class RequestDispatcher:
         self._slow.add_task(task)
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
-        for lane in (self._quick, self._slow):
-            lane.shutdown(cancel_pending, timeout)
+        for queue in (self._quick, self._slow):
+            queue.shutdown(cancel_pending, timeout)
 
 
 class DispatchedTask(WSGITask):  # type: ignore[misc]  # waitress ships no types
@@ -86,7 +86,7 @@ class DispatchedTask(WSGITask):  # type: ignore[misc]  # waitress ships no types
 
 class DispatchedChannel(HTTPChannel):  # type: ignore[misc]
     task_class = DispatchedTask
-    slow_request: Any = None  # the one that goes on in the dear lane; written by the thread that serves it
+    slow_request: Any = None  # the one that continues in the slow lane; written by the thread that serves it
 
     def service(self) -> None:
         try:

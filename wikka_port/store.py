@@ -1,13 +1,13 @@
-"""The wiki's way to the store: a bounded pool of connections that outlives the store's absences.
+"""The wiki's connection to the store: a bounded pool of connections that outlives the store's absences.
 
 ``Store.run(work)`` lends a connection to ``work``.  When the connection breaks, the work is done
 again over a new one, a bounded number of times, and then StoreUnavailable is raised; so **work must be
 such that doing it twice is doing it once** - all the wiki's writes carry their own timestamps, and
-a revision is told by its content (``schema.revision_token``).
+a revision is recognised by its content (``schema.revision_token``).
 
-What the server answers (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
-goes through.  A region that is too busy or on its way is waited for like a broken connection, and so is a write whose
-outcome nobody knows, since its region server died in the middle of it.  A table or family that is missing is
+An error of the server (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
+goes through.  A region that is busy or in transition is waited for like a broken connection, and so is a write whose
+outcome is unknown, since its region server died in the middle of it.  A table or family that is missing is
 NotPrepared: an older wiki's folder, before ``wikka prepare``.
 
 Knows nothing of pages.
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class StoreUnavailable(Exception):
-    """The store does not answer; what was asked of it may or may not have happened, and may be asked again."""
+    """The store does not answer; a call may or may not have been carried out, and may be repeated."""
 
     def __init__(self, address: str, why: str) -> None:
         super().__init__(f"the store at {address} does not answer: {why}")
@@ -127,7 +127,7 @@ class Store:
 
     @property
     def is_columnar(self) -> bool:
-        """Whether the store is a Columnar; asked once."""
+        """Whether the store is a Columnar; read once."""
         if self._is_columnar is None:
             self._is_columnar = self.run(lambda connection: connection.is_columnar)
         return self._is_columnar

@@ -1,7 +1,7 @@
 """The synthetic wiki of the thesis (its section 6.2): pages of one size with links to each other.
 
 Page n is named by the digits of n, each as a letter in upper and in lower case: 0 is Aa, 523 is
-FfCcDd.  Each page holds about ``size_bytes`` of text with ``links`` links in forced form, ``[[Aa]]``,
+FfCcDd.  Each page has about ``size_bytes`` of text with ``links`` links in forced form, ``[[Aa]]``,
 at random places.  A page depends on the seed and its number only, so that the same call always makes
 the same wiki, however often it was stopped.
 """
@@ -77,7 +77,7 @@ def make_wiki(
     links: int = 10,
     progress: Callable[[int], None] = lambda pages: None,
 ) -> Stored:
-    """Raises StoreUnavailable; the next call goes on."""
+    """Raises StoreUnavailable; the next call continues."""
     with BulkSaver(wiki, progress) as saver:
         group: list[PagePart] = []
         for part in _parts(pages, seed, size_bytes, links):

@@ -6,7 +6,7 @@
     changes     a revision -> ``changes``
     indexes     all of them, in one delivery with one reading of the page
     indexes_of_batch    the same for the changes of many pages together: what is registered
-    words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); registered apart: it costs more
+    words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a trigger of its own: it costs more
 
 They yield what is to be written.  Columnar writes it in batches of its own; where the application keeps the indexes,
 ``effects`` writes it through a client.
@@ -14,29 +14,29 @@ They yield what is to be written.  Columnar writes it in batches of its own; whe
 All follow the three rules of ``columnar.triggers.api``.  A cell has one page that it comes from, and all that a
 change of that page writes or deletes bears the change's own stamp; the stamps of a page's changes rise.  So each
 cell ends as the newest of its page's changes that touched it says, however often, late or out of
-turn they run.  What a page is follows from its row as it is now, not from the steps of the change: a delete
+call they run.  What a page is follows from its row as it is now, not from the steps of the change: a delete
 may have spared what was written ahead of the clock.  On a normal delivery a function writes the difference
 between the page before the change and now; what happened in between comes with its own change.  When it
-may have run before, or is not told what changed (a backfill, a retried dead letter), it writes all
+may have run before, or does not know what changed (a backfill, a retried dead letter), it writes all
 that the page says now, and takes back what the index still knows of it: that is what the family
-``to`` of ``backlinks`` is for.  A Barrier stands behind the puts of ``to`` and before its deletes, so
-it never knows less than the tables hold, whatever crashes.
+``to`` of ``backlinks`` is for.  A Barrier stands after the puts of ``to`` and before its deletes, so
+it never knows less than the tables have, whatever crashes.
 
 ``wanted`` hangs on two pages, and no write can be made to depend on both.  So its rows are candidates, and its
-reader looks whether the page of each is there (the module ``wanted``).  Row T has
-    from:S     comes from page S, the source: it links to T, and found no page T when it looked
+reader checks whether the page of each is there (the module ``wanted``).  Row T has
+    from:S     comes from page S, the source: it links to T, and found no page T when it read T's row
     from:gone  comes from page T: it was there and has ended
-S puts its cell where its look finds no T, and deletes it with its link.  T puts the mark when it ends, and deletes
+S puts its cell if its read finds no T, and deletes it with its link.  T puts the mark when it ends, and deletes
 what is there of its row when it begins.  When all is delivered:
     W1. A page that is not there and that S links to has S's cell or the mark.
     W2. S's cell says that S links to T.
     W3. Without the mark, a page that is not there has the cells of all that link to it.
-W1: S looked after its commit.  If it found T, T has ended since, so T's function has put the mark at its highest stamp,
-and nothing of a lower stamp takes it away.  If it found none, it put its cell.  That cell is gone only if T began later
+W1: S read T after its commit.  If it found T, T has ended since, so T's function has put the mark at its highest stamp,
+and nothing of a lower stamp removes it.  If it found none, it put its cell.  That cell is gone only if T began later
 and deleted it; then T has ended since, and has put the mark.  W3: without the mark T never began, so every source
-found no page and nobody deleted its cell.  W2: S alone writes its cell, but for T's deletes.
+found no page and its cell was not deleted.  W2: S alone writes its cell, but for T's deletes.
 A cell whose page is there is spare: the reader passes over it.  T deletes those that it finds when it begins, so there
-are few: those of sources that looked just before and wrote just after, or whose clock is ahead of T's.
+are few: those of sources that read just before and wrote just after, or whose clock is ahead of T's.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Registration:
 
     @property
     def store_registration(self) -> StoreRegistration:
-        """What the store is asked for.  A registration of this name is changed to it in its place."""
+        """The triggers that the wiki registers.  A registration of this name is changed to it in its place."""
         return StoreRegistration(
             name=self.name,
             table=schema.PAGES.decode(),
@@ -95,12 +95,12 @@ class _Seen:
 
     now: Cells  # the page as it is, maybe after later changes; empty: it is gone
     before: Cells
-    careful: bool  # it may have run before, or nobody knows what changed
+    careful: bool  # it may have run before, or what changed is unknown
     revision: Cells  # what the change put; empty where it made no revision
 
     @property
     def name(self) -> bytes:
-        """Empty where nothing says it: the row is gone, and nobody knows what it was."""
+        """Empty where nothing says it: the row is gone, and what it was is unknown."""
         return (self.now or self.before).get(schema.NAME, b"")
 
     @property
@@ -120,7 +120,7 @@ def _seen(change: Change) -> _Seen | None:
         if not _ends(change, put):
             return None
         put = {}
-    if not now and not before and schema.WAS in change.now:  # nobody knows what changed
+    if not now and not before and schema.WAS in change.now:  # what changed is unknown
         was, _, name = change.now[schema.WAS].partition(b" ")
         before = {schema.VERSIONCOUNT: was, schema.NAME: name}
     return _Seen(now, before, change.attempt > 1 or not change.changes, put)
@@ -131,7 +131,7 @@ def _put_by(change: Change) -> dict[bytes, bytes]:
 
 
 def _ends(change: Change, put: Cells) -> bool:
-    """The page was deleted or moved away, or its row was removed."""
+    """The page was deleted or moved, or its row was removed."""
     if schema.VERSIONCOUNT in put:
         return not is_there(put)
     return any(cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes)
@@ -149,7 +149,7 @@ def indexes(change: Change, client: Connection) -> Effects:
 
 
 def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """All indexes.  A batch has one look at the pages that it links to, and its barriers together."""
+    """All indexes.  A batch reads the pages that it links to once, and its barriers together."""
     seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
     for change, one in seen:
         for effect in (*_names(one), *_wanted(change.row, one)):
@@ -172,7 +172,7 @@ def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """What a change makes of the links of its page."""
+    """The effects of a change on the links of its page."""
 
     name: bytes  # of the page
     column: bytes  # of the page, in the rows of what it links to
@@ -219,8 +219,8 @@ def _links_of_changes(seen: Sequence[tuple[Change, _Seen]], client: Connection) 
         after, before = _links(one.now), _links(one.before)
         added, removed = _without(after, before), _without(before, after)
         if one.careful:
-            held = known.get(change.row, {})
-            ever = {column[len(schema.TO) :]: name.decode() for column, name in held.items()}
+            stored = known.get(change.row, {})
+            ever = {column[len(schema.TO) :]: name.decode() for column, name in stored.items()}
             added, removed = after, _without({**before, **ever}, after)
         found.append((change, _Links(one.name, schema.FROM + change.row, added, removed)))
     return found
@@ -274,7 +274,7 @@ def _names(seen: _Seen) -> Effects:
 
 
 def changes(change: Change, client: Connection) -> Effects:
-    """One row for each revision of a page that is there, but for those that are hidden."""
+    """A row for each revision of a page that is there, but for those that are hidden."""
     seen = _seen(change)
     if seen is not None:
         yield from _changes(change, seen, client)
@@ -389,7 +389,7 @@ ENTRY_COLUMNS: Final = (
     schema.MINOR,
 )
 
-# One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one look and one
+# One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one lookup and one
 # wait for each of its barriers.
 _READ: Final = (b"body", b"meta", b"user", b"note")
 _DERIVED: Final = (schema.BACKLINKS, schema.CHANGES, schema.NAMES, schema.WANTED)

@@ -8,7 +8,7 @@
     /api/titles  /health  /robots.txt  /favicon.ico
 
 A name is one segment (``names.url_path``), so "A/edit" is ``/A~2Fedit`` and no name can be taken for a
-handler.  What people type is read leniently: ``/A/B`` is the page "A/B", for "B" is no handler; the
+handler.  Typed paths are read leniently: ``/A/B`` is the page "A/B", for "B" is no handler; the
 canonical path is then answered with a redirect.  A page whose name is a reserved word is reached with its
 first letter written as a tilde escape: "health" is ``/~68ealth``.
 

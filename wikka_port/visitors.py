@@ -4,7 +4,7 @@
     signed in        the account's name, status and rights; the signature is the name
 
 The hash of a network is keyed with the site's secret and the month (UTC): visitors of one network look alike for a
-month at most, and nobody who lacks the secret finds the network from it.
+month at most, and without the secret no reader finds the network from it.
 
 Knows nothing of the store, nor of HTTP; ``app`` makes the visitor of a request.
 """
@@ -36,7 +36,7 @@ class Visitor:
     signature: str  # what an edit is signed with
     status: Status
     admin: bool
-    network_hash: str  # of this month; "": nobody knows the network
+    network_hash: str  # of this month; "": unknown
     settings: Settings = DEFAULT
     session: str = ""  # what forms of this session are bound to; "": none
 
@@ -47,7 +47,7 @@ class Visitor:
 
     @property
     def administers(self) -> bool:
-        """For links; what they lead to asks ``judging.may``."""
+        """For links; the pages that they lead to call ``judging.may``."""
         return self.admin and self.is_active
 
 
@@ -70,7 +70,7 @@ class NetworkHashes:
     def __init__(self, secret: bytes, clock: Callable[[], float]) -> None:
         self._secret = secret
         self._clock = clock
-        self._hashed = lru_cache(HASHES_KEPT)(self._hash)  # each request asks, and most are of the same few networks
+        self._hashed = lru_cache(HASHES_KEPT)(self._hash)  # for each request; most are of the same few networks
 
     def of(self, address: str) -> str:
         now = datetime.fromtimestamp(self._clock(), UTC)

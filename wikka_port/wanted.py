@@ -15,7 +15,7 @@ from wikka_port import schema
 from wikka_port.page_rows import Cells, is_there
 from wikka_port.store import rows_in_steps
 
-_STEP: Final = 200  # candidates looked at together
+_STEP: Final = 200  # candidates read together
 
 
 def existing(connection: Connection, keys: Iterable[bytes]) -> set[bytes]:
@@ -34,7 +34,7 @@ def wanted_pages(connection: Connection, start: bytes, limit: int) -> list[tuple
 
 
 def most_wanted(connection: Connection, limit: int) -> list[tuple[str, int]]:
-    """The ``limit`` that most pages link to, most wanted first, then alphabetical.  Looks at every candidate."""
+    """The ``limit`` that most pages link to, most wanted first, then alphabetical.  Reads every candidate."""
     rows = connection.table(schema.WANTED).scan(batch_size=_STEP)
     steps = iter(lambda: dict(islice(rows, _STEP)), {})
     return heapq.nsmallest(limit, (entry for step in steps for entry in _entries(connection, step)), key=_rank)
@@ -51,7 +51,7 @@ def _entries(connection: Connection, step: Mapping[bytes, Cells]) -> Iterator[tu
 
 
 def _entry(connection: Connection, row: bytes, cells: Cells) -> tuple[str, int] | None:
-    """None: nobody links there."""
+    """None: no page links there."""
     if schema.GONE not in cells:  # W3
         return next(iter(cells.values())).decode(), len(cells)
     backlinks = connection.table(schema.BACKLINKS)

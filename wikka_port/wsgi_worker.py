@@ -1,11 +1,11 @@
-"""One process that serves: waitress, and an end that loses no request.
+"""A process that serves: waitress, and an end that loses no request.
 
     serving --stop()--> draining --nothing open any more, or the time is up--> ended
 
 Waitress reads requests whole before a thread works on them and keeps answers for slow readers, so a client
-that dawdles holds memory but no thread.  Dear requests have a lane of their own (``lanes``); one whose client has
-gone before its turn is not begun.  A body over the bound is read to its end and thrown away, and the application
-refuses the request with a page: a browser shows none where the connection is closed while it sends.
+that dawdles holds memory but no thread.  Expensive requests have a queue of their own (``slow_lane``); a request whose
+client has gone before its turn is not begun.  A body over the bound is read to its end and thrown away, and the
+application refuses the request with a page: a browser shows none if the connection is closed while it sends.
 
 While draining nothing new is accepted; a connection is closed once it has no request under way and its answers are
 sent.
@@ -56,7 +56,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         super().parse_header(header_plus)
         if self.chunked and "CONTENT_LENGTH" in self.headers:
             raise ParsingError("A request has either Content-Length or Transfer-Encoding, not both.")
-        if "TRANSFER_ENCODING" in self.headers:  # taken away where it is understood
+        if "TRANSFER_ENCODING" in self.headers:  # removed if it is understood
             raise ParsingError("Transfer-Encoding needs HTTP/1.1.")
 
     def received(self, data: bytes) -> int:
@@ -83,9 +83,9 @@ class Worker:
     server: Any  # waitress ships no types
     stopping: list[bool]
 
-    def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
-        """Serve until ``stop`` is called or ``go_on`` says no, which is asked each second; then drain."""
-        while not self.stopping and go_on():
+    def run(self, may_continue: Callable[[], bool] = lambda: True) -> None:
+        """Serve until ``stop`` is called or ``may_continue`` says no, which is called each second; then drain."""
+        while not self.stopping and may_continue():
             self._poll_once(_POLL_S)
         self._drain()
 
@@ -103,7 +103,7 @@ class Worker:
         deadline = time.monotonic() + DRAIN_S
         while self.server.active_channels and time.monotonic() < deadline:
             self._poll_once(0.02)
-            # what had arrived was read in that turn
+            # what had arrived was read in that iteration
             for channel in list(self.server.active_channels.values()):
                 if not (channel.requests or channel.total_outbufs_len or channel.request):
                     channel.handle_close()

@@ -35,7 +35,7 @@ from columnar.storage.api import Engine
 from columnar.wire.idl import columnar
 
 CALL_BYTES: Final = 1024 * 1024  # of rows that one call writes
-BUSY_S: Final = 0.2  # pause when the server asks for one
+BUSY_S: Final = 0.2  # pause when the server requests one
 BUSY_TRIES: Final = 600
 _PUT: Final = 0  # OperationKind.PUT
 
@@ -49,7 +49,7 @@ class Loaded:
 
 
 class BulkLoad:
-    """One load of one table; owned by one thread."""
+    """A load of one table; owned by one thread."""
 
     def __init__(
         self, connection: Connection, engine: Engine, table: bytes, staged: StagedFolder, target: columnar.LoadTarget

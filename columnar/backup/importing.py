@@ -1,6 +1,6 @@
 """An export becomes a new table: its regions are built as stores beside the server, which then adopts them at once.
 
-Nobody sees the table before it is whole: a run that was cut off leaves a folder in staging, which the server
+No reader sees the table before it is whole: a run that was cut off leaves a folder in staging, which the server
 removes, and can simply be begun again.
 
 Blocks; for a command, in a process of its own.

@@ -64,16 +64,16 @@ def _fields(lines: Iterable[str], form: str) -> Iterator[list[str]]:
             yield _of_object(json.loads(line)) if line.strip() else []
 
 
-def _of_object(held: Any) -> list[str]:
-    if not isinstance(held, dict) or not {"row", "column", "value"} <= held.keys():
+def _of_object(plain: Any) -> list[str]:
+    if not isinstance(plain, dict) or not {"row", "column", "value"} <= plain.keys():
         raise ValueError("a line is an object with row, column and value")
-    unknown = held.keys() - {"row", "column", "value", "timestamp", "ttl"}
+    unknown = plain.keys() - {"row", "column", "value", "timestamp", "ttl"}
     if unknown:
         raise ValueError(f"'{min(unknown)}' is none of row, column, value, timestamp, ttl")
-    texts = [held["row"], held["column"], held["value"]]
+    texts = [plain["row"], plain["column"], plain["value"]]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("row, column and value are texts")
-    return [*texts, *(str(held.get(name) or "") for name in ("timestamp", "ttl"))]
+    return [*texts, *(str(plain.get(name) or "") for name in ("timestamp", "ttl"))]
 
 
 def _cell(fields: list[str], typed: Typed, default_ms: int) -> ExportedCell:

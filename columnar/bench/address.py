@@ -1,4 +1,4 @@
-"""Where an endpoint is and how it is spoken to; and the error for one that cannot be measured.
+"""The address of an endpoint and its transport; and the error for one that cannot be measured.
 
     address := [tls://]HOST:PORT
 
@@ -21,7 +21,7 @@ class EndpointFailed(Exception):
 
 
 class Misaddressed(EndpointFailed):
-    """It is asked in a way that it does not speak, or certificates are refused: to ask once more is no use."""
+    """The endpoint does not speak the chosen transport, or certificates are refused: a retry is no use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@
 Invariants:
     I1. Calls begin in the order in which they are due, each once.
     I2. A call that is due begins at once if a connection is free; only then is the generator's own
-        lateness told, as all other waiting is the endpoint's doing.
+        lateness reported, as all other waiting is the endpoint's doing.
     I3. Each call that was due in the counted time gives one latency, also if it was never answered:
-        then it is the time it had waited when the turn was given up.
+        then it is the time it had waited when the run was given up.
 
 Knows nothing of sockets and clocks: the time comes in as nanoseconds.
 """

@@ -2,8 +2,8 @@
 
     frame := length:u32 message
 
-A call is packed once, before the clock starts; of a reply the generator looks at the first bytes
-only.  ``protocols`` has the two ways of writing a message; without a word on it, it is the binary one.
+A call is packed once, before the clock starts; of a reply the generator reads the first bytes
+only.  ``protocols`` has the two encodings of a message; the default is the binary one.
 
 Knows nothing of sockets.
 """
@@ -31,7 +31,7 @@ _U32 = Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call, ready to be sent, and what a good answer to it begins with (behind the frame's head)."""
+    """A call, ready to be sent, and the beginning of a good answer to it (after the frame's head)."""
 
     frame: bytes
     good: bytes
@@ -102,7 +102,7 @@ def _framed(message: bytes) -> bytes:
 
 
 def good_begin(method: str, success: Success) -> bytes:
-    """What a good reply to ``method`` begins with, in the binary protocol."""
+    """Return the beginning of a good reply to ``method`` begins with, in the binary protocol."""
     return BINARY.good_begin(method, success)
 
 

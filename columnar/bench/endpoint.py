@@ -55,7 +55,7 @@ def _opened(endpoint: Endpoint, timeout_ms: int) -> Any:
 
 
 def wait_for_answer(endpoint: Endpoint, timeout_s: float, gave_up: Callable[[], str | None]) -> float:
-    """Ask until the endpoint answers; the seconds it took.  ``gave_up`` says why to stop earlier, or None."""
+    """Call until the endpoint answers; return the seconds it took.  ``gave_up`` says why to stop earlier, or None."""
     started = time.monotonic()
     while True:
         try:
@@ -72,7 +72,7 @@ def wait_for_answer(endpoint: Endpoint, timeout_s: float, gave_up: Callable[[], 
 
 
 def prepare(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -> None:
-    """Make the tables anew and fill them; ``advance`` hears of each batch how many rows it had."""
+    """Make the tables anew and fill them; ``advance`` is called with the number of rows of each batch."""
     with client_of(endpoint) as client:
         for table, family in dataset.FAMILIES.items():
             make_table(client, table, family)

@@ -1,7 +1,7 @@
-"""What went wrong with an endpoint, in one line that says what to do where TLS, or its absence, is the reason.
+"""The fault of an endpoint, in one line that says what to do where TLS, or its absence, is the reason.
 
-A plain port that is asked with TLS, and the other way round, mostly just closes the connection.  So where
-one was closed, the endpoint is asked once more in the other way; what it answers to that is certain.
+A plain port that gets TLS, or a TLS port that gets plain text, mostly just closes the connection.  If a connection
+was closed, the other transport is tried once; the answer to that is certain.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from columnar.bench import calls
 from columnar.bench.address import Endpoint, EndpointFailed, Misaddressed
 from columnar.bench.protocols import WIRES
 
-PROBE_TIMEOUT_S: Final = 3.0  # for the other way of asking
-_STEP: Final = {  # by the number of OpenSSL's verification, for those that another authority does not mend
+PROBE_TIMEOUT_S: Final = 3.0  # of the other transport
+_STEP: Final = {  # by the number of OpenSSL's verification, for those that another authority does not cure
     9: "it is not valid yet: look at its dates, and at the clocks",
     10: "have it renewed",
     62: "ask for the host by a name that the certificate has",
@@ -28,7 +28,7 @@ _TRUST: Final = "name the authority that signed it with --tls-ca FILE"
 
 
 def failed(endpoint: Endpoint, error: Exception) -> EndpointFailed:
-    """Of an error on a connection; may ask the endpoint once more, for up to ``LOOK_S``."""
+    """Explain an error on a connection; may call the endpoint once more, for up to ``PROBE_TIMEOUT_S``."""
     cause = error.__cause__
     root = cause if isinstance(error, TTransportException) and isinstance(cause, OSError | ValueError) else error
     if isinstance(root, Misaddressed):
@@ -74,7 +74,7 @@ def _was_closed(error: Exception) -> bool:
 
 def speaks_tls(endpoint: Endpoint) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # whoever it is: nothing is said to it
+    context.check_hostname = False  # whatever host it is: nothing is sent to it
     context.verify_mode = ssl.CERT_NONE
     try:
         with (
@@ -90,10 +90,10 @@ def speaks_tls(endpoint: Endpoint) -> bool:
 
 def speaks_plainly(endpoint: Endpoint) -> bool:
     """Whether it answers a plain call, in a frame of less than 16 MiB."""
-    ask = calls.call("getTableNames", wire=WIRES[endpoint.protocol])
+    request = calls.call("getTableNames", wire=WIRES[endpoint.protocol])
     try:
         with socket.create_connection((endpoint.host, endpoint.port), PROBE_TIMEOUT_S) as sock:
-            sock.sendall(ask)
+            sock.sendall(request)
             return sock.recv(1) == b"\x00"
     except OSError:
         return False

@@ -4,9 +4,9 @@ An epoll loop does it all.  In open loop tweets arrive whatever the answers do, 
 tweet was due; in closed loop each connection takes the next tweet when its last one is acknowledged.  A tweet whose
 connection broke, or that was refused, is sent again until it is acknowledged, as the paper's application does.
 
-    Load in, then "begun" and "all answered" out; probes and samples go on until "end" comes in; then Sent out.
+    Load in, then "begun" and "all answered" out; probes and samples continue until "end" comes in; then Sent out.
 
-``Prober`` looks at some tweets after their acknowledgement: whether the author's own timeline has it at once, and when
+``Prober`` reads some tweets after their acknowledgement: whether the author's own timeline has it at once, and when
 the last follower's has it.
 """
 
@@ -54,8 +54,8 @@ AHEAD_NS: Final = 20_000_000  # the start lies so far ahead, and for each tweet 
 AHEAD_EACH_NS: Final = 200
 SAMPLE_NS: Final = 50_000_000
 PROBE_NS: Final = 20_000_000  # at most one probe begins in so long
-PROBED_FOLLOWERS: Final = 1_000  # authors with more are not probed: to list their followers would hold the loop
-PROBE_RETRY_NS: Final = 1_000_000  # a probe looks again after so long, and after a tenth of the time it has waited
+PROBED_FOLLOWERS: Final = 1_000  # authors with more are not probed: to list their followers would block the loop
+PROBE_RETRY_NS: Final = 1_000_000  # a probe reads again after so long, and after a tenth of the time it has waited
 BEGUN: Final = "begun"
 ALL_ANSWERED: Final = "all answered"
 END: Final = "end"
@@ -97,7 +97,7 @@ class Application:
         self._begun = array("q")
         self._samples: list[tuple[int, int]] = []
         self._sample_ns = 0
-        self._is_over = False  # answers that come now are nobody's any more
+        self._is_over = False  # answers that come now are ignored
         self._is_stop_requested = False
 
     def run(self) -> Sent:
@@ -235,7 +235,7 @@ def length_of(path: str) -> int:
 
 
 class Prober:
-    """Looks at acknowledged tweets, over one connection of its own."""
+    """Reads acknowledged tweets back, over one connection of its own."""
 
     def __init__(self, poller: Poller, endpoint: Endpoint) -> None:
         self._crew = Crew(poller, endpoint, self._probe_steps, self._on_probe_done)
@@ -266,7 +266,7 @@ class Prober:
         heapq.heappush(self._pending, (0, now, tweet, follower))  # 0: the session's read comes first
 
     def begin_due_probe(self, now: int) -> int:
-        """Begin the next look where it is time; the nanoseconds until there is one."""
+        """Begin the next probe if it is due; return the nanoseconds until the next is due."""
         self._crew.reconnect_due(now)
         if self._line is None or self._in_flight is not None or not self._pending:
             return self._crew.wait_ns(now)

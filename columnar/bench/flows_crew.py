@@ -2,7 +2,7 @@
 
     idle        the line waits for a tweet
     under way   a step waits for its answer
-    away        the connection broke: the line connects again every RETRY_NS, then begins its tweet anew
+    disconnected  the connection broke: the line connects again every RETRY_NS, then begins its tweet anew
     put off     the store refused a step: the tweet begins anew after REFUSED_NS
 
 All steps write cells that are named by their tweet, so a tweet may begin anew.  Owned by one loop.
@@ -28,7 +28,7 @@ REFUSED_NS: Final = 50_000_000
 
 
 class Poller:
-    """Watches descriptors, and notifies whoever wants to hear of them."""
+    """Watches descriptors, and calls the subscriber of each that is ready."""
 
     def __init__(self, epoll: select.epoll) -> None:
         self._epoll = epoll
@@ -46,12 +46,12 @@ class Poller:
         self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT * wants)
 
     def wait(self, most_ns: int) -> None:
-        """Notify whoever is ready; where nobody is, wait until shortly before the time is over."""
+        """Notify the subscribers of ready descriptors; if none is ready, wait until shortly before the time is over."""
         if most_ns > SPIN_NS:
             select.select([self._epoll], [], [], (most_ns - SPIN_NS) / 1e9)
         for descriptor, event in self._epoll.poll(0):
             heard = self._heard.get(descriptor)
-            if heard is not None:  # else it was closed by whoever was notified before
+            if heard is not None:  # else a subscriber that was notified before closed it
                 heard(event)
 
 
@@ -64,7 +64,7 @@ class Line:
         self.job = -1  # the caller's number of the tweet; -1: idle
         self.tweet: Tweet | None = None
         self.steps: Steps | None = None
-        self.stream: FrameStream | None = None  # None: away
+        self.stream: FrameStream | None = None  # None: disconnected
 
 
 class Crew:
@@ -82,7 +82,7 @@ class Crew:
         self.refusals: Counter[str] = Counter()  # in the store's words
 
     def join(self, count: int) -> list[Line]:
-        """So many lines more; those that cannot connect are away."""
+        """Add ``count`` lines; lines that cannot connect are disconnected."""
         lines = [Line() for _ in range(count)]
         self._lines += lines
         self._disconnected += lines
@@ -95,7 +95,7 @@ class Crew:
         self._begin(line)
 
     def reconnect_due(self, now_ns: int) -> None:
-        """Connect lines that are away, and begin what was put off, where it is time."""
+        """Connect disconnected lines, and begin what was put off, if it is due."""
         if self._disconnected and now_ns >= self._retry_ns:
             try:
                 while self._disconnected:
@@ -107,7 +107,7 @@ class Crew:
             self._begin(self._put_off.popleft()[1])
 
     def wait_ns(self, now_ns: int) -> int:
-        """Until ``mend`` has something to do; RETRY_NS at most."""
+        """Return the time until ``reconnect_due`` has something to do; RETRY_NS at most."""
         when = [self._retry_ns] if self._disconnected else []
         when += [self._put_off[0][0]] if self._put_off else []
         return min(RETRY_NS, max(0, min(when) - now_ns)) if when else RETRY_NS

@@ -1,4 +1,4 @@
-"""(pure) Loads that the application of the ETH experiment is told to make, and their outcomes."""
+"""(pure) Loads for the application of the ETH experiment, and their outcomes."""
 
 from __future__ import annotations
 

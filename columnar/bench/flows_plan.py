@@ -162,7 +162,7 @@ def user_key(user: int) -> bytes:
 
 
 def user_of(key: bytes) -> int:
-    """ValueError where ``key`` is nobody's."""
+    """Raises ValueError if no user has ``key``."""
     return int(key, 16) * _INVERSE_STRIDE % _KEYS
 
 

@@ -127,7 +127,7 @@ class QueueLink:
         self.sent_bytes += len(words)
 
     def reconnect_due(self, now_ns: int) -> None:
-        """Connect, where the connection is away and it is time."""
+        """Connect, if the connection is broken and a retry is due."""
         if self._sock is not None or now_ns < self._retry_ns:
             return
         sock = socket.socket(socket.AF_UNIX)
@@ -174,7 +174,7 @@ class QueueLink:
             if isinstance(reply, RedisError):
                 if not str(reply).startswith("LOADING"):
                     raise EndpointFailed(f"{_PROGRAM}: {reply}")
-                self._broke()  # it reads its log: what was asked is asked again
+                self._broke()  # it reads its log: requests are sent again
                 return
             self._unanswered.popleft()[1](reply)
 

@@ -3,11 +3,11 @@
     W1   saturating: closed loop; the rate counts until everything is spread
     W2   open loop at shares of the reference's saturation (``sync``, where it is among the variants)
     W3   burst: 0.46, 2.0 and 0.46 times that saturation
-    W4   faults, each in a turn of its own: kill -9 of each part and of all at once, SIGSTOP of the store;
+    W4   faults, each in a run of its own: kill -9 of each part and of all at once, SIGSTOP of the store;
          with ``kills``: that many times all at once, within one load
 
-Each turn begins with an empty backlog and ends when everything is spread.  W1 and W2 have rounds, there and back over
-the variants (``in_turn``), and a turn of warm-up before the first of each variant.
+Each run begins with an empty backlog and ends when everything is spread.  W1 and W2 have rounds, there and back over
+the variants (``zigzag_rounds``), and a run of warm-up before the first of each variant.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from columnar.bench.measuring import zigzag_rounds
 
 WORKLOADS: Final = ("W1", "W2", "W3", "W4")
 ANSWER_TIMEOUT_S: Final = 60.0  # for answers, and for the drain, after a load
-WARM_UP_SHARE: Final = 0.3  # of a turn
-FROZEN_SHARE: Final = 0.2  # of a turn: how long SIGSTOP lasts
-CYCLE_S: Final = 4.0  # of the mode with many kills; shorter where turns are short
-MAX_CYCLE_RUNS: Final = 4  # a cycle has so many turns at most
+WARM_UP_SHARE: Final = 0.3  # of a run
+FROZEN_SHARE: Final = 0.2  # of a run: how long SIGSTOP lasts
+CYCLE_S: Final = 4.0  # of the mode with many kills; shorter where runs are short
+MAX_CYCLE_RUNS: Final = 4  # a cycle has so many runs at most
 ALIVE_SHARE: Final = 0.3
 ALL: Final = "all"
 FREEZE: Final = "SIGSTOP"
@@ -47,7 +47,7 @@ class FlowsPlan:
     variants: tuple[str, ...]
     workloads: tuple[str, ...]
     profile: Profile
-    seconds: float  # of one turn; of the burst in W3
+    seconds: float  # of one run; of the burst in W3
     rounds: int
     connections: int
     shares: tuple[float, ...]  # of the saturation, for W2
@@ -118,7 +118,7 @@ class Experiment:
     def __init__(
         self, plan: FlowsPlan, sites: dict[str, Site], app: ApplicationProcess, began: Callable[[str], None]
     ) -> None:
-        """``sites``: started and filled; ``began`` hears of each turn."""
+        """``sites``: started and filled; ``began`` is called at each run."""
         self._plan = plan
         self._sites = sites
         self._app = app
@@ -162,10 +162,10 @@ class Experiment:
         tweets = Tweets(graph_of(self._plan.profile), self._plan.seed)
         return judged(tweets, bytes(self._acknowledged[variant]), self._sites[variant].timelines())
 
-    # --- turns ----------------------------------------------------------------------------------------
+    # --- runs ------------------------------------------------------------------------------------------
 
     def _rounds(self, workload: str, title: str, phases: Sequence[Phase], rounds: int | None = None) -> list[FlowRuns]:
-        turns: dict[str, list[FlowRun]] = {variant: [] for variant in self._sites}
+        runs: dict[str, list[FlowRun]] = {variant: [] for variant in self._sites}
         names = list(self._sites)
         for _, place in zigzag_rounds(rounds or self._plan.rounds, len(names)):
             variant = names[place]
@@ -173,8 +173,8 @@ class Experiment:
                 self._warm.add(variant)
                 warm_up = (Phase(self._plan.seconds * WARM_UP_SHARE, None),)
                 self._run_load(self._sites[variant], f"{workload}, warm-up", warm_up)
-            turns[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
-        return [FlowRuns(workload, title, variant, tuple(held)) for variant, held in turns.items()]
+            runs[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
+        return [FlowRuns(workload, title, variant, tuple(found)) for variant, found in runs.items()]
 
     def _run_load(
         self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()
@@ -237,12 +237,12 @@ class Experiment:
 
         A load ends before its last kill where restarts take longer than cycles; then another load has the others.
         """
-        rng, kill, turns = Random(self._plan.seed), self._fault(site, ALL), list[FlowRun]()
+        rng, kill, runs = Random(self._plan.seed), self._fault(site, ALL), list[FlowRun]()
         title, left = f"all killed {self._plan.kills} times", self._plan.kills
         while left:
             kills = [(self._cycle_s * (cycle + 0.2 + 0.6 * rng.random()), kill) for cycle in range(left)]
-            turns.append(self._run_load(site, title, (Phase(left * self._cycle_s, rate),), kills))
-            if not turns[-1].kills_ns:
+            runs.append(self._run_load(site, title, (Phase(left * self._cycle_s, rate),), kills))
+            if not runs[-1].kills_ns:
                 raise EndpointFailed(f"a load of {left * self._cycle_s:g} s was over before its first kill")
-            left -= len(turns[-1].kills_ns)
-        return FlowRuns("W4", title, site.variant, tuple(turns))
+            left -= len(runs[-1].kills_ns)
+        return FlowRuns("W4", title, site.variant, tuple(runs))

@@ -59,7 +59,7 @@ _BATCH_OK: Final = BINARY.good_begin("mutateRows", VOID_SUCCESS)
 _ROW_OK: Final = BINARY.good_begin("getRow", LIST_SUCCESS)
 _CELLS_OK: Final = BINARY.good_begin("get", LIST_SUCCESS)
 
-# A row in the reply to getRow: 0b 0001 key, 0d 0002 0b 0c count:u32 column*, 00; and the 00 of the result behind it.
+# A row in the reply to getRow: 0b 0001 key, 0d 0002 0b 0c count:u32 column*, 00; and the 00 of the result after it.
 _ROW_HEAD: Final = 3 + _U32.size + KEY_BYTES + 5
 _COLUMN: Final = len(FOLLOWERS_FAMILY) + 1 + KEY_BYTES
 _CELL: Final = _U32.size + _COLUMN + (3 + _U32.size + len(MARK)) + (3 + 8) + 1  # name, 0b 0001 value, 0a 0002 i64, 00
@@ -67,7 +67,7 @@ _KEY_AT: Final = _U32.size + len(FOLLOWERS_FAMILY) + 1
 
 
 def cut(packed: bytes, *parts: bytes) -> list[bytes]:
-    """The bytes before, between and behind the parts, which stand in this order."""
+    """The bytes before, between and after the parts, which stand in this order."""
     found = []
     for part in parts:
         before, stands, packed = packed.partition(part)
@@ -127,8 +127,8 @@ def batch_of(tweet: Tweet, followers: list[bytes], with_own: bool) -> bytes:
     """One mutateRows."""
     head, tail = _BATCH
     a, b, c, d = _IN_ROW
-    behind = b"".join((b, tweet.id, c, tweet.text, d))
-    rows = [part for follower in followers for part in (a, follower, behind)]
+    rest = b"".join((b, tweet.id, c, tweet.text, d))
+    rows = [part for follower in followers for part in (a, follower, rest)]
     if with_own:
         a, b, c, d = _OWN_ROW
         rows += (a, tweet.author, b, tweet.id, c, tweet.text, d)
@@ -138,7 +138,7 @@ def batch_of(tweet: Tweet, followers: list[bytes], with_own: bool) -> bytes:
 
 
 def followers_in(reply: bytes) -> list[bytes]:
-    """Row keys, in their order, out of the reply to ``look``.  BadReply."""
+    """Row keys, in their order, out of the reply to ``get_followers``.  BadReply."""
     if BINARY.count_at(reply, _ROW_OK) == 0:
         return []
     at = FRAME_HEAD + len(_ROW_OK) + _U32.size + _ROW_HEAD

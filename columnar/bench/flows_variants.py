@@ -121,9 +121,9 @@ class Site:
 
     # --- tweets ---------------------------------------------------------------------------------------
 
-    def drained(self, patience_s: float) -> bool:
+    def drained(self, timeout_s: float) -> bool:
         """Wait until all acknowledged tweets are spread.  EndpointFailed."""
-        ends_s = time.monotonic() + patience_s
+        ends_s = time.monotonic() + timeout_s
         if self.variant == "integrated":
             with self._connected() as connection:
                 while time.monotonic() < ends_s:

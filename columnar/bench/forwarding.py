@@ -1,6 +1,6 @@
 """The cost of a call that comes to a server that does not own its row, beside that of one that comes to the owner.
 
-A store of two servers is asked for the rows of tables of one region each: by the port of the region's owner, and by
+The rows of tables of one region each are read from a store of two servers: by the port of the region's owner, and by
 that of the other server, which forwards.  The two take turns, as two endpoints do in ``measuring``.  Processor time is
 of both servers together, so a forwarded call counts with what its gateway and its owner spend on it.
 """
@@ -36,7 +36,7 @@ def measure_forwarding(
     advance: Callable[[int], None],
     began: Callable[[str, int, Endpoint], None],
 ) -> list[Line]:
-    """A line for each workload of the plan, with the outcomes of ``NAMES``.  ``advance`` hears of the rows filled in.
+    """Measure a line for each workload of the plan, outcomes of ``NAMES``; ``advance`` gets the rows of each batch.
 
     EndpointFailed.
     """
@@ -44,8 +44,8 @@ def measure_forwarding(
     store.settle()
     lines: list[Line] = []
     for workload in plan.workloads:
-        ways = endpoints_by_route(store, TABLES[workload])
-        measure(ways, replace(plan, workloads=(workload,)), pool, began, lines, [store.pids] * len(ways))
+        endpoints = endpoints_by_route(store, TABLES[workload])
+        measure(endpoints, replace(plan, workloads=(workload,)), pool, began, lines, [store.pids] * len(endpoints))
     return lines
 
 

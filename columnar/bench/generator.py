@@ -1,7 +1,7 @@
-"""The load generator: connections that each wait for an answer before they ask again (closed loop).
+"""The load generator: connections that each wait for an answer before the next request (closed loop).
 
-One process drives its connections from one epoll loop and does as little as can be for each answer:
-receive, compare the first bytes, send the next packed call, note the time.  What it used of its
+A process drives its connections from one epoll loop and does as little as can be for each answer:
+receive, compare the first bytes, send the next packed call, note the time.  Its use of its
 core is reported beside the rates, so that a reader sees whether the generator was the limit.
 """
 
@@ -27,13 +27,13 @@ from columnar.bench.sessions import MORE_CALLS, Session
 from columnar.bench.tls_connections import connector
 from columnar.bench.workloads import WORKLOADS
 
-WARM_UP_SHARE: Final = 0.2  # of a turn, not counted
+WARM_UP_SHARE: Final = 0.2  # of a run, not counted
 LATE_NS: Final = 10_000_000_000  # after the end of the time, for the first unit
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """One stretch of load, as it is told to a generator process."""
+    """A stretch of load, as a generator process gets it."""
 
     endpoint: Endpoint
     workload: str
@@ -42,18 +42,18 @@ class LoadRun:
     data: DataSet
     seed: int
     warm_up_s: float = 0.3
-    server_pids: tuple[int, ...] = ()  # whose processor time is read beside the load; none: not asked for
+    server_pids: tuple[int, ...] = ()  # whose processor time is read beside the load; none: not requested
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a generator saw in its turn."""
+    """The outcome of a generator's run."""
 
     latencies_us: Counter[int] = field(default_factory=Counter)
     units: int = 0
     wall_s: float = 0.0
     cpu_s: float = 0.0
-    servers_cpu_s: tuple[float, ...] = ()  # of each of the server's processes in the same stretch, if asked for
+    servers_cpu_s: tuple[float, ...] = ()  # of each of the server's processes in the same stretch, if requested
 
     @property
     def calls(self) -> int:
@@ -81,15 +81,17 @@ class Outcome:
         return cpu_s / self.units * 1e6 if self.servers_cpu_s and self.units else None
 
 
-def run(turn: LoadRun) -> Outcome:
-    """Drive one turn in this process; EndpointFailed."""
-    return drive(turn.endpoint, sessions_of(turn), turn.warm_up_s, turn.duration_s, turn.server_pids)
+def run(load_run: LoadRun) -> Outcome:
+    """Drive one run in this process; EndpointFailed."""
+    return drive(
+        load_run.endpoint, sessions_of(load_run), load_run.warm_up_s, load_run.duration_s, load_run.server_pids
+    )
 
 
-def sessions_of(turn: LoadRun) -> list[Session]:
-    """What its connections ask, packed."""
-    make = WORKLOADS[turn.workload].sessions
-    return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.endpoint.protocol])
+def sessions_of(load_run: LoadRun) -> list[Session]:
+    """Return the encoded requests of each connection."""
+    make = WORKLOADS[load_run.workload].sessions
+    return make(load_run.data, Random(load_run.seed), load_run.connections, WIRES[load_run.endpoint.protocol])
 
 
 def drive(
@@ -139,7 +141,7 @@ def _drive(lines: list[Connection], warm_up_s: float, duration_s: float, pids: t
 
 
 def _answers(epoll: select.epoll, by_fd: dict[int, Connection], until_ns: int) -> tuple[array[int], int]:
-    """Take answers and ask on until the time is over: nanoseconds of each counted call, and their units.
+    """Take answers and send requests until the time is over: nanoseconds of each counted call, and their units.
 
     A unit that takes longer than the time (a scan of several calls, on a busy machine) is waited for, LATE_NS at most.
     """

@@ -1,7 +1,7 @@
 """How cost grows: with the rows of a table, with its regions, and with the history of a cell.
 
 Each part makes tables of its own that differ in one thing, times the same calls on all of them in
-turn, and drops them.  What is flat here is flat for the store: nothing is warmed up in between.
+turn, and drops them.  A figure that is flat here is flat for the store: nothing is warmed up in between.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """How cost grows with what happened before to a cell or to its row: overwrites, deletes, neighbours deleted.
 
-Steps ask as many cells with the same history as are cheap to make, so that the puts that are timed change
+Steps read as many cells with the same history as are cheap to make, so that the puts that are timed change
 little of it.  Timestamps are given, in the past and all different: each overwrite is a version of its own.
 
     table               rows
     bench_growth_kept_n  o-<overwrites>-<number>    overwritten so often
                          p-00000000                 put and deleted again and again, then put
                          w-00000000                 other cells, all deleted, beside one that stays
-                         x-00000000, x-00000001     nothing but deleted cells, and the row behind it
+                         x-00000000, x-00000001     nothing but deleted cells, and the row after it
 """
 
 from __future__ import annotations

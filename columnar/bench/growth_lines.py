@@ -1,4 +1,4 @@
-"""Connections that ask and wait: one call timed, or many sent with some of them in flight."""
+"""Connections of the growth probes: one call timed, or many sent with some of them in flight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RECEIVE_BYTES: Final = 1 << 18
 
 
 class Line:
-    """One connection, blocking; BadReply and OSError come through."""
+    """A connection, blocking; BadReply and OSError come through."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

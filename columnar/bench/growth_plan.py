@@ -18,7 +18,7 @@ class GrowthPlan:
     rows: int  # of the largest table
     regions: int  # of a table, at most
     overwrites: int  # of one cell, at most
-    duration_s: float  # of one turn of puts
+    duration_s: float  # of one run of puts
     calls: int  # that a figure is the median of
     parts: tuple[str, ...] = PARTS
 
@@ -45,7 +45,7 @@ class GrowthPlan:
 
 
 class Watcher(Protocol):
-    """Hears what is going on and how far it is."""
+    """Is notified of the work under way and its progress."""
 
     def began(self, what: str, total: int) -> None: ...
 

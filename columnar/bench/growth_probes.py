@@ -1,4 +1,4 @@
-"""What is timed at each step: a get, a short scan, a long one, a durable put, one after the other.
+"""Each step times a get, a short scan, a long one, a durable put, one after the other.
 
 The steps take turns, there and back, for each kind of call, so that whatever else the machine does meets
 all of them; of each figure the median counts.  Puts come last: they change what the reads before them saw.
@@ -30,7 +30,7 @@ _VERSIONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What one step asks for."""
+    """The calls of one step."""
 
     what: str
     table: bytes
@@ -46,7 +46,7 @@ Timing = Callable[[Line, int], float]  # call number n of a kind
 @dataclass(frozen=True, slots=True)
 class Probe:
     column: str
-    share: float  # of the calls that are asked for
+    share: float  # of the calls that are requested
     packed: Callable[[Target], Timing]
 
 
@@ -99,7 +99,10 @@ PUT: Final = Probe("durable put us", 1.0, _put)
 def timed(
     endpoint: Endpoint, targets: Sequence[Target], probes: Sequence[Probe], each: int, advance: Callable[[int], None]
 ) -> tuple[Step, ...]:
-    """A step of each target, of ``each`` calls of a whole share; ``advance`` hears of calls.  EndpointFailed."""
+    """Time a step of each target, ``each`` calls of a whole share.  Raises EndpointFailed.
+
+    ``advance`` is called with the number of calls.
+    """
     taken: list[dict[str, list[float]]] = [{probe.column: [] for probe in probes} for _ in targets]
     with line_to(endpoint) as line:
         for probe in probes:
@@ -116,7 +119,7 @@ def timed(
 
 
 def calls_of(targets: Sequence[Target], probes: Sequence[Probe], each: int) -> int:
-    """What ``timed`` will advance by."""
+    """The number that ``timed`` will advance by."""
     return len(targets) * ROUNDS * sum(_a_round(probe, each) for probe in probes)
 
 

@@ -22,7 +22,7 @@ from columnar.bench.workloads import PACKED
 
 REGION_ROWS: Final = 100_000  # of a table that is cut into regions, at most
 CONNECTIONS: Final = 64
-RUNS_PER_COUNT: Final = 2  # there and back; of a number of regions the median of its turns counts
+RUNS_PER_COUNT: Final = 2  # there and back; of a number of regions the median of its runs counts
 WARM_UP_S: Final = 0.3
 _PROBES: Final = (GET, SHORT_SCAN, LONG_SCAN, PUT)
 _NO_REGIONS: Final = "the endpoint cannot make a table of several regions (HBase has no Thrift 1 call for it)"
@@ -53,7 +53,7 @@ def _target(count: int, table: bytes, rows: int, calls_each: int) -> Target:
 
 
 def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> Group:
-    """Durable puts in closed loop; each number of regions has its turn, there and back.  EndpointFailed."""
+    """Durable puts in closed loop; each number of regions has its run, there and back.  EndpointFailed."""
     title = f"Durable puts of {PUT_BYTES} bytes over so many regions, {CONNECTIONS} connections"
     if not extended:
         return Group("puts", title, left_out=_NO_REGIONS)

@@ -16,7 +16,7 @@ from typing import Final
 from columnar.bench.latencies import percentiles_us
 from columnar.bench.limits import Limit, stopped_share, waits_us
 
-STOP_NS: Final = 100_000  # between two looks at the clock; less is the interpreter's own
+STOP_NS: Final = 100_000  # between two readings of the clock; less is the interpreter's own
 PUT_BYTES: Final = 150  # of a log, for a put of 100 bytes
 BATCH_BYTES: Final = 820_000  # for 100 rows of 8 KB
 FSYNCS: Final = {PUT_BYTES: 2_000, BATCH_BYTES: 200}
@@ -44,7 +44,7 @@ def stops_of(core: int, duration_s: float) -> tuple[list[int], int]:
 
 
 def core_limits(duration_s: float) -> Iterator[Limit]:
-    """All cores at once: a machine with nothing to do stops nobody."""
+    """All cores at once: a machine with nothing to do stops no process."""
     cores = watched_cores()
     with ProcessPoolExecutor(len(cores), mp_context=get_context("spawn")) as pool:
         for core, (stops, measured_ns) in zip(cores, pool.map(stops_of, cores, [duration_s] * len(cores)), strict=True):

@@ -21,7 +21,7 @@ from columnar.bench.latencies import PERCENTILES
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One row of the table."""
+    """A row of the table."""
 
     what: str
     figures_us: Mapping[str, float]  # by the name of the percentile, and ``max``

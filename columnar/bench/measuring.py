@@ -1,4 +1,4 @@
-"""Who is asked what, when: turns of load on one endpoint, or on several in turn.
+"""The order of measurements: runs of load on one endpoint, or on several in turn.
 
 The endpoints take turns within each workload (A B, then B A, and so on), so that whatever else the
 machine does meets all of them alike; of the rounds the median counts.
@@ -32,7 +32,7 @@ class Plan:
     workloads: tuple[str, ...]
     connections: tuple[int, ...]
     rounds: int
-    duration_s: float  # of one turn
+    duration_s: float  # of one run
     generators: int  # processes
     data: DataSet
     open_share: float | None = None  # of the closed loop's rate, for open loop; None: closed loop only
@@ -43,12 +43,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One workload at one number of connections: the outcomes of each endpoint, round by round."""
+    """A workload at one number of connections: the outcomes of each endpoint, round by round."""
 
     workload: str
     connections: int
     outcomes: tuple[list[Outcome], ...] = field(default=())
-    opened: tuple[list[OpenOutcome], ...] = field(default=())  # the same in open loop, where it was asked for
+    opened: tuple[list[OpenOutcome], ...] = field(default=())  # the same in open loop, where it was requested
 
 
 class Generators:
@@ -61,7 +61,7 @@ class Generators:
     def run_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, pids: tuple[int, ...] = ()
     ) -> Outcome:
-        """One stretch of load, shared among the processes; EndpointFailed.
+        """A stretch of load, shared among the processes; EndpointFailed.
 
         ``pids``: the server's processes; the first generator reads their processor time.
         """
@@ -72,9 +72,9 @@ class Generators:
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
     ) -> OpenOutcome:
         """The same in open loop: so many operations arrive per second, over all processes."""
-        turns = self._load_runs(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
-        asked = [OpenLoadRun(turn, rate * turn.connections / connections) for turn in turns]
-        return summed_open(list(self._pool.map(run_open, asked)))
+        load_runs = self._load_runs(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
+        open_runs = [OpenLoadRun(load_run, rate * load_run.connections / connections) for load_run in load_runs]
+        return summed_open(list(self._pool.map(run_open, open_runs)))
 
     def _load_runs(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[LoadRun]:
         shares = _shares(connections, self._count)
@@ -96,11 +96,11 @@ class Generators:
 
 @contextmanager
 def generators(count: int) -> Iterator[Generators]:
-    held = Generators(count, ProcessPoolExecutor(count, mp_context=get_context("spawn")))
+    made = Generators(count, ProcessPoolExecutor(count, mp_context=get_context("spawn")))
     try:
-        yield held
+        yield made
     finally:
-        held.close()
+        made.close()
 
 
 def _shares(connections: int, processes: int) -> list[int]:
@@ -131,9 +131,9 @@ def measure(
     lines: list[Line],
     servers: Sequence[tuple[int, ...]] = (),
 ) -> None:
-    """Every workload at every number of connections, into ``lines``; ``began`` hears of each turn.
+    """Every workload at every number of connections, into ``lines``; ``began`` is called at each run.
 
-    ``servers``: the processes behind each endpoint, where their processor time is wanted.
+    ``servers``: the processes of each endpoint, if their processor time is wanted.
 
     EndpointFailed: ``lines`` has what was measured before.
     """
@@ -163,7 +163,7 @@ def measure(
 
 
 def _sync_disks() -> None:
-    """What the kernel still holds of the turn before goes to the disk now: it is that endpoint's, and would else be
+    """Dirty pages of the run before are written to the disk now: it is that endpoint's, and would else be
     written beside this one's fsyncs.  Blocks until it is there; not timed.
     """
     os.sync()

@@ -21,9 +21,9 @@ from columnar.bench.workloads import WORKLOADS
 
 @dataclass(frozen=True, slots=True)
 class OpenSide:
-    """One endpoint at one workload in open loop."""
+    """An endpoint at one workload in open loop."""
 
-    rate: float  # asked for, operations per second
+    rate: float  # requested, operations per second
     calls: int  # counted
     latency_us: dict[str, int]
     late_us: dict[str, int]  # of the generator, where a connection was free
@@ -59,7 +59,7 @@ def open_side_of(outcomes: Sequence[OpenOutcome]) -> OpenSide:
 
 
 def open_lines_of(lines: Sequence[Line]) -> list[OpenLine]:
-    """Those that were measured in open loop."""
+    """The lines that were measured in open loop."""
     return [
         OpenLine(line.workload, line.connections, tuple(open_side_of(outcomes) for outcomes in line.opened))
         for line in lines

@@ -19,7 +19,7 @@ from columnar.bench.processes import Started
 from columnar.client import ClusterAdmin, Connection
 from columnar.client.cluster import ClusterStatus, RegionLocation
 
-SETTLED_S: Final = 60.0  # in which every region has its owner, and none is on its way
+SETTLED_S: Final = 60.0  # in which every region has its owner, and none is in transition
 _POLL_S: Final = 0.05
 
 

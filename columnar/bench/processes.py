@@ -145,7 +145,7 @@ class Started:
 
     @property
     def pids(self) -> list[int]:
-        """Of the command, while it runs: some only start others and end."""
+        """The processes of the command, while it runs: some only start others and end."""
         return [self._process.pid] if self._process.poll() is None else []
 
     def stop(self) -> None:

@@ -26,20 +26,20 @@ BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is m
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One endpoint at one workload."""
+    """An endpoint at one workload."""
 
     rate: float
     rates: tuple[float, ...]  # of the rounds
     calls: int
     latency_us: dict[str, int]
     generator_cpu: float  # cores that the generators used, median of the rounds
-    server_us: tuple[float, ...] = ()  # processor time of the server for a unit, of the rounds; empty: not asked for
+    server_us: tuple[float, ...] = ()  # processor time of the server for a unit, of the rounds; empty: not requested
     busiest_us: tuple[float, ...] = ()  # the same of the busiest of its processes alone
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What is known of a server's processes; None: not asked for."""
+    """The figures of a server's processes; None: not requested."""
 
     start_s: float | None = None
     resident_mb_idle: float | None = None

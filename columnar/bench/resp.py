@@ -20,7 +20,7 @@ class RedisError(Exception):
 
 
 class _Unfinished(Exception):
-    """The reply goes on in bytes that have not come yet."""
+    """The reply continues in bytes that have not come yet."""
 
 
 def command(*words: bytes | str | int) -> bytes:

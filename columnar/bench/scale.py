@@ -1,4 +1,4 @@
-"""Rates and processor time of stores with one server, two, three, asked the same by clients that know one port only.
+"""Rates and processor time of stores with one server, two, three, under the same requests of clients of one port.
 
 Each store has its tables cut into the same number of regions, spread over its servers, and the supervisor spreads the
 connections: of N servers each one forwards (N - 1) / N of its calls.  The stores take turns, as endpoints do in

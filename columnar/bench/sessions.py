@@ -1,4 +1,4 @@
-"""What a workload is made of (pure): the calls of one connection, said one after the other.
+"""The parts of a workload (pure): the calls of one connection, said one after the other.
 
 Knows nothing of sockets and clocks; chance comes in as ``rng``.
 """
@@ -68,14 +68,14 @@ class Workload:
     unit: str  # what is counted per second
     sessions: Sessions  # for so many connections
     on_ycsb: bool = False  # it wants the table of YCSB, not the others
-    open_loop: bool = True  # operations that can arrive one by one; not those that hold a connection for long
+    open_loop: bool = True  # operations that can arrive one by one; not those that occupy a connection for long
 
 
 def repeating(ring: Callable[[DataSet, Chance], list[CallSpec]]) -> Sessions:
     """Sessions that go round one ring of calls, each from a place of its own."""
 
     def sessions(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
-        packed = [asked.packed(wire) for asked in ring(data, rng)]
+        packed = [spec.packed(wire) for spec in ring(data, rng)]
         return [Repeating(packed, number * len(packed) // connections) for number in range(connections)]
 
     return sessions

@@ -5,8 +5,8 @@ Python's ssl works on two buffers in memory, so a whole answer costs as many sys
 
 Invariants:
     I1. The handshake is over when the connection is made: no clock runs yet.
-    I2. Nothing that can be decrypted is left behind ``recv``: the socket alone says when there is more.
-    I3. What was encrypted is sent before anything else is: nothing is encrypted twice.
+    I2. Nothing that can be decrypted is left after ``recv``: the socket alone says when there is more.
+    I3. Encrypted bytes are sent before anything else is: nothing is encrypted twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def context_of(tls: ClientTls) -> ssl.SSLContext:
 
 
 def connector(endpoint: Endpoint) -> Callable[[Session], Connection]:
-    """Makes the connections of a turn, plain or TLS; Misaddressed."""
+    """Makes the connections of a run, plain or TLS; Misaddressed."""
     host, port = endpoint.host, endpoint.port
     if endpoint.tls is None:
         return lambda session: Connection(plain_socket(host, port), session)
@@ -52,7 +52,7 @@ class TlsConnection(Connection):
         try:
             return Connection.receive(self)
         except ssl.SSLWantReadError:
-            return None  # a part of a record, or tickets, which are nobody's answer
+            return None  # a part of a record, or tickets, which are no answer
 
 
 class TlsStream:
@@ -78,7 +78,7 @@ class TlsStream:
             stream._shake_hands()
         except (OSError, ValueError):
             with suppress(OSError):
-                sock.send(outgoing.read())  # the alert that tells the endpoint why
+                sock.send(outgoing.read())  # the alert that says why
             sock.close()
             raise
         return stream
@@ -129,7 +129,7 @@ class TlsStream:
     def recv(self, size: int) -> bytes:
         """All that has come, of ``size`` bytes of ciphertext at most; nothing: the endpoint has ended.
 
-        SSLWantReadError: no record is whole.  What TLS itself has to answer (new keys) goes out with the next call.
+        SSLWantReadError: no record is whole.  An answer of TLS itself (new keys) goes out with the next call.
         """
         data = self._sock.recv(size)
         if not data:
@@ -151,7 +151,7 @@ class TlsStream:
     def close(self) -> None:
         if not self._unsent:  # in the middle of a record the farewell would be taken for its rest
             with suppress(OSError):
-                self._tls.unwrap()  # it wants the endpoint's farewell too, for which nobody waits
+                self._tls.unwrap()  # it waits for the endpoint's farewell too, which is not needed
             with suppress(OSError):
                 self._sock.send(self._outgoing.read())
         self._sock.close()

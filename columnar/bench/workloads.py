@@ -1,4 +1,4 @@
-"""What is asked of an endpoint, workload by workload (pure).
+"""The requests to an endpoint, workload by workload (pure).
 
 A workload gives each connection a ``Session``: it says the first call and, at each answer, the next one.
 Everything that can be is packed before the clock starts.

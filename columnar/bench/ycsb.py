@@ -53,7 +53,7 @@ def _operations(
     def ring(data: DataSet, rng: Chance) -> list[CallSpec]:
         rows = Scattered(data.rows)
         keys = (dataset.ycsb_key(rows.number(rng.random())) for _ in range(PACKED))
-        return [asked for key in keys for asked in one(key, rng)]
+        return [spec for key in keys for spec in one(key, rng)]
 
     return repeating(ring)
 
@@ -67,9 +67,9 @@ def _read_modify_write(key: bytes, rng: Chance) -> list[CallSpec]:
 
 
 class Rows:
-    """Which rows there are: those of the data set, and those that this process has inserted since.
+    """The rows that there are: those of the data set, and those that this process has inserted since.
 
-    The list of the latter lives as long as one turn of load.
+    The list of the latter lives as long as one run of load.
     """
 
     __slots__ = ("_came", "_first", "_next")
@@ -89,10 +89,10 @@ class Rows:
         """Its insert was acknowledged: it can be read."""
         self._came.append(number)
 
-    def newest(self, back: int) -> int:
+    def newest(self, age: int) -> int:
         """The row that so many came after."""
         inserted = len(self._came)
-        return self._came[-1 - back] if back < inserted else self._first - 1 - (back - inserted) % self._first
+        return self._came[-1 - age] if age < inserted else self._first - 1 - (age - inserted) % self._first
 
 
 class Inserts:
@@ -113,7 +113,7 @@ class Inserts:
 
 
 def _rows_of(data: DataSet, rng: Chance) -> Rows:
-    """Numbers of a start of its own: what one turn inserts, another one does not find there."""
+    """Numbers of a start of its own: what one run inserts, another one does not find there."""
     return Rows(data.rows, (1 + rng.randrange(1 << 20)) << 32)
 
 
@@ -134,13 +134,13 @@ class Latest:
         self._new = _INSERT  # the row under way, if it is an insert
 
     def first(self) -> bytes:
-        back = self._draws[self._at]
+        age = self._draws[self._at]
         self._at = (self._at + 1) % len(self._draws)
-        if back == _INSERT:
+        if age == _INSERT:
             self._new = self._rows.new()
             return self._inserts.frame(self._new)
         self._new = _INSERT
-        return self._read.frame(dataset.ycsb_key(self._rows.newest(back)))
+        return self._read.frame(dataset.ycsb_key(self._rows.newest(age)))
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
         if self._new == _INSERT:
@@ -166,7 +166,7 @@ class ShortScan(NamedTuple):
 
 
 class ScanCalls:
-    """What the scans of all connections share: packed calls, and how good answers begin."""
+    """The shared part of the scans of all connections: packed calls, and how good answers begin."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire

@@ -1,10 +1,10 @@
-"""(pure) Zipfian numbers: a few are asked for very often, most hardly ever.
+"""(pure) Zipfian numbers: a few are requested very often, most hardly ever.
 
 The k-th most wanted of n has the share 1 / (k ** theta * zeta(n)), where zeta(n) is the sum of all
 1 / k ** theta.  Drawn in constant time, after Gray and others, "Quickly Generating Billion-Record
 Synthetic Databases" (1994): the first two exactly, the others by a power law that is close to it.
 
-``Scattered`` is what YCSB asks with: ranks of ten billion, hashed onto the rows, so that the wanted
+``Scattered`` is the choice of YCSB: ranks of ten billion, hashed onto the rows, so that the wanted
 ones lie anywhere in the table and their shares do not depend on how many rows there are.
 
 Knows nothing of tables; chance comes in as a number between 0 and 1.

@@ -1,1 +1,1 @@
-"""Whether a store is sound, and what can be mended without guessing."""
+"""Whether a store is sound, and what can be repaired without guessing."""

@@ -1,4 +1,4 @@
-"""(pure) What a check finds: where, how bad, what to do about it; and the sums of what it looked at."""
+"""(pure) What a check finds: where, how bad, what to do about it; and the totals of what it checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass(slots=True)
 class CheckTotals:
-    """What was looked at."""
+    """Totals of what was checked."""
 
     tables: int = 0
     regions: int = 0

@@ -52,8 +52,8 @@ class ServerLogs:
     def read(self) -> None:
         """HostError."""
         self._pasts = read_dead_server_logs(self._catalogue, self._data)
-        for server, past in self._pasts.items():
-            log: DeadLog | None = past.log
+        for server, dead_log in self._pasts.items():
+            log: DeadLog | None = dead_log.log
             if log is None:
                 seal = self._catalogue.seal_of(server)
                 folder = server_folders.log_of(self._data, str(server))
@@ -68,7 +68,7 @@ class ServerLogs:
         return tuple(LogPart(str(one.server), one.epoch) for one in find_unreplayed_logs(row, self._is_in_log(info)))
 
     def _is_in_log(self, info: RegionInfo) -> Callable[[OwnershipPeriod], bool]:
-        return lambda tenure: (info.encoded, tenure.epoch) in self._pasts[tenure.server].named
+        return lambda period: (info.encoded, period.epoch) in self._pasts[period.server].named
 
     def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:
         """Bring what logs have of the region into the store at ``path``, another's by now, which lost something."""
@@ -78,9 +78,9 @@ class ServerLogs:
             log.gaps = gaps
             self._logs.add(name, log)
         self.bring_in(info, path, left, has_own=True)
-        for server, past in self._pasts.items():
-            if past.log is not None:
-                self._logs.add(str(server), past.log)
+        for server, dead_log in self._pasts.items():
+            if dead_log.log is not None:
+                self._logs.add(str(server), dead_log.log)
         if gaps:
             what = "at least one batch that was acknowledged is lost"
             left(f"{info.table} {info.encoded}: {what}; compare with a backup")

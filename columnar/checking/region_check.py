@@ -1,11 +1,11 @@
-"""One region's store, read from end to end: every block's checksum, every value, every key, the log against the cells.
+"""A region's store, read from end to end: every block's checksum, every value, every key, the log against the cells.
 
 The engine compares each block with its checksum as it reads it, so reading everything is the check of the files.
 Beyond that:
     * each key is one of ours; rows outside the region's range are counted;
     * each value decodes;
     * older versions stand only where a newest one does, and below its time (``regions.row_draft`` I1);
-    * each record of the log decodes, and what the log tells last of a cell is not newer than the cell;
+    * each record of the log decodes, and what the log says last of a cell is not newer than the cell;
     * each cursor decodes.
 
 Memory: LAST_ROWS rows of the log.  Blocks.
@@ -48,7 +48,7 @@ _LastPuts = OrderedDict[tuple[bytes, bytes], dict[bytes, int]]  # (family, row) 
 
 
 class RegionCheck:
-    """Of one open store; use once."""
+    """The check of one open store; use once."""
 
     def __init__(self, store: Store, table: Table, info: RegionInfo, report: Report, place: str = "") -> None:
         """``place`` names the region in the report, where table and folder are not its name for people."""
@@ -68,8 +68,8 @@ class RegionCheck:
         whole &= self._step(VERSIONS_SPACE, self._versions)
         whole &= self._step(LOG_SPACE, self._log)
         whole &= self._step(META_SPACE, self._cursors)
-        looked_at = {view.space for view in self._views.values()} | {VERSIONS_SPACE, LOG_SPACE, META_SPACE}
-        for space in sorted(self._store.spaces - looked_at):
+        checked = {view.space for view in self._views.values()} | {VERSIONS_SPACE, LOG_SPACE, META_SPACE}
+        for space in sorted(self._store.spaces - checked):
             whole &= self._step(space, partial(self._read, space))
         if self._outside:
             text = f"{self._outside} cells of rows outside its range, which nobody reads"
@@ -109,7 +109,7 @@ class RegionCheck:
             if cell_key(row, qualifier) != key or END_OF_ROW not in key or not row:
                 self._say("a key that is none of ours", f"{abbreviate(key)} in {view.space}")
             elif not self._info.contains_row(row):
-                self._outside += 1  # what a split left behind: nobody reads it
+                self._outside += 1  # left by a split: no reader sees it
             if not _decodes(raw):
                 self._say(
                     "a value that does not decode",

@@ -1,4 +1,4 @@
-"""What can be mended without guessing, on a data folder that nobody serves.
+"""Repairs that need no guessing, on a data folder that nobody serves.
 
     a folder that nobody names      moved to lost+found, never removed
     a hole in a table               an empty region
@@ -96,7 +96,7 @@ class _Repair:
             await self._logs.end(self._result.done.append, self._result.left.append)
             await self._fill_holes()
         finally:
-            while not meta.is_quiet:  # noqa: ASYNC110 - the committer's own last turn
+            while not meta.is_quiet:  # noqa: ASYNC110 - the committer's own last step
                 await asyncio.sleep(0)
             meta.close()
             committer.close()

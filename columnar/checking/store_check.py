@@ -1,6 +1,6 @@
 """A whole data folder, or copies of all its regions: catalogue, folders, regions, snapshots.
 
-Reads and changes nothing.  Offline its caller holds the folder's lock; online it looks at copies that were
+Reads and changes nothing.  Offline its caller holds the folder's lock; online it reads copies that were
 taken at one moment (``master.snapshots.stage_everything``), and at the live folder only for names.
 
 Blocks.
@@ -42,7 +42,7 @@ class Damaged(NamedTuple):
 
 
 class StoreCheck:
-    """Use once: ``run``, then look at ``report`` and at what a repair wants to know."""
+    """Use once: ``run``, then read ``report`` and what a repair wants to know."""
 
     def __init__(
         self,
@@ -184,8 +184,8 @@ def check_snapshots(data: str, report: Report) -> None:
             continue
         report.totals.snapshots += 1
         try:
-            with open(path, "rb") as held:
-                manifest = snapshot_manifest.from_json(held.read(), path)
+            with open(path, "rb") as manifest_file:
+                manifest = snapshot_manifest.from_json(manifest_file.read(), path)
             for region in manifest.regions:
                 for file, facts in region.files.items():
                     check_file(os.path.join(folder, name, region.folder, file), facts.size_bytes, facts.sha256)

@@ -63,7 +63,7 @@ class RegionStatus:
 
 
 class Admin:
-    """Each method blocks until what it asks for is done, and on disk."""
+    """Each method blocks until the change is done, and on disk."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -84,7 +84,7 @@ class Admin:
         *,
         splits: Sequence[Name] = (),
     ) -> None:
-        """One region, or one more than there are ``splits`` (``hex_splits``, ``uniform_splits`` make some)."""
+        """A region, or one more than there are ``splits`` (``hex_splits``, ``uniform_splits`` make some)."""
         self._connection.call(
             "columnarCreateTable",
             _bytes(table),
@@ -196,7 +196,7 @@ class Admin:
         ]
 
     def flush(self, table_or_region: Name) -> None:
-        """What is in memory, to files.  A region by its full or its encoded name."""
+        """Write memory to files.  A region by its full or its encoded name."""
         self._connection.call("columnarFlush", _bytes(table_or_region))
 
     def compact(self, table_or_region: Name) -> None:

@@ -126,7 +126,7 @@ class ClusterAdmin:
     def __init__(self, connection: _Caller) -> None:
         self._connection = connection
 
-    # --- looks -------------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------
 
     def servers(self) -> ClusterStatus:
         found = self._connection.call("columnarServers")

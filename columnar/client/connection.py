@@ -108,7 +108,7 @@ class Connection(_HappybaseConnection):
 
     @property
     def is_columnar(self) -> bool:
-        """Whether the other side is a Columnar; asks once, then remembers."""
+        """Whether the server is a Columnar; calls it once, then remembers."""
         if self._is_columnar is None:
             try:
                 self.call("columnarStatus")
@@ -180,7 +180,7 @@ class Connection(_HappybaseConnection):
         return Views(self)
 
     def view(self, name: str) -> ViewReader:
-        """Reads of the view ``name``; its definition is asked for at the first one."""
+        """Reads of the view ``name``; its definition is requested at the first one."""
         return ViewReader(self, Definitions(self.views, name))
 
     @property

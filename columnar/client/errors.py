@@ -2,7 +2,7 @@
 
 IOError, IllegalArgument, AlreadyExists   happybase's own classes, so that one ``except`` serves both libraries
 StoreIOError, ...                         what is raised: the same, and ``str(error)`` is the message
-WrongArgument                             an IllegalArgument that this library found before it asked the store
+WrongArgument                             an IllegalArgument that this library found before it called the store
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class StoreAlreadyExists(_Said, AlreadyExists):  # type: ignore[misc]
 
 
 class WrongArgument(StoreIllegalArgument, errors.IllegalArgument):
-    """The store was not asked."""
+    """The store was not called."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -10,7 +10,7 @@ class _Caller(Protocol):
 
 
 class RegionAdmin:
-    """What an administration has of regions; ``connection`` is a ``columnar.client.Connection``."""
+    """The part of an administration that is about regions; ``connection`` is a ``columnar.client.Connection``."""
 
     def __init__(self, connection: _Caller) -> None:
         self._connection = connection

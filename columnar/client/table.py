@@ -20,7 +20,7 @@ _OPS = {"<": 0, "<=": 1, "=": 2, "!=": 3, ">=": 4, ">": 5, "exists": 6, "absent"
 class Expect:
     """``column op value``.
 
-    An empty cell exists: ``absent`` holds where ``exists`` does not, ``!=`` where ``=`` does not.  ``absent or empty``
+    An empty cell exists: ``absent`` is true if ``exists`` is false, ``!=`` if ``=`` is false.  ``absent or empty``
     is what HBase's checkAndPut expects without a value.
     """
 
@@ -111,7 +111,7 @@ class CheckResult:
     timestamp: int  # what cells without one of their own were stamped with
     sequence: str  # opaque; for ``Triggers.wait``
     counters: list[int]  # new values of the increments, in their order
-    failed_condition: int | None  # index of the first that did not hold
+    failed_condition: int | None  # index of the first that was not met
 
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Table(_HappybaseTable):
     def check_and_mutate(
         self, row: bytes, conditions: Sequence[Expect], operations: Sequence[Operation]
     ) -> CheckResult:
-        """All conditions hold: all operations are applied, in the order given, as one step; else nothing is.
+        """If all conditions are met all operations are applied, in the order given, as one step; else nothing is.
 
         Returns after the fsync.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
         """
@@ -148,7 +148,7 @@ class Table(_HappybaseTable):
 
         After an error some rows may be written.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
         """
-        asked = [
+        sent = [
             columnar.CheckedRow(
                 row=row,
                 conditions=[_condition(one) for one in conditions],
@@ -157,9 +157,9 @@ class Table(_HappybaseTable):
             for row, (conditions, operations) in rows.items()
         ]
         try:
-            answers = self.connection.call("columnarCheckAndMutateRows", self.name, asked)
+            answers = self.connection.call("columnarCheckAndMutateRows", self.name, sent)
         except NotColumnar:  # or a Columnar of before
-            answers = [columnar.CheckedRowResult() for _ in asked]
+            answers = [columnar.CheckedRowResult() for _ in sent]
         return {
             row: self.check_and_mutate(row, *rows[row]) if answer.result is None else _check_result(answer.result)
             for row, answer in zip(rows, answers, strict=True)
@@ -182,7 +182,7 @@ class Table(_HappybaseTable):
         """
         found = self.connection.call("columnarRowSlice", self.name, row, family, start, stop, limit, reverse)
         cut = len(family.removesuffix(b":")) + 1
-        return [(one.columnName[cut:], one.cell.value) for held in found for one in held.sortedColumns]
+        return [(one.columnName[cut:], one.cell.value) for row_result in found for one in row_result.sortedColumns]
 
     def members(self, row: bytes, family: bytes = b"m") -> dict[bytes, MemberCell]:
         """The sources that give to the row (``Contribute``); those that were withdrawn are not among them."""

@@ -1,6 +1,6 @@
 """TLS of a client: whom it trusts, and who it says it is.
 
-The certificate of the server is always verified, and that it is made out to the host that was asked for.
+The certificate of the server is always verified, and that it is made out to the host that was requested.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ClientTls:
 
 
 def given(tls: ClientTls | ssl.SSLContext | bool | None, ca: str, cert: str, key: str) -> ssl.SSLContext | None:
-    """What the arguments of ``Connection`` mean; None: plain TCP."""
+    """Return the meaning of the arguments of ``Connection`` mean; None: plain TCP."""
     if isinstance(tls, ssl.SSLContext):
         return tls
     if isinstance(tls, ClientTls):

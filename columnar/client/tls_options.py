@@ -1,4 +1,4 @@
-"""The options with which a command of ours finds its way to a store that speaks TLS: the same names everywhere."""
+"""The options with which a command of ours connects to a store that speaks TLS: the same names everywhere."""
 
 from __future__ import annotations
 

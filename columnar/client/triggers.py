@@ -1,4 +1,4 @@
-"""Administration of triggers from a client: add, pause, look at, wait for."""
+"""Administration of triggers from a client: add, pause, list, wait for."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class DeadLetter:
     error: str
     output: str
     timestamp_ms: int
-    change: LetterChange | None = None  # only where it is asked for, and kept
+    change: LetterChange | None = None  # only where it is requested, and kept
 
 
 class Triggers:

@@ -27,13 +27,13 @@ SIDES: Final = {LEFT: "left", RIGHT: "right", b"": ""}
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group that nobody is in has the count 0."""
+    """A group without members has the count 0."""
 
     key: Key
     count: int = 0
     sums: Mapping[str, Figure] = field(default_factory=dict)
     averages: Mapping[str, float | Decimal | None] = field(default_factory=dict)  # None: no row has the cell
-    lowest: Figure | bytes | None = None  # by the view's order; None: no member stands in it, or it was not asked for
+    lowest: Figure | bytes | None = None  # by the view's order; None: no member stands in it, or it was not requested
     highest: Figure | bytes | None = None
 
 
@@ -84,11 +84,11 @@ class Side:
 
     def member(self, qualifier: bytes, value: bytes) -> Member | None:
         """None: it was withdrawn.  DamagedData."""
-        held = unpack(value)
-        if held.is_gone:
+        unpacked = unpack(value)
+        if unpacked.is_gone:
             return None
-        order = self._order_of(held.order) if held.ordered else None
-        return Member(qualifier[len(self.letter) :], self.name, order, dict(held.carried), qualifier)
+        order = self._order_of(unpacked.order) if unpacked.ordered else None
+        return Member(qualifier[len(self.letter) :], self.name, order, dict(unpacked.carried), qualifier)
 
     def ordered(self, qualifier: bytes, value: bytes) -> Member:
         """A member as it stands in the order.  DamagedData."""
@@ -117,7 +117,7 @@ def _scaled(total: int, number: Number) -> Figure:
 
 
 def rows_of(view: View, key: Key) -> list[bytes]:
-    """The rows of the view's table that hold the group.  IllegalArgument: the key has too few parts, or too many."""
+    """The rows of the view's table that contain the group.  IllegalArgument: the key has too few parts, or too many."""
     parts = (key,) if isinstance(key, bytes) else tuple(key)
     wanted = len(view.source.key)
     if len(parts) != wanted:

@@ -78,7 +78,7 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Group]:
-        """Groups whose keys begin with ``prefix``, ascending, from behind ``after``; without extremes.
+        """Groups whose keys begin with ``prefix``, ascending, beyond ``after``; without extremes.
 
         A prefix of several parts is whole but for its last one: ``(b"alice", b"")`` is all of ``alice``.  Groups of a
         join are left sides; ``sides`` has the other.  ``written``: the token of a write that must be in them (``get``).
@@ -96,17 +96,17 @@ class ViewReader:
         if stop is not None and start >= stop:
             return
         found = table.scan(row_start=start, row_stop=stop, columns=[TOTALS], batch_size=SCANNED_ROWS)
-        held: tuple[Key, list[dict[bytes, bytes]]] | None = None
+        current: tuple[Key, list[dict[bytes, bytes]]] | None = None
         for row, cells in found:
             key = key_of(view, row)
-            if held is not None and held[0] == key:
-                held[1].append(cells)
+            if current is not None and current[0] == key:
+                current[1].append(cells)
                 continue
-            if held is not None:
-                yield held
-            held = key, [cells]
-        if held is not None:
-            yield held
+            if current is not None:
+                yield current
+            current = key, [cells]
+        if current is not None:
+            yield current
 
     def _group(self, table: Table, view: View, side: Side, key: Key, *, extremes: bool = True) -> Group:
         rows = rows_of(view, key)
@@ -130,7 +130,7 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Member]:
-        """Members by source row, from behind ``after``, the last one of the page before.
+        """Members by source row, beyond ``after``, the last one of the page before.
 
         ``side``: of a join, ``left`` or ``right``; ``left`` where nothing is said.  ``written``: as in
         ``groups``.

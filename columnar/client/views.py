@@ -1,4 +1,4 @@
-"""Views from a client: declare, look at, wait for, check, rebuild and swap them; ``view_reader`` reads them."""
+"""Views from a client: declare, list, wait for, check, rebuild and swap them; ``view_reader`` reads them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _report(wire: Any) -> CheckReport:
 
 
 class Definitions:
-    """The definition of a view as a reader works by it: asked for, and remembered for REMEMBERED_S."""
+    """The definition of a view as a reader works by it: requested, and remembered for REMEMBERED_S."""
 
     def __init__(self, views: Views, name: str, clock: Callable[[], float] = monotonic) -> None:
         self._views = views

@@ -1,4 +1,4 @@
-"""How cells are looked at: versions, times, and the form of their values.  The same options for ``get`` and ``scan``.
+"""How cells are shown: versions, times, and the form of their values.  The same options for ``get`` and ``scan``.
 
 Thrift 1 reads what is older than a time, the newest first.  A range is exact with that: the newest N versions before
 its end that are not older than its beginning are the newest N of the range.
@@ -30,7 +30,7 @@ class CellOptions:
     form: Form | None  # None: as text; a counter is pointed out at a terminal
 
     def cells(self, table: Any, row: bytes, found: Mapping[bytes, tuple[bytes, int]]) -> Iterable[Cell]:
-        """``found`` holds the newest version of each column; older ones cost a call for each column."""
+        """``found`` has the newest version of each column; older ones cost a call for each column."""
         for column in sorted(found):
             versions = [found[column]]
             if self.versions > 1:

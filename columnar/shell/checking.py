@@ -1,4 +1,4 @@
-"""``columnar check | repair``: is the store sound, and what can be mended without guessing."""
+"""``columnar check | repair``: is the store sound, and what can be repaired without guessing."""
 
 from __future__ import annotations
 

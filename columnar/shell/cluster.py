@@ -52,15 +52,15 @@ def where(server: Server, table: str, row: str) -> None:
 
 
 def _lags(server: Server, table: str) -> list[str] | None:
-    """Triggers that are behind with the table: its writers may be slowed for them.  None: servers know them alone."""
+    """Triggers that lag on the table: its writers may be slowed for them.  None: servers know them alone."""
     if server.unix_socket:
         return None
-    told = []
+    lagging = []
     for one in server.connection.triggers.list():
         if readable(one.table) != table or not (one.lag_changes or one.state != "running"):
             continue
-        told.append(f"trigger {one.name} is {one.state}, {one.lag_changes} changes behind ({one.lag_seconds:.1f} s)")
-    return told
+        lagging.append(f"trigger {one.name} is {one.state}, {one.lag_changes} changes behind ({one.lag_seconds:.1f} s)")
+    return lagging
 
 
 def _row_facts(found: RowLocation, for_people: bool) -> dict[str, object]:
@@ -209,7 +209,7 @@ def unassign(server: Server, region: str, dry_run: bool) -> None:
         show_change(server, ClusterAdmin(connection).unassign(typed(region), dry_run=dry_run))
 
 
-# --- what is going on --------------------------------------------------------------------------------
+# --- transitions -------------------------------------------------------------------------------------
 
 
 @click.command()

@@ -35,12 +35,12 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(found(ctx.find_root().command, {}, "columnar", "_COLUMNAR_COMPLETE").source())
 
 
-def completing(*kinds: str, behind: str = "") -> Complete:
-    """Names of these kinds (``store_names.KINDS``), each followed by ``behind``; after a comma the next one."""
+def completing(*kinds: str, suffix: str = "") -> Complete:
+    """Names of these kinds (``store_names.KINDS``), each followed by ``suffix``; after a comma the next one."""
 
     def complete(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, last = incomplete.rpartition(",")
-        names = [name + behind for kind in kinds for name in names_in_store(ctx, kind)]
+        names = [name + suffix for kind in kinds for name in names_in_store(ctx, kind)]
         return _items(names, before + comma, last)
 
     return complete
@@ -98,4 +98,4 @@ def _tls_of(given: dict[str, Any]) -> ClientTls | None:
 
 
 table_argument = click.argument("table", shell_complete=completing("table"))
-complete_column = completing("family", behind=":")
+complete_column = completing("family", suffix=":")

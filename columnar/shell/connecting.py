@@ -65,7 +65,7 @@ class Unreachable(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a command works with."""
+    """The means of a command."""
 
     connection: Connection
     output: Output
@@ -180,7 +180,7 @@ def report_errors(store: str, step: str = _START) -> Iterator[None]:
 
 
 def _silence(store: str, error: Exception, step: str) -> str:
-    """Why nothing came from the store, and the next step: ``step`` only where nobody took the connection."""
+    """Why nothing came from the store, and the next step: ``step`` only if the connection was not accepted."""
     if isinstance(error, NoAnswer):
         return (
             f"{store} did not answer within {error.seconds:g} s, so the outcome is unknown; 'columnar servers', with "
@@ -207,13 +207,13 @@ def _had_begun(error: Exception) -> bool:
 
 
 def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) -> str | None:
-    """What to write instead; of the server's names, in another call: only after a refusal."""
+    """Return what to write instead; of the server's names, in another call: only after a refusal."""
     try:
         if error_class == "TableNotFoundException":
             return table_meant(arguments, [readable(name) for name in connection.tables()])
         if error_class == "NoSuchColumnFamilyException":
             return family_meant(arguments, list(map(readable, connection.table(typed(arguments["table"])).families())))
-    except (TException, ProtocolError, OSError, EOFError, KeyError):  # the refusal itself is told
+    except (TException, ProtocolError, OSError, EOFError, KeyError):  # the refusal itself is reported
         return None
     return None
 
@@ -221,6 +221,6 @@ def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) 
 def _refusal(error: Any, hint: str | None = None) -> str:
     message = error.message
     text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
-    line = text.strip().split("\n")[0]  # HBase sends its stack trace behind it
+    line = text.strip().split("\n")[0]  # HBase sends its stack trace after it
     step = hint or _NEXT_STEP.get(hbase_class(error))
     return f"{line.removesuffix('.')}; {step}" if step else line

@@ -84,7 +84,7 @@ def _run_script(file: str | None, text: str | None, commands: Commands, keep_goi
     if file is None:
         return Script("<stdin>", commands, keep_going=keep_going).run(_tolerant(sys.stdin))
     try:
-        source = open(file, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - errors of its opening alone are told so
+        source = open(file, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - errors of its opening alone count
     except OSError as error:
         raise Misused(f"cannot read '{file}': {error.strerror}") from None
     with source:

@@ -174,8 +174,8 @@ def get(call: Call) -> list[str]:
     times = _times(options)
     row = _text(given[1])
     if "FILTER" in options:
-        asked = ["--columns", ",".join(map(_column, columns))] if columns else []
-        words = ["scan", _text(given[0]), "--start", row, "--stop", row + "\\x00", *asked, *times, *_filter(options)]
+        chosen = ["--columns", ",".join(map(_column, columns))] if columns else []
+        words = ["scan", _text(given[0]), "--start", row, "--stop", row + "\\x00", *chosen, *times, *_filter(options)]
     else:
         words = ["get", _text(given[0]), row, *map(_unformatted, columns), *times]
     _nothing_left(options, "get --help shows the options")

@@ -1,6 +1,6 @@
 """(pure) Verbs of HBase's shell that ours has in another form or not at all, each with what to type instead.
 
-``HINTS`` has every verb of HBase 2.6's shell that ``hbase_words`` does not carry out, so that nobody who knows HBase is
+``HINTS`` has every verb of HBase 2.6's shell that ``hbase_words`` does not carry out, so that no user of HBase is
 answered with "no such command".  Verbs of one kind share a text.
 """
 

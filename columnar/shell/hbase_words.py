@@ -51,7 +51,7 @@ class Verb:
 
 
 def in_our_words(statement: Statement, known: Collection[str]) -> Ours | Answer | None:
-    """None: it is in our words, or in nobody's.  ``known``: the commands that there are."""
+    """None: it is in our words, or in no shell's.  ``known``: the commands that there are."""
     verb = _BLANK.split(statement.text, maxsplit=1)[0]
     if verb in known and not statement.is_hbase and not _ONLY_HBASE.match(statement.text):
         return None

@@ -1,7 +1,7 @@
 """The connection that the commands of one shell share: lent to one command at a time, opened when it is needed.
 
 Invariants:
-    K1. A connection is lent only while nobody else uses it, and comes back only with no answer under way: a command
+    K1. A connection is lent only while no other command uses it, and returned only with no answer under way: a command
         that was interrupted, or whose call broke off, leaves none behind.
     K2. A connection that the store has closed meanwhile is replaced before it is lent, so no call is sent twice.
 
@@ -33,7 +33,7 @@ class KeptConnection:
     def __init__(self, connect: Callable[[str, ClientTls | None], Opened]) -> None:
         self._connect = connect
         self._idle_connection: Opened | None = None
-        self._where: tuple[str, ClientTls | None] | None = None  # of the one that is held
+        self._where: tuple[str, ClientTls | None] | None = None  # of the kept connection
 
     @contextmanager
     def lent(self, store: str, tls: ClientTls | None) -> Iterator[Opened]:
@@ -49,11 +49,11 @@ class KeptConnection:
         self._release(opened, store, tls)
 
     def _taken(self, store: str, tls: ClientTls | None) -> Opened:
-        held, self._idle_connection = self._idle_connection, None
-        if held is not None:
-            if self._where == (store, tls) and not _has_ended(held[0]):
-                return held
-            held[0].close()
+        idle, self._idle_connection = self._idle_connection, None
+        if idle is not None:
+            if self._where == (store, tls) and not _has_ended(idle[0]):
+                return idle
+            idle[0].close()
         return self._connect(store, tls)
 
     def _release(self, opened: Opened, store: str, tls: ClientTls | None) -> None:
@@ -61,9 +61,9 @@ class KeptConnection:
         self._idle_connection, self._where = opened, (store, tls)
 
     def close(self) -> None:
-        held, self._idle_connection = self._idle_connection, None
-        if held is not None:
-            held[0].close()
+        idle, self._idle_connection = self._idle_connection, None
+        if idle is not None:
+            idle[0].close()
 
 
 def _has_ended(connection: Connection) -> bool:

@@ -10,10 +10,10 @@ r"""(pure) Statements out of lines, and words out of a statement: the grammar of
     bare    \ takes the meaning of a following blank, quote, ; # or \ away; before any other character it
             is itself, so that \x00 names a byte as it does within quotes
     #       at the beginning of a word: a comment up to the line's end
-    \       at the line's end: the statement goes on in the next line
+    \       at the line's end: the statement continues in the next line
 
 A statement like ``get 'pages', 'HomePage'`` is in the words of HBase's shell.  Its quotes are Ruby's (\' within
-'...'), and an open bracket or a comma at the line's end lets it go on.
+'...'), and an open bracket or a comma at the line's end lets it continue.
 
 Invariants:
     L1. No input is lost: each character belongs to a statement, a separator, a comment or a joined line end.
@@ -37,7 +37,7 @@ _ESCAPABLE: Final = " \t\n'\";#\\"  # outside quotes
 _OPENING, _CLOSING = "{[(", "}])"
 # A verb and one quoted argument; where a comma follows, the statement is in HBase's words.
 _HBASE_BEGIN: Final = re.compile(r"""\s*[a-z_]+\s+(?:'[^']*'|"(?:[^"\\]|\\.)*")\s*""")
-_HBASE_BEGIN_CHARACTERS: Final = 400  # a verb and a table's name: nothing longer is looked at for the comma
+_HBASE_BEGIN_CHARACTERS: Final = 400  # a verb and a table's name: nothing longer is searched for the comma
 _SAFE: Final = re.compile(r"(?!,)[\w@%+=:,./-]+")  # a comma at the beginning may be HBase's
 _OF_OTHER_SHELLS: Final = frozenset("$`!")  # which they replace within "..."
 _PLAIN: Final = re.compile(r"[^\s'\";#\\]+")
@@ -56,7 +56,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """The text in front of a cursor: ``last`` is the word that it stands in, '' behind a blank."""
+    """The text in front of a cursor: ``last`` is the word that it stands in, '' after a blank."""
 
     words: tuple[str, ...]
     last: str
@@ -73,7 +73,7 @@ class Statements:
 
     def _restart(self) -> None:
         self._text: list[str] = []
-        self._kept = 0  # pieces of the text up to the end of its last word; blanks behind it are none of it
+        self._kept = 0  # pieces of the text up to the end of its last word; blanks after it are none of it
         self._size = 0
         self._began = self.line
         self._quote = ""
@@ -88,7 +88,7 @@ class Statements:
 
     @property
     def open_text(self) -> str:
-        """The statement that goes on, as far as it was fed."""
+        """The statement that continues, as far as it was fed."""
         return "".join(self._text)
 
     @property
@@ -107,18 +107,18 @@ class Statements:
     def feed(self, line: str) -> list[Statement]:
         """The statements that end in ``line``, which is without its line end."""
         found: list[Statement] = []
-        goes_on = self._scan(line, found)
+        continues = self._scan(line, found)
         self.line += 1
         if self._quote:
             self._add("\n")
-        elif goes_on:
+        elif continues:
             self._add("\n" if self._is_hbase else "", in_word=self._is_in_word and not self._is_hbase)
         else:
             self._finish(found)
         return found
 
     def _scan(self, line: str, found: list[Statement]) -> bool:
-        """Whether the statement at the line's end goes on for another reason than a quote."""
+        """Whether the statement at the line's end continues for another reason than a quote."""
         place, end = 0, len(line)
         while place < end:
             character = line[place]
@@ -151,7 +151,7 @@ class Statements:
         return bool(self._depth) or (self._is_hbase and self._ends_with_comma())
 
     def _quoted(self, line: str, place: int) -> int:
-        """Takes what belongs to the open quote; the place behind it."""
+        """Takes what belongs to the open quote; the place after it."""
         escapes = self._quote == '"' or self._is_hbase
         at = place
         while at < len(line):
@@ -203,7 +203,7 @@ class Statements:
 
 
 def statements_of(text: str) -> tuple[list[Statement], Statements]:
-    """All whole statements of ``text``, and the state behind its last line."""
+    """All whole statements of ``text``, and the state after its last line."""
     reader, found = Statements(), []
     for line in text.split("\n"):
         found += reader.feed(line)
@@ -267,7 +267,7 @@ def before_cursor(text: str) -> Unfinished:
     begin_of_tail = len(text) - len(tail)  # counted from the end: a joined line end is in the text only
     cut = _last_statement(tail)
     words = _words(tail[cut:])
-    if words and cut + words[-1].end == len(tail):  # no blank behind it
+    if words and cut + words[-1].end == len(tail):  # no blank after it
         last = words.pop()
         return Unfinished(tuple(one.value for one in words), last.value, begin_of_tail + cut + last.begin, last.quote)
     return Unfinished(tuple(one.value for one in words), "", len(text), "")

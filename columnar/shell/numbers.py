@@ -13,7 +13,7 @@ COUNT: Final = click.IntRange(1, MOST)
 
 
 class Seconds(click.FloatRange):
-    """From 0 to ``most``; ``nan``, which no bound keeps away, is none."""
+    """From 0 to ``most``; ``nan``, which no bound excludes, is none."""
 
     def __init__(self, most: float = LONGEST_S, *, min_open: bool = False) -> None:
         super().__init__(0, most, min_open=min_open)

@@ -11,7 +11,7 @@ import click
 
 
 class Pages:
-    """A context: holds text back until it fills the screen; then the pager gets that, and the rest as it comes.
+    """A context: buffers text until it fills the screen; then the pager gets that, and the rest as it comes.
 
     A person who leaves the pager ends the ``with`` block, without an error.
     """

@@ -1,4 +1,4 @@
-"""A bar or a count on stderr while something long goes on; nothing where nobody looks."""
+"""A bar or a count on stderr while something long runs; nothing if stderr is no terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
-    """Gives a function to be told of every so many bytes done."""
+    """Give a function to be called with each number of bytes done."""
     if not sys.stderr.isatty():
         yield lambda _done: None
         return
@@ -30,7 +30,7 @@ def progress_bar(what: str, total_bytes: int | None) -> Iterator[Callable[[int],
 
 @contextmanager
 def counting(what: str, unit: str) -> Iterator[Callable[[int], None]]:
-    """Gives a function to be told how many ``unit`` are done by now."""
+    """Give a function to be called with the total of ``unit`` done so far."""
     if not sys.stderr.isatty():
         yield lambda _total: None
         return

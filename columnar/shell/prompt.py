@@ -52,7 +52,7 @@ def converse(
                 return
             session.names.forget()  # the command may have changed them
         except KeyboardInterrupt:
-            continue  # the line is given up; or it came a second time, while the first was told
+            continue  # the line is given up; or it came a second time, while the first was handled
         except EOFError:
             return
 
@@ -66,7 +66,7 @@ def bindings() -> KeyBindings:
         buffer = event.current_buffer
         chosen = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
         if chosen:
-            buffer.complete_state = None  # the chosen word stays, and the line goes on
+            buffer.complete_state = None  # the chosen word stays, and the line continues
         elif _is_incomplete(buffer.text):
             buffer.insert_text("\n")
         else:
@@ -83,7 +83,7 @@ def _is_incomplete(text: str) -> bool:
 
 
 def carried_out(commands: Commands, text: str) -> bool:
-    """Runs the statements up to the first that fails.  Whether the shell goes on."""
+    """Runs the statements up to the first that fails.  Whether the shell continues."""
     try:
         statements, _ = statements_of(text)
     except IllegalArgument as error:

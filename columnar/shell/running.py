@@ -125,14 +125,14 @@ class Commands:
         return "done"
 
     def _in_own_process(self, words: tuple[str, ...]) -> Outcome:
-        here = sys.path[:1] == [os.getcwd()]  # as for python -m: then modules of this folder count there too
-        command = [sys.executable, *([] if here else ["-P"]), "-m", NAME, *words]
+        in_this_folder = sys.path[:1] == [os.getcwd()]  # as for python -m: then modules of this folder count there too
+        command = [sys.executable, *([] if in_this_folder else ["-P"]), "-m", NAME, *words]
         with subprocess.Popen(command) as process:
             while True:
                 try:
                     return _ended(words, process.wait())
                 except KeyboardInterrupt:
-                    continue  # it has heard it too, and stops in order
+                    continue  # it got the signal too, and stops in order
 
 
 def _ended(words: tuple[str, ...], status: object) -> Outcome:

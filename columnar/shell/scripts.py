@@ -62,7 +62,7 @@ class Script:
         return self._status
 
     def _run(self, statement: Statement, source: TextIO) -> bool:
-        """Whether the script goes on."""
+        """Whether the script continues."""
         try:
             with _taken_from_commands(source):
                 outcome = self._commands.run(statement)

@@ -1,10 +1,10 @@
 """Restarts and stops of servers, each to its end, also of the server by which the command speaks to the store.
 
-That server answers when the change begins, and closes the connection on its way.  Then the store is looked at, over
+That server answers when the change begins, and closes the connection when it leaves.  Then the store is polled, over
 connections made anew, until the change is over:
 
-    begun --looks--> over: it is as it was asked for, or the change has failed
-                     nobody answers for SILENT_S, or it is not over after LONGEST_S: it goes on, and nobody waits for it
+    begun --polls--> over: the servers are as requested, or the change has failed
+                     no answer for SILENT_S, or not over after LONGEST_S: the change continues, and the command ends
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from columnar.model.cluster_status_records import BEING_CHANGED
 from columnar.shell.connecting import Refused, Server
 from columnar.shell.private_connection import LONGEST_S
 
-POLL_S: Final = 0.5  # between two looks
-SILENT_S: Final = 60.0  # the other servers answer all the while: where nobody does, the address is not theirs
+POLL_S: Final = 0.5  # between two polls
+SILENT_S: Final = 60.0  # the other servers answer all the while: if none does, the address is not theirs
 
 
 class ServerChanges:
@@ -77,7 +77,7 @@ class ServerChanges:
             if found is not None:
                 heard_s = now_s
                 if BEING_CHANGED not in found.notes:
-                    self.close()  # answers to what comes next may take longer than looks
+                    self.close()  # answers to what comes next may take longer than polls
                     return found
                 text = f"{name} is {found.state}, with {found.regions} regions and {found.connections} clients"
                 if text != last:
@@ -91,7 +91,7 @@ class ServerChanges:
             time.sleep(POLL_S)
 
     def _read_status(self, name: str) -> ServerStatus | None:
-        """None: nobody answers at the moment."""
+        """None: no server answers at the moment."""
         try:
             if self._own is None:
                 self._own = self._server.patient(0)

@@ -1,6 +1,6 @@
 """Things that the commands of one ``columnar shell`` share; a command finds them by its context.
 
-The options of the connection are handed on by the environment, as an ``export`` in the system's shell hands them on:
+The options of the connection are passed in the environment, as an ``export`` in the system's shell passes them:
 every command reads them there, also one that makes its connections by itself.
 """
 
@@ -22,8 +22,8 @@ from columnar.shell.store_names import StoreNames
 class Session:
     connection: KeptConnection
     names: StoreNames
-    pages: bool  # a person looks at a terminal: what is longer than the screen goes through a pager
-    is_script: bool = False  # answers are as in a pipe, and nobody is asked, also where a terminal is there
+    pages: bool  # a person reads a terminal: text that is longer than the screen goes through a pager
+    is_script: bool = False  # answers are as in a pipe, and no question is asked, also if a terminal is there
 
 
 def session_of(ctx: click.Context | None) -> Session | None:

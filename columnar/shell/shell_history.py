@@ -28,7 +28,7 @@ class PrivateHistory(FileHistory):
     def store_string(self, string: str) -> None:
         try:
             super().store_string(string)
-        except OSError:  # a full disk is no reason to end a session; the session's own history goes on
+        except OSError:  # a full disk is no reason to end a session; the session's own history continues
             return
 
 

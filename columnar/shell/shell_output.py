@@ -1,4 +1,4 @@
-"""How answers look: for a person where stdout is a terminal, tab-separated lines elsewhere and in scripts, or JSON."""
+"""The form of answers: for a person if stdout is a terminal, tab-separated lines elsewhere and in scripts, or JSON."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Output:
     def row(
         self, row: bytes, cells: Sequence[Cell], *, timestamps: bool, full: bool = False, form: Form | None = None
     ) -> None:
-        """One row: an object, one line for each cell, or a paragraph."""
+        """A row: an object, one line for each cell, or a paragraph."""
         if self.as_json:
             self.json({"row": readable(row), "cells": [_as_json(cell, form) for cell in cells]})
         elif self.is_terminal:
@@ -109,7 +109,7 @@ class Output:
                 self.line("\t".join([readable(row), readable(cell.column), *stamps, _format_value(cell.value, form)]))
 
     def done(self, text: str, value: Mapping[str, Any] | None = None) -> None:
-        """That something was done: a line for a person; nothing for a script unless it asked for JSON."""
+        """That something was done: a line for a person; nothing for a script unless it wants JSON."""
         if self.as_json:
             self.json(value or {"done": True})
         elif self.is_terminal:
@@ -153,7 +153,7 @@ def remark_on_silent(servers: Iterable[str]) -> None:
 
 def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:
     """A dataclass for JSON; bytes as they are typed."""
-    return {key: _plain(held) for key, held in asdict(value).items() if key not in leaving_out}
+    return {key: _plain(one) for key, one in asdict(value).items() if key not in leaving_out}
 
 
 def _plain(value: object) -> object:
@@ -162,7 +162,7 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     if isinstance(value, dict):
-        return {key: _plain(held) for key, held in value.items()}
+        return {key: _plain(one) for key, one in value.items()}
     return value
 
 

@@ -1,7 +1,7 @@
-"""Names of what a store holds, for completion: asked within a bound of time, remembered for some seconds.
+"""Names of what a store contains, for completion: read within a bound of time, remembered for some seconds.
 
-A kind is a line of ``KINDS``: a function that asks an open connection.  An argument of a command takes part with
-``shell_complete=completing(kind)`` (``completion``).  Errors are no names: a person who presses Tab is told nothing.
+A kind is a line of ``KINDS``: a function that reads over an open connection.  An argument of a command takes part with
+``shell_complete=completing(kind)`` (``completion``).  Errors are no names: a person who presses Tab sees nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ KINDS: Final[Mapping[str, Callable[[_Asking], Iterable[bytes | str]]]] = {
 
 
 class StoreNames:
-    """Any thread may ask; two that ask for the same at once both do."""
+    """Any thread may call; two that want the same at once both read it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock  # seconds, monotonic
@@ -82,7 +82,7 @@ class StoreNames:
     def of(self, store: str, tls: ClientTls | None, kind: str, of: str = "") -> list[str]:
         """Sorted, as they are typed; none where the store does not answer in time."""
         now, key = self._clock(), (store, kind, of)
-        self._known = {one: held for one, held in self._known.items() if now - held[0] < REMEMBERED_S}
+        self._known = {one: known for one, known in self._known.items() if now - known[0] < REMEMBERED_S}
         if key not in self._known:
             self._known[key] = now, self._request_names(store, tls, kind, of)
         return self._known[key][1]

@@ -91,7 +91,7 @@ def family_of(text: str) -> tuple[str, dict[str, str]]:
         attributes[attribute] = value
     if not name:
         raise IllegalArgument(f"'{text}' names no family: write FAMILY or FAMILY:KEY=VALUE,...")
-    with_attributes(Family(name), attributes)  # what cannot be is told before anything is asked of a server
+    with_attributes(Family(name), attributes)  # a mistake is reported before any call of a server
     return name, attributes
 
 
@@ -155,7 +155,7 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def _is_host(name: str) -> bool:
-    """Whether a resolver can be asked: Python ends with a UnicodeError of its own at ``a..b`` and overlong labels."""
+    """Whether a resolver can take the name: Python raises a UnicodeError of its own at ``a..b`` and overlong labels."""
     try:
         return bool(name.encode("idna"))
     except UnicodeError:
@@ -171,7 +171,7 @@ def bytes_text(size: float) -> str:
 
 
 def age_text(age_ms: int) -> str:
-    """How long something has been so; - where nobody knows."""
+    """How long something has been so; - if it is unknown."""
     if age_ms < 0:
         return "-"
     if age_ms < 60_000:

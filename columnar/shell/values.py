@@ -21,7 +21,7 @@ COUNTER_BYTES: Final = 8
 
 
 class Values:
-    """Of one command: standard input is one value, once."""
+    """The values of one command: standard input is one value, once."""
 
     def __init__(self, form: Form) -> None:
         self._form = form

@@ -1,9 +1,9 @@
-"""The definition of a view as options say it: those behind ``--join`` are of the second source.
+"""The definition of a view as options say it: those after ``--join`` are of the second source.
 
     --from T --by KEY --where C --sum N=COL --avg N=COL --order COL[:desc] --include COL --families F
     --join T --by KEY ...
 
-``--by`` and its kin may stand twice; click sees them behind ``--join`` under names of their own (``SidedCommand``).
+``--by`` and its kin may stand twice; click sees them after ``--join`` under names of their own (``SidedCommand``).
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _DIRECTION: Final = re.compile(r"(.+?)(?::(asc|desc))?", re.S)
 
 
 class SidedCommand(click.Command):
-    """A command whose source options mean the other side behind ``--join``."""
+    """A command whose source options mean the other side after ``--join``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, sided(args))
 
 
 def sided(args: Sequence[str]) -> list[str]:
-    """The words with source options behind ``--join`` under their names of the other side."""
+    """The words with source options after ``--join`` under their names of the other side."""
     found: list[str] = []
-    is_behind = False
+    is_joined = False
     for word in args:
         if word == "--":
             break
         name, equals, value = word.partition("=")
-        if is_behind and name.startswith("--") and name[2:] in _OF_SOURCE:
+        if is_joined and name.startswith("--") and name[2:] in _OF_SOURCE:
             word = f"--{_OTHER}{name[2:]}{equals}{value}"
-        is_behind = is_behind or name == "--join"
+        is_joined = is_joined or name == "--join"
         found.append(word)
     return found + list(args[len(found) :])
 
@@ -88,15 +88,18 @@ def _source_options(side: str) -> tuple[Callable[[Any], Any], ...]:
     )  # fmt: skip
 
 
-def view_of(name: str, options: Mapping[str, Any], held: View | None = None) -> View:
-    """``held``: the view to be taken where no option says anything.  IllegalArgument: a definition is not whole."""
+def view_of(name: str, options: Mapping[str, Any], current: View | None = None) -> View:
+    """Return the view that the options define; ``current`` if no option says anything.
+
+    Raises IllegalArgument if a definition is not whole.
+    """
     spread = options["spread"]
     if options["from_table"] is None:
         if any(value for value in options.values()):
             raise IllegalArgument("say what the view follows: --from TABLE --by KEY")
-        if held is None:
+        if current is None:
             raise IllegalArgument("say what the view follows: --from TABLE --by KEY")
-        return held
+        return current
     source = _source(options["from_table"], options, "")
     other = options["join_table"]
     return View(name, source, None if other is None else _source(other, options, "join_"), spread or 1)

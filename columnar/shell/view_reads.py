@@ -144,7 +144,7 @@ def pairs(server: Server, name: str, group: tuple[str, ...], kind: Any, limit: i
     server.output.table(("Left", "Carries", "Right", "Carries"), rows)
 
 
-# --- how it looks ------------------------------------------------------------------------------------
+# --- form of answers ---------------------------------------------------------------------------------
 
 
 def _key(group: Sequence[str]) -> Key:
@@ -187,12 +187,12 @@ def _figure(value: object) -> object:
 def _as_json(member: Member | None) -> dict[str, object] | None:
     if member is None:
         return None
-    held: dict[str, object] = {"row": readable(member.row)}
+    shown: dict[str, object] = {"row": readable(member.row)}
     if member.side:
-        held["side"] = member.side
+        shown["side"] = member.side
     if member.order is not None:
-        held["order"] = _figure(member.order)
-    return held | {"columns": {readable(name): readable(value) for name, value in member.columns.items()}}
+        shown["order"] = _figure(member.order)
+    return shown | {"columns": {readable(name): readable(value) for name, value in member.columns.items()}}
 
 
 def _show_members(server: Server, found: Sequence[Member]) -> None:

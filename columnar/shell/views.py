@@ -112,7 +112,7 @@ def _is_built(connection: Connection, name: str, table: str, advance: Callable[[
     advance(found[-1].built_rows)
     if found[-1].state == "live":
         return True
-    connection.views.wait(f"{name}@{found[-1].generation}", "", STEP_MS)  # then it is looked at again
+    connection.views.wait(f"{name}@{found[-1].generation}", "", STEP_MS)  # then it is read again
     return False
 
 
@@ -209,8 +209,8 @@ def rebuild(server: Server, name: str, wait: bool, dry_run: bool, **options: Any
       columnar view rebuild authors --wait
       columnar view rebuild authors --from pages --by meta:author --sum bytes=meta:bytes --dry-run
     """
-    held = server.connection.views.status(name)
-    declared = view_of(name, options, held.definition)
+    current = server.connection.views.status(name)
+    declared = view_of(name, options, current.definition)
     if dry_run:
         _check_locally(server, declared)
         _show_plan(server, declared, f"the next generation of {name} would be declared so; nothing was done")

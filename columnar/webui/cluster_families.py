@@ -14,7 +14,7 @@ from columnar.webui.families import log_lines_dropped, loop_faults
 
 
 def of_cluster(status: PageStatus, silent: Collection[str]) -> Iterator[Family]:
-    """``silent``: names of servers that did not tell their own families in time."""
+    """``silent``: names of servers that did not send their own families in time."""
     look = status.cluster
     yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
     yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)

@@ -3,7 +3,7 @@
 ``RequestCounters`` is the wire's ``Observer``.  It is called once for each request, so it holds plain
 lists and integers (0.3 microseconds a call) that ``metrics`` turns into Prometheus' form when asked.
 
-Owned by the loop: whoever reads it does so there.
+Owned by the loop: read it there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HISTORY_S: Final = 120  # of requests per second, one sample a second
 
 
 class MethodCounters:
-    """One method's totals since the start."""
+    """A method's totals since the start."""
 
     __slots__ = ("buckets", "bytes_in", "bytes_out", "errors", "seconds")
 
@@ -69,7 +69,7 @@ class RequestCounters:
         return sum(counters.calls for counters in self.by_method.values())
 
     def calls(self) -> dict[str, int]:
-        """Calls by method, as ``columnarStatus`` tells them."""
+        """Calls by method, as ``columnarStatus`` returns them."""
         return {method: counters.calls for method, counters in self.by_method.items()}
 
     def of_service(self, prefix: str) -> ServiceCounters:
@@ -96,7 +96,7 @@ class RequestCounters:
 
 
 class ServiceCounters:
-    """One service's share of ``RequestCounters``: the ``Observer`` of its port."""
+    """A service's share of ``RequestCounters``: the ``Observer`` of its port."""
 
     def __init__(self, counters: RequestCounters, prefix: str) -> None:
         self._counters = counters

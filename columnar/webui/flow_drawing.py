@@ -19,7 +19,7 @@ WIDTH: Final = 358  # of a phone's page
 ROW: Final = 44
 LEFT: Final = 70  # of the texts; arcs stand beside them
 RIGHT: Final = 318
-NAME_WIDTH: Final = RIGHT - LEFT - 10  # of names and figures: arcs that lead back stand behind them
+NAME_WIDTH: Final = RIGHT - LEFT - 10  # of names and figures: arcs that lead back stand after them
 NAME_SIZE: Final = 14
 FIGURES_SIZE: Final = 12
 # Widths of letters in parts of their size, in the widest of the usual fonts; all others count as MIDDLE.
@@ -50,8 +50,8 @@ class Drawing:
     height: int
 
 
-def drawing_of(looks: Sequence[FlowStatus]) -> Drawing:
-    by_name = {(look.kind, look.name): look for look in looks[:FLOWS_DRAWN]}
+def drawing_of(flows: Sequence[FlowStatus]) -> Drawing:
+    by_name = {(look.kind, look.name): look for look in flows[:FLOWS_DRAWN]}
     order = [by_name[flow.kind, flow.name] for flow in graph_of(by_name.values()).in_order()]
     places: dict[str, int] = {}  # table -> row
     rows: list[Row] = []

@@ -11,28 +11,28 @@ from columnar.model.flow_status import FlowStatus
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.flow_drawing import FLOWS_DRAWN, drawing_of
 
-FlowStatuses = tuple[Sequence[FlowStatus], Sequence[str]]  # looks, and names of servers that did not answer
+FlowStatuses = tuple[Sequence[FlowStatus], Sequence[str]]  # status of flows, and names of servers that did not answer
 MAX_LISTED_FLOWS: Final = 200
 
 
 class FlowPage:
-    """Holds nothing that changes."""
+    """Constant after construction."""
 
     def __init__(
-        self, looks: Callable[[], FlowStatuses], status: Callable[[], PageStatus], page: Callable[..., Response]
+        self, read_flows: Callable[[], FlowStatuses], status: Callable[[], PageStatus], page: Callable[..., Response]
     ) -> None:
-        """Called in the web thread: ``looks`` and ``status`` ask the loop."""
-        self._read_flows = looks
+        """Called in the web thread: ``read_flows`` and ``status`` call the loop."""
+        self._read_flows = read_flows
         self._status = status
         self._page = page
 
     def answer(self, _request: Request) -> Response:
-        looks, silent = self._read_flows()
+        flows, silent = self._read_flows()
         return self._page(
             "flows.html",
             self._status(),
-            flows=looks[:MAX_LISTED_FLOWS],
-            drawing=drawing_of(looks),
-            hidden=max(0, len(looks) - FLOWS_DRAWN),
+            flows=flows[:MAX_LISTED_FLOWS],
+            drawing=drawing_of(flows),
+            hidden=max(0, len(flows) - FLOWS_DRAWN),
             silent=silent,
         )

@@ -1,4 +1,4 @@
-"""What only the operating system knows: bytes of closed regions, memory of the process; asked off the loop."""
+"""Figures of the operating system: bytes of closed regions, memory of the process; read off the loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def of_disk(data_folder: str) -> Iterator[Family]:
 
 
 def memory_bytes() -> int:
-    """Resident, of this process; 0 where the system does not tell."""
+    """Resident, of this process; 0 if the system does not say."""
     try:
         with open("/proc/self/statm", encoding="ascii") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

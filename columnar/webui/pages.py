@@ -75,7 +75,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a request asks to see: tables, or the regions of one; ``page`` counts from 1."""
+    """The content of a page: tables, or the regions of one; ``page`` counts from 1."""
 
     table: str = ""
     page: int = 1
@@ -91,12 +91,12 @@ class PageRequest:
 
 
 class Pages:
-    """Pages by their paths.  One instance serves all requests, from any thread: it holds nothing that changes."""
+    """Pages by their paths.  An instance serves all requests, from any thread: it is constant."""
 
     def __init__(
         self, answers: dict[str, Callable[[Request], Response]], store: str, visitors: Visitors | None
     ) -> None:
-        """``store``: the store's address, told to a client that took this port for the store's."""
+        """``store``: the store's address, sent to a client that took this port for the store's."""
         self._visitors = visitors or Visitors()
         self._headers = {**_SAFE_HEADERS, "X-Columnar-Store": store}
         self._answers: dict[str, Callable[[Request], Response]] = {
@@ -181,19 +181,23 @@ class StatusPages(Pages):
 
     def _index(self, request: Request) -> Response:
         """Its size is bounded, however many tables and regions there are."""
-        status, asked = self._status(), PageRequest.from_request(request)
-        lines = [line for line in status.tables if not asked.table or line.name == asked.table]
-        if asked.table and not lines:
+        status, requested = self._status(), PageRequest.from_request(request)
+        lines = [line for line in status.tables if not requested.table or line.name == requested.table]
+        if requested.table and not lines:
             return Response("There is no such table.\n", 404, mimetype="text/plain")
-        count, at_once = (len(lines[0].regions), REGIONS_PER_PAGE) if asked.table else (len(lines), TABLES_PER_PAGE)
+        count, at_once = (len(lines[0].regions), REGIONS_PER_PAGE) if requested.table else (len(lines), TABLES_PER_PAGE)
         pages = max(1, -(-count // at_once))
-        page = min(asked.page, pages)
+        page = min(requested.page, pages)
         first = (page - 1) * at_once
-        rows = _limited_table_rows(lines[first : first + at_once]) if not asked.table else [_table_row(lines[0], first)]
+        rows = (
+            _limited_table_rows(lines[first : first + at_once])
+            if not requested.table
+            else [_table_row(lines[0], first)]
+        )
         html = self._page.render(
             status=status,
             tables=rows,
-            asked=asked,
+            asked=requested,
             page=page,
             pages=pages,
             triggers=status.triggers[:MAX_LISTED_TRIGGERS],
@@ -275,7 +279,7 @@ def duration_text(seconds: float) -> str:
 
 
 def environment() -> Environment:
-    """Of the templates of all pages."""
+    """The environment of the templates of all pages."""
     made = Environment(loader=PackageLoader("columnar.webui"), autoescape=True, undefined=StrictUndefined)
     made.filters.update(
         {
@@ -295,7 +299,7 @@ _BYTE: Final = re.compile(r"(\\x[0-9A-Fa-f]{2})")
 
 
 def unbroken(text: str) -> Markup:
-    """A row key as ``shown`` writes it, which a browser breaks before and behind ``\\x00`` rather than within."""
+    """A row key as ``shown`` writes it, which a browser breaks before and after ``\\x00`` rather than within."""
     return Markup("<wbr>").join(part for part in _BYTE.split(text) if part)
 
 

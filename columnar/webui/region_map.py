@@ -16,7 +16,7 @@ from typing import Final
 from columnar.model.cluster_status_records import OPEN, RegionStatus
 
 COLOURS: Final = 8  # of servers; the ninth has that of the first, and its name
-_LEAST: Final = 0.25  # of the mean size: the width of a region that holds nothing
+_LEAST: Final = 0.25  # of the mean size: the width of an empty region
 _LABEL_PERCENT: Final = 9.0  # a narrower region has no label
 _PALEST: Final = 0.25
 
@@ -28,7 +28,7 @@ class Stretch:
     region: RegionStatus
     left: float  # percent
     width: float
-    colour: int  # 0: nobody serves it; else 1 to COLOURS
+    colour: int  # 0: no server serves it; else 1 to COLOURS
     shade: float  # 0 to 1
     label: str  # empty where it has no room
 
@@ -69,10 +69,10 @@ def strip_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[St
 
 
 def legend_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Legend]:
-    """Servers that have some of the regions; last those that nobody has."""
+    """Servers that have some of the regions; last those without a server."""
     found = []
     for name in (*servers, ""):
-        held = [one for one in regions if one.server == name]
-        if held:
-            found.append(Legend(name or "nobody", colour_of(name, servers), len(held), sum(one.load for one in held)))
+        owned = [one for one in regions if one.server == name]
+        if owned:
+            found.append(Legend(name or "nobody", colour_of(name, servers), len(owned), sum(one.load for one in owned)))
     return found

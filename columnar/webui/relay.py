@@ -1,7 +1,7 @@
 """The TLS port of the status page: opens TLS on the loop and carries the text to waitress and back.
 
-waitress has no TLS of its own, and wrapping its sockets would let one silent client hold its thread.  Here the
-same door as that of the Thrift ports does it, with the same bounds; of a page some 30 KB cross the loop.
+waitress has no TLS of its own, and wrapping its sockets would let one silent client occupy its thread.  Here the
+same ``TlsProtocol`` as at the Thrift ports does it, with the same bounds; of a page some 30 KB cross the loop.
 
     visitor ==TLS==> TlsProtocol --> _Visitor --> _Page --private socket--> waitress
 
@@ -47,7 +47,7 @@ class TlsFront:
         return _Visitor(self._private.path, self._visitors)
 
     async def close(self) -> None:
-        """Visitors under way are given up."""
+        """Close the connections of visitors."""
         if self._server is not None:
             self._server.close()
             for visitor in list(self._visitors):
@@ -59,7 +59,7 @@ class TlsFront:
 
 
 class _Side(asyncio.Protocol):
-    """One of two connections; what comes here goes out there."""
+    """A side of two connections; its bytes go out at the other."""
 
     def __init__(self) -> None:
         self.transport: Any = None

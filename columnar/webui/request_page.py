@@ -1,7 +1,7 @@
 """``/requests``: calls, failures, rates and latencies by method over all servers, and the last slow requests.
 
 The figures come from the families of ``/metrics``, so page and metrics never differ.  A rate is that since the page was
-asked for last, at least a second before.
+requested last, at least a second before.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
         elif family.name == "columnar_request_seconds":
             for (method,), numbers in family.samples:
                 counts = numbers[: len(BOUNDS_S) + 1]
-                held = buckets.setdefault(method, [0.0] * len(counts))
-                buckets[method] = [one + more for one, more in zip(held, counts, strict=True)]
+                total = buckets.setdefault(method, [0.0] * len(counts))
+                buckets[method] = [one + more for one, more in zip(total, counts, strict=True)]
     return [
         MethodFigures(name, calls[name], failed[name], *(_under(buckets.get(name, []), share) for share in (0.5, 0.99)))
         for name in sorted(calls)
@@ -69,7 +69,7 @@ def _under(buckets: Sequence[float], share: float) -> float:
 
 
 class RequestPage:
-    """Its state, the calls at the last visit, is guarded by its lock: several web threads may ask."""
+    """Its state, the calls at the last visit, is guarded by its lock: several web threads may call."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class RequestPage:
         page: Callable[..., Response],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Called in the web thread: ``measures``, ``slow`` and ``status`` ask the loop."""
+        """Called in the web thread: ``measures``, ``slow`` and ``status`` call the loop."""
         self._measures = measures
         self._slow = slow
         self._status = status

@@ -1,11 +1,11 @@
 """The web port: bound before the store says it is ready, served by threads after.
 
-    bind        in the main thread: a port in use is told before anything is served
+    bind        in the main thread: a port in use is reported before anything is served
     serve       at the first visit a daemon thread imports the web libraries (0.1 s, 8 MB) and runs waitress
-    ask         a request's thread asks the loop for a ``Status`` and waits LOOP_TIMEOUT_S at most
+    run         a request's thread has the loop make a ``Status`` and waits LOOP_TIMEOUT_S at most
 
-Where the ports speak TLS, the port belongs to the loop, which opens the letters (``wire.tls_door``) and carries
-their text to waitress' own socket, which nobody else can reach (``relay``).
+If the ports speak TLS, the port belongs to the loop, which decrypts (``wire.tls_protocol``) and carries
+their text to waitress' own socket, which no other user can reach (``relay``).
 
 The loop never waits for the web; a web that is slow or down costs the store nothing.
 """
@@ -68,13 +68,13 @@ class LoopRunner(Protocol):
 
 
 class Site(Protocol):
-    """What a web port shows."""
+    """The content of a web port."""
 
     def sample(self, now_s: float) -> None:
         """Once a second, on the loop."""
 
     def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
-        """The WSGI application, made in the web thread.  ``ask`` has the loop answer a question, or NotAnswering."""
+        """The WSGI application, made in the web thread.  ``ask`` runs a call on the loop, or raises NotAnswering."""
 
 
 class StoreSite:
@@ -97,9 +97,9 @@ class StoreSite:
             from columnar.webui.flow_page import FlowPage
             from columnar.webui.request_page import RequestPage
 
-            looks = sources.cluster_source()
-            status = partial(self._as_cluster, looks)
-            pages = ClusterStatusPages(ask, looks, status, environment())
+            source = sources.cluster_source()
+            status = partial(self._as_cluster, source)
+            pages = ClusterStatusPages(ask, source, status, environment())
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
             requests = RequestPage(
                 lambda: ({"": tuple(of_process(ask(self._status)))}, ()),
@@ -114,12 +114,12 @@ class StoreSite:
     def _status(self) -> Status:
         return gather(self._sources)
 
-    def _as_cluster(self, looks: ClusterStatusSource) -> PageStatus:
+    def _as_cluster(self, source: ClusterStatusSource) -> PageStatus:
         from columnar.webui.cluster_status import PageStatus
 
         sources = self._sources
         uptime_s = time.time() - sources.started_s
-        return PageStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.cluster_status())
+        return PageStatus(sources.version, sources.address, sources.data_folder, uptime_s, source.cluster_status())
 
 
 class WebServer:
@@ -190,7 +190,7 @@ class WebServer:
             if answer.set_running_or_notify_cancel():
                 try:
                     answer.set_result(question())
-                except Exception as error:  # noqa: BLE001 - the asking thread hears it and answers
+                except Exception as error:  # noqa: BLE001 - the calling thread gets it and answers
                     answer.set_exception(error)
 
         if self._stopping.is_set():
@@ -209,7 +209,7 @@ class WebServer:
         self._stopping.set()
         if self._front is not None:
             await self._front.close()
-        if self._thread.ident is None:  # nobody has ever looked
+        if self._thread.ident is None:  # no visitor has come
             self._loop.remove_reader(self._socket)
             self._socket.close()
             return

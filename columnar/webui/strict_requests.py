@@ -16,7 +16,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress ships no typ
         super().parse_header(header_plus)
         if self.chunked and "CONTENT_LENGTH" in self.headers:
             raise ParsingError("A request has either Content-Length or Transfer-Encoding, not both.")
-        if "TRANSFER_ENCODING" in self.headers:  # taken away where it is understood
+        if "TRANSFER_ENCODING" in self.headers:  # removed if it is understood
             raise ParsingError("Transfer-Encoding needs HTTP/1.1.")
 
 

@@ -21,7 +21,7 @@ _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``found`` or ``error``; neither where nothing was asked."""
+    """``found`` or ``error``; neither if nothing was searched."""
 
     table: str
     row: str

@@ -2,7 +2,7 @@
 
     emails    a row that belongs to no account: its registration fell, or its release   stale
               an account's address without a row: somebody deleted it                   missing
-    users     a row without a name or status, behind a fall on a plain HBase            stale
+    users     a row without a name or status, after a crash on a plain HBase           stale
               a deleted account, the edits of which still bear its name                 missing
 
 A row younger than GRACE_MS may belong to a registration that runs right now, and is left alone.
@@ -73,8 +73,8 @@ def _orphaned(
 ) -> Iterator[Difference]:
     """Rows of addresses that no account has."""
     owners = {row: _values(cells).get(tables.OF_USER, b"") for row, cells in emails.items()}
-    asked = sorted({owner for owner in owners.values() if owner})
-    users = dict(connection.table(USERS).rows(asked, columns=[b"account"])) if asked else {}
+    owned = sorted({owner for owner in owners.values() if owner})
+    users = dict(connection.table(USERS).rows(owned, columns=[b"account"])) if owned else {}
     for row, cells in emails.items():
         account = account_of(owners[row], users.get(owners[row], {}))
         ours = account is not None and account.id.encode() == _values(cells).get(tables.OF_ID)

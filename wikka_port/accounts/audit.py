@@ -5,7 +5,7 @@
     a:user  the account that it is about         a:by  who did it, "" where it is the same, or "command"
     a:note  more, for a person                   n:network  from where; ends after 90 days
 
-No entry holds a password or a token.
+No entry has a password or a token.
 """
 
 from __future__ import annotations

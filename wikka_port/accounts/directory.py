@@ -29,7 +29,7 @@ _ALIKE_MAX = 20  # pages whose names differ in case and accents alone
 
 
 class NameTaken(Exception):
-    """Somebody has this name, or one that looks like it."""
+    """An account has this name, or one that looks like it."""
 
 
 class AddressTaken(Exception):
@@ -153,7 +153,7 @@ class Directory:
             self._release_address(account)
 
     def erase(self, account: Account) -> None:
-        """Nothing is left of it but that the name was somebody's: nobody else can have it."""
+        """Nothing is left of it but that the name was used: no other account can have it."""
         gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, b"settings", b"session"]
         self._change(account, {tables.STATUS: b"deleted"}, gone)
         if account.email:

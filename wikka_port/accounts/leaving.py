@@ -6,7 +6,7 @@
     hidden revisions among it                                                 in steps
     ``account:renamed`` is put                                                nothing is left to do
 
-A fall in between is gone on with by ``finish``, which ``wikka check --repair`` calls.  Only edits that were
+A fall in between is continued by ``finish``, which ``wikka check --repair`` calls.  Only edits that were
 signed with the account are renamed: the same name, written by anybody before, is another person's.
 """
 

@@ -2,11 +2,11 @@
 
     row        sha256 of the token: who reads the store cannot use a link
     t:kind     what it is good for       t:user     row of the account, "" for one that is to be made
-    t:extra    of the kind: an address, a state that must still hold
+    t:extra    of the kind: an address, a state that must still be true
     t:expires  milliseconds              t:used     16 hexadecimal digits by chance, once it was spent
 
-A link is spent before its effect: of two that follow it at once one goes on.  A link is followed by a form and a
-button, since programs that look through mails ask for the addresses in them.
+A link is spent before its effect: of two requests that follow it at once one continues.  A link leads to a form and a
+button, since programs that scan mails request the addresses in them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Links:
         return Link(kind, cells.get(_USER, b""), cells.get(_EXTRA, b"").decode(errors="replace"))
 
     def spend(self, token: str, kind: Kind) -> Link | None:
-        """As ``look``, and from now on it is spent: one caller gets it."""
+        """As ``find_link``, and spend it: one caller gets it."""
         link = self.find_link(token, kind)
         if link is None:
             return None

@@ -1,9 +1,9 @@
 """Mail by SMTP, sent by a thread of its own.
 
 ``Outbox.post`` takes a letter that is yet to be written and returns: whether there is an account for an address is
-found out BEGINS_S behind the answer.  A letter that is written at once takes the interpreter from that answer, and an
+found out BEGINS_S after the answer.  A letter that is written at once takes the interpreter from that answer, and an
 answer for an address that has an account then took twice as long.  A mail that cannot be sent is logged without
-its text, which has a link in it; the person asks for another.  A mail that waits when the process ends is lost.
+its text, which has a link in it; the person requests another.  A mail that waits when the process ends is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 WAITING_MAX: Final = 200  # mails of one process
 TIMEOUT_S: Final = 20.0
-BEGINS_S: Final = 2.0  # after it was posted; much longer than any answer, and nothing beside the way of a mail
+BEGINS_S: Final = 2.0  # after it was posted; much longer than any answer, and nothing beside the transport of a mail
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Mail:
     text: str = field(repr=False)
 
 
-Letter = Callable[[], Mail | None]  # writes the mail, or finds that nobody is to get one
+Letter = Callable[[], Mail | None]  # writes the mail, or finds that no person is to get one
 
 
 class Outbox:

@@ -1,7 +1,7 @@
 """Passwords as Argon2id hashes, by OWASP's parameters, a few at once.
 
 A hash takes MEMORY_KIB and some 20 ms of a core, outside the interpreter lock.  ``verify`` does the same work where
-there is no account of that name: the time of its answer tells nothing.
+there is no account of that name: the time of its answer says nothing.
 
 Knows nothing of accounts.
 """
@@ -29,7 +29,7 @@ class Passwords:
         self._hasher = PasswordHasher(time_cost=TIME_COST, memory_cost=memory_kib, parallelism=PARALLELISM)
         self._hash_slots = threading.BoundedSemaphore(max(1, at_once))
         self._lock = threading.Lock()
-        self._nobodys = ""  # the hash of a password that nobody has; guarded by _lock, made at the first need
+        self._nobodys = ""  # the hash of a password that no account has; guarded by _lock, made at the first need
 
     def hashed(self, password: str) -> str:
         with self._hash_slots:

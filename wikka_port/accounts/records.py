@@ -23,7 +23,7 @@ class Account:
     status: Status
     admin: bool
     email: str  # "": none
-    password: str  # its hash; "": none, so nobody signs in with one
+    password: str  # its hash; "": none, so no person signs in with one
     created_ms: int
     settings: Settings
 

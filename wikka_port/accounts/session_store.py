@@ -1,4 +1,4 @@
-"""Sessions in the rows of their accounts: begun, asked for with each request, seen, ended.
+"""Sessions in the rows of their accounts: begun, read with each request, seen, ended.
 
 ``visitor`` is one get.  Its row is the truth of this moment: a session that was ended, an account that was
 banned or lost its rights counts from the next request on, in every process.
@@ -20,7 +20,7 @@ from wikka_port.accounts.sessions import Session, cookie_value, pack, session_co
 from wikka_port.accounts.tables import SESSION, USERS
 from wikka_port.visitors import Visitor
 
-SESSIONS_MAX: Final = 50  # of an account; the one that was idle longest gives way to a new one
+SESSIONS_MAX: Final = 50  # of an account; a new one replaces the one that was idle longest
 _ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
 
 
@@ -33,14 +33,14 @@ class Seen:
 
 
 class Sessions:
-    """Thread-safe.  Everything may raise StoreUnavailable, which lets nobody in."""
+    """Thread-safe.  Everything may raise StoreUnavailable, which signs no visitor in."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows
         self._clock = clock_ms
 
     def visitor(self, cookie: str, network_hash: str) -> Visitor | None:
-        """The person whom the cookie signs in; None: nobody."""
+        """The person whom the cookie signs in; None: none."""
         ticket = ticket_of(cookie)
         if ticket is None:
             return None

@@ -4,7 +4,7 @@
     column  := "session:" sha256(token), hexadecimal
     value   := created "\\n" seen "\\n" network "\\n" agent          created, seen: milliseconds, decimal
 
-The store holds no token: who reads a backup cannot sign in with it.  The name in the cookie says where to look and
+The store has no token: a reader of a backup cannot sign in with it.  The name in the cookie says where to look and
 proves nothing.
 
 A session ends SESSION_S after it was last seen and SESSION_LONGEST_S after the sign-in; ``seen`` is written at most
@@ -104,7 +104,7 @@ def pack(session: Session) -> bytes:
 
 
 def unpack(value: bytes) -> Session | None:
-    """None for what is no session: it lets nobody in."""
+    """None for what is no session: it signs no visitor in."""
     parts = value.decode(errors="replace").split("\n")
     if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()):
         return None

@@ -7,7 +7,7 @@
     settings:language   code of a language, "" for the wiki's
     settings:dblclick   1: a double click on a page opens its editor
 
-A cell that is absent, or holds what an older or newer wiki wrote and this one does not know, counts as the default.
+A cell that is absent, or has what an older or newer wiki wrote and this one does not know, counts as the default.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Sign-on by a proxy: it has asked who somebody is, by OpenID Connect or otherwise, and says so in a header.
+"""Sign-on by a proxy: it has identified the person, by OpenID Connect or otherwise, and says so in a header.
 
-The header is believed from addresses that are named in the configuration, and from nobody else: the address is that
+The header is believed from addresses that are named in the configuration, and from no others: the address is that
 of the connection, not one that ``X-Forwarded-For`` claims.  The proxy must take the header out of what visitors send.
 A name that has no account yet gets one, without a password.
 """
@@ -22,7 +22,7 @@ from wikka_port.visitors import Visitor
 
 @dataclass(frozen=True, slots=True)
 class SignOn:
-    header: str  # "": nobody is signed on so
+    header: str  # "": no person is signed on so
     proxies: frozenset[str]
     policy: Policy
     names: Allowed

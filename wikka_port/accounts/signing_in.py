@@ -1,10 +1,11 @@
 """Signing in with a name and a password.
 
-The answer to a wrong password and to a name that nobody has is the same, and so is the work behind it: two gets, one
-hash, one entry in the audit.  The state of an account is told only to a person who knows its password.
+The answer to a wrong password and to an unknown name is the same, and so is the work for it: two gets, one
+hash, one entry in the audit.  The state of an account is shown only to a person who knows its password.
 
 Attempts are limited by network, and by account: guesses from many networks at one account are slow together.
-Attempts from a network from which the account is signed in are counted apart: who guesses elsewhere keeps no owner out.
+Attempts from a network from which the account is signed in are counted separately: guesses from other networks keep
+no owner out.
 """
 
 from __future__ import annotations

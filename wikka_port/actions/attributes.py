@@ -1,6 +1,6 @@
-"""The attributes of actions by name (pure), for whoever completes a call while it is typed.
+"""The attributes of actions by name (pure), for the completion of a call while it is typed.
 
-A test holds them to the table of ``docs/wiki.md``.  An action that is not named here has none.
+A test compares them with the table of ``docs/wiki.md``.  An action that is not named here has none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``{{contributors}}`` of a page and ``{{highscores}}`` of the wiki: authors by how often they edited.
 
-Both look at a bounded number of edits, the newest ones, and say so where there are more.
+Both read a bounded number of edits, the newest ones, and say so where there are more.
 """
 
 from __future__ import annotations

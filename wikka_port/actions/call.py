@@ -1,4 +1,4 @@
-"""One call of an action: where it stands and what was typed."""
+"""A call of an action: where it stands and what was typed."""
 
 from __future__ import annotations
 

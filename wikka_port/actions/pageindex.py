@@ -14,7 +14,7 @@ from wikka_port.groupings import by_letter, page_of
 from wikka_port.names import normalise
 from wikka_port.urls import page_path, site_path
 
-LETTER_CHARS: Final = 20  # of what an address asks for
+LETTER_CHARS: Final = 20  # of what an address names
 
 
 def run(call: ActionCall) -> str:

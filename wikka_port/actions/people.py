@@ -5,7 +5,7 @@ authors of changes anyway, all of them for administrators: a list of all names w
 accounts there are is no secret.
 
 Cost: pages of an owner are found by one scan of the pages' rows on the store's side; accounts by a scan of theirs.  So
-these actions are dear (``markup/document``).
+these actions are expensive (``markup/document``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path
 
 SIGN_IN: Final = N_("Sign in to see what is yours.")
-AUTHORS_OF: Final = 2_000  # changes that are looked at for names
+AUTHORS_OF: Final = 2_000  # changes that are searched for names
 CHANGES_LISTED: Final = 200  # changes of one person, by the newest
 
 
@@ -101,10 +101,10 @@ def owner(call: ActionCall) -> str:
 
 def ownerlink(call: ActionCall) -> str:
     """The owner of the page in words; a link to claim it for a visitor who may."""
-    held = _owner_of(call)
-    if held:
-        yours = call.site.visitor.name is not None and held.casefold() == call.site.visitor.name.casefold()
-        return _("You own this page") if yours else _("Owner: {owner}", owner=escape(held))
+    owner = _owner_of(call)
+    if owner:
+        yours = call.site.visitor.name is not None and owner.casefold() == call.site.visitor.name.casefold()
+        return _("You own this page") if yours else _("Owner: {owner}", owner=escape(owner))
     if call.site.wiki.can(call.page).claim:
         url = escape(page_path(call.page, "claim"))
         return _('Nobody owns this page (<a href="{url}" rel="nofollow">claim it</a>)', url=url)
@@ -121,10 +121,10 @@ def acls(call: ActionCall) -> str:
 
 
 def _owner_of(call: ActionCall) -> str:
-    """ "": nobody.  Raises NotAllowed."""
+    """ "": none.  Raises NotAllowed."""
     page = call.site.wiki.page(normalise(call.arguments.get("page", "") or call.page))
-    held = page.owner if page is not None else ""
-    return "" if held in NO_OWNERS or held == PUBLIC else held
+    owner = page.owner if page is not None else ""
+    return "" if owner in NO_OWNERS or owner == PUBLIC else owner
 
 
 def _owned(call: ActionCall) -> list[str] | None:

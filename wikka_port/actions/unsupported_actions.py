@@ -1,7 +1,7 @@
 """WikkaWiki's actions that are not here (pure): what its author should use instead, or why there is none.
 
 A reader of a page sees nothing of them; a preview shows its author the sentence.  ``docs/wiki.md`` has the same
-names in its table, and a test holds the two together.
+names in its table, and a test compares the two.
 """
 
 from __future__ import annotations

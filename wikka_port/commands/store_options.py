@@ -1,4 +1,4 @@
-"""What all commands that talk to a store have: their options, and what they say when it does not answer."""
+"""The shared part of all commands that talk to a store: their options, and their message when it does not answer."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Rules:
     D2. ``keep`` returns only after the store's answer.
     D3. An owner has at most KEPT_PER_PAGE drafts of a page; another one displaces the one that was kept longest ago.
 
-The door to this module is ``rights.guarded``, which says who may edit the page.
+The entry point of this module is ``rights.guarded``, which says who may edit the page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Drafts:
         self._rows = rows
 
     def keep(self, name: str, draft: KeptDraft) -> KeptDraft:
-        """``draft`` as it stands in the store now; a spell of writing that goes on keeps its beginning."""
+        """``draft`` as it stands in the store now; a spell of writing that continues keeps its beginning."""
         own = {one.id: one for one in self._found(prefix(name, draft.owner), 2 * KEPT_PER_PAGE)}
         before = own.pop(draft.id, None)
         if before is not None and draft.time_ms - before.time_ms < PRESENT_MS:
@@ -49,12 +49,12 @@ class Drafts:
 
     def own(self, name: str, owners: Collection[str]) -> list[KeptDraft]:
         """The drafts of ``owners`` with their texts, the newest first; of two with the same id the newer one."""
-        asked = [
+        wanted = [
             draft_row(name, owner, one.id)
             for owner in owners
             for one in self._found(prefix(name, owner), 2 * KEPT_PER_PAGE)
         ]
-        read = (unpack(row, cells) for row, cells in self._rows.rows(DRAFTS, asked).items())
+        read = (unpack(row, cells) for row, cells in self._rows.rows(DRAFTS, wanted).items())
         found: dict[str, KeptDraft] = {}
         for one in sorted((one for one in read if one is not None), key=lambda one: -one.time_ms):
             if one.text is not None:

@@ -1,4 +1,4 @@
-"""The drafts that an opened editor tells of: the one that it goes on with, those on offer, who else is writing."""
+"""The drafts that an opened editor shows: the one that it continues with, those on offer, who else is writing."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def opened(site: Site, request: Request, name: str, page: Page | None, draft: Fo
     """``draft``, or the kept one that ``?draft=`` names.  Raises NotAllowed, StoreUnavailable."""
     drafts, owners = site.wiki.drafts(name), owners_of(site, request)
     own = [one for one in drafts.own(name, owners) if not _is_saved(one, page)]
-    asked = request.args.get("draft", "")
-    resumed = next((one for one in own if one.id == asked), None)
+    wanted = request.args.get("draft", "")
+    resumed = next((one for one in own if one.id == wanted), None)
     others = drafts.others(name, owners, site.accounts.clock_ms())
     return Opened(
         draft=draft if resumed is None else form_of(resumed),
@@ -73,5 +73,5 @@ def _is_from(kept: KeptDraft, page: Page | None) -> bool:
 
 
 def _is_saved(kept: KeptDraft, page: Page | None) -> bool:
-    """The page has the text already: the draft came behind its save."""
+    """The page has the text already: the draft came after its save."""
     return page is not None and not kept.section and kept.text == page.body

@@ -1,6 +1,6 @@
 """The owners of drafts that a request may see: its account and its browser.
 
-A browser is told by a cookie of its own, a random value that it gets when it first keeps a draft without an account.
+A browser is known by a cookie of its own, a random value that it gets when it first keeps a draft without an account.
 The cookie outlives the browser's window and the sign-in, so what was typed before a sign-in is found after it.
 """
 

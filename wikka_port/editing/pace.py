@@ -1,4 +1,4 @@
-"""How often one network may keep drafts and ask for previews; for threads, and for all processes of a wiki."""
+"""How often one network may keep drafts and request previews; for threads, and for all processes of a wiki."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class KeptDraft:
     time_ms: int
     base: int
     section: str
-    text: str | None  # None where the family ``at`` alone was asked for
+    text: str | None  # None where the family ``at`` alone was requested
     note: str = ""
     markup: str = ""  # format of the text; "": the page's
     base_token: str = ""

@@ -1,6 +1,6 @@
 """A section's edit and the whole page: taken out for the form, put back before the save.
 
-The form of a section holds the section's text, the id of its heading and the number of the revision that it is from.
+The form of a section has the section's text, the id of its heading and the number of the revision that it is from.
 Put into the text of that revision, it is an edit of the whole page like another: whatever changed since is merged.
 """
 

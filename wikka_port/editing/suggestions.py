@@ -9,10 +9,10 @@
     at:signed                              what the name rests on (``schema``)
 
 A person has at most SUGGESTED_BY_ONE on a page, and a page SUGGESTED_OF_PAGE: a new one beyond that is refused, never
-an older one pushed out.  The counts are looked at before the write, so several at one moment may go over by as many.
+an older one pushed out.  The counts are checked before the write, so several at one moment may go over by as many.
 Lists read the family ``at`` alone.
 
-Taking a suggestion is an edit (``handlers/suggestion``); it is thrown away behind the save.
+Taking a suggestion is an edit (``handlers/suggestion``); it is thrown away after the save.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Suggestion:
     time_ms: int
     base: int
     markup: str
-    text: str | None  # None where the family ``at`` alone was asked for
+    text: str | None  # None where the family ``at`` alone was requested
     note: str = ""
     id: str = ""  # "": not stored yet
     base_token: str = ""

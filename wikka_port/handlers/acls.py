@@ -4,7 +4,7 @@ A change that would take a right from its author is asked about first, and so is
 not count.  A user who was typed to be tried is tried first: Enter in that field presses "Save".  The form comes back
 as it was typed, whatever goes wrong:
 
-    400  a list with a mistake, or an owner whom nobody knows      409  somebody else changed the rights meanwhile
+    400  a list with a mistake, or an unknown owner      409  somebody else changed the rights meanwhile
     403  the form was too old, or came from elsewhere
 """
 
@@ -125,8 +125,8 @@ def _guarded(site: Site, page: Page, rights: PageRights, proposal: Proposal, vis
     """With the groups of both, the lists as they are and as they are proposed."""
     rules = site.wiki.rights.rules()
     proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
-    asked = group_names(visitor or site.visitor, [(page.name, page.rights), (page.name, proposed)], rules)
-    return Guarded(page.name, rights, True, rules, site.wiki.rights.members(asked))
+    wanted = group_names(visitor or site.visitor, [(page.name, page.rights), (page.name, proposed)], rules)
+    return Guarded(page.name, rights, True, rules, site.wiki.rights.members(wanted))
 
 
 def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:

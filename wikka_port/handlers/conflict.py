@@ -1,6 +1,6 @@
 """Two edits of the same place: both are shown, and for each place one side is taken, or both.
 
-The form of the page holds what was typed (``body``) and the revision that it began from (``base``), as an edit form
+The form of the page has what was typed (``body``) and the revision that it began from (``base``), as an edit form
 does, and the revision that it met (``now``).  The places follow from the three texts, so a choice is for the place that
 was shown.  The form says ``whole`` where the text of ``base`` cannot be had (another page has the name by now): both
 texts are one place.  A form that is wrong still is an edit from ``base``, which cannot overwrite anybody unseen.
@@ -31,7 +31,7 @@ CONFLICT: Final = N_("Somebody else saved this page while you were writing. Noth
 TO_CHOOSE: Final = N_("Nothing is saved yet: please choose for each place.")
 CHOSEN: Final = N_("Nothing is saved yet: this is the text with what you chose. Look it over, then save.")
 _PLACE: Final = re.compile("[0-9]{1,4}")
-_CONTEXT: Final = 2  # lines shown before and behind a place
+_CONTEXT: Final = 2  # lines shown before and after a place
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def conflict_page(
 
 
 def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
-    """The edit with what was chosen, to be saved; or a page to go on with."""
+    """The edit with what was chosen, to be saved; or a page to continue with."""
     draft = draft_of(request.form)
     try:
         met = _met(site, name, number_in(request.form, "now"), token_in(request.form, "now_token"))
@@ -126,9 +126,9 @@ def _places(found: list[Piece], sides: dict[int, Side]) -> list[Place]:
 def _place(found: list[Piece], index: int, number: int, sides: dict[int, Side], share: float) -> Place:
     piece = found[index]
     assert isinstance(piece, Choice), "the index is of one"
-    before, behind = found[index - 1] if index else None, found[index + 1] if index + 1 < len(found) else None
+    before, after = found[index - 1] if index else None, found[index + 1] if index + 1 < len(found) else None
     head = list(before.lines[-_CONTEXT:]) if isinstance(before, Agreed) else []
-    tail = list(behind.lines[:_CONTEXT]) if isinstance(behind, Agreed) else []
+    tail = list(after.lines[:_CONTEXT]) if isinstance(after, Agreed) else []
     theirs, mine = ("\n".join([*head, *lines, *tail]) for lines in (piece.theirs, piece.mine))
     return Place(
         number=number,

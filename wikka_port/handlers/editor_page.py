@@ -74,9 +74,9 @@ def later(response: Response, seconds: int) -> Response:
     return response
 
 
-def unavailable_text(away: StoreUnavailable) -> str:
+def unavailable_text(error: StoreUnavailable) -> str:
     """Say why nothing was saved or kept."""
-    return f"{unavailable(away)} {_(SAFE)}"
+    return f"{unavailable(error)} {_(SAFE)}"
 
 
 def other_person(site: Site, draft: FormDraft) -> str:

@@ -22,7 +22,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_print(site: Site, request: Request, name: str) -> Response:
-    found = _rendered(site, request, name, contents=False)  # nobody unfolds it on paper
+    found = _rendered(site, request, name, contents=False)  # it cannot be unfolded on paper
     return missing(site, name) if found is None else conditional(request, site.html("print.html", **found))
 
 

@@ -1,4 +1,4 @@
-"""Signing in; behind it the page where the visitor was."""
+"""Signing in; after it the page where the visitor was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wikka_port.texts import _
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
-    """``?next=/Page`` is where a visitor goes on; only addresses of this wiki are taken."""
+    """``?next=/Page`` is where a visitor continues; only addresses of this wiki are taken."""
     onward = within(request.values.get("next", ""))
     if request.method != "POST":
         return form(site, request, onward)

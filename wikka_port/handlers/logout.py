@@ -1,4 +1,4 @@
-"""Signing out: asked for by a link, done by a button, so that no picture or link of another site does it."""
+"""Signing out: requested by a link, done by a button, so that no picture or link of another site does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that somebody edited since a moment, taken back: looked at first, then done; for administrators."""
+"""All that somebody edited since a moment, taken back: shown first, then done; for administrators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wikka_port.site import Site, redirect
 from wikka_port.texts import _, _w
 from wikka_port.urls import site_path
 
-PREVIEWED = 200  # pages looked at before it is done
+PREVIEWED = 200  # pages shown before it is done
 
 
 def handle(site: Site, request: Request, _name: str) -> Response:

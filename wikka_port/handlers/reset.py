@@ -1,4 +1,4 @@
-"""A forgotten password: a link is asked for, and with it a new password is set.
+"""A forgotten password: a link is requested, and with it a new password is set.
 
 The answer to the first step is the same whether or not there is such an account.
 """

@@ -1,4 +1,4 @@
-"""A save as the editor makes it: what is looked at before it, the step itself, and what follows behind it."""
+"""A save as the editor makes it: what is checked before it, the step itself, and what follows after it."""
 
 from __future__ import annotations
 
@@ -157,8 +157,8 @@ def _check_bounds(page: Page | None, body: str, markup: str) -> None:
     problem = over_bounds(body, autolink=autolink, markup=markup)
     if problem is None:
         return
-    held = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
-    if page is None or len(body) > len(page.body) or held is None:
+    stored = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
+    if page is None or len(body) > len(page.body) or stored is None:
         raise NotSaved(413, f"{problem} {_(REMEDY)}")
 
 

@@ -1,4 +1,4 @@
-"""Pages with the words that were asked for; a page of that very name is shown first."""
+"""Pages with the words that were requested; a page of that very name is shown first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a page as it was typed, to be looked at, with its code blocks to be fetched one by one."""
+"""The text of a page as it was typed, to be read, with its code blocks to be fetched one by one."""
 
 from __future__ import annotations
 

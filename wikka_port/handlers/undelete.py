@@ -1,6 +1,6 @@
 """The deleted pages of a name: brought back by who may, purged by administrators.
 
-A visitor who may see none of them gets what a name without a page gets: nothing tells that there was one.
+A visitor who may see none of them gets what a name without a page gets: nothing shows that there was one.
 """
 
 from __future__ import annotations

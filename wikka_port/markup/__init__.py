@@ -2,5 +2,5 @@
 
 Reading order: ``tokens`` (what there is), ``lexer`` (text to tokens), ``targets`` (what a link means),
 ``html`` (tokens to fragments; with ``tables``, ``lists``, ``code_blocks``, ``embedded``, ``mindmap``),
-``document`` (the door: ``parse`` and ``render``), ``links`` (what a text links to).
+``document`` (the entry point: ``parse`` and ``render``), ``links`` (what a text links to).
 """

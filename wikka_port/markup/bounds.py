@@ -1,6 +1,6 @@
-"""Whether a text goes over the bounds of a page (pure), and what its author is told.
+"""Whether a text goes over the bounds of a page (pure), and the message to its author.
 
-What is counted is what the page would be rendered and indexed from.  Knows nothing of what follows from it:
+The bounds count what the page would be rendered and indexed from.  Knows nothing of what follows from it:
 a save is refused (``drafts``), a page that is stored is shown up to the bound (``html``).
 """
 

@@ -45,11 +45,11 @@ def own_contents(headings: Sequence[Heading]) -> list[ContentsSlot]:
     return [ContentsSlot(f'{fold}<nav aria-label="{title}">{_list(shown)}</nav></details>\n')]
 
 
-def _levels(asked: str) -> Collection[int]:
-    named = {int(level) for level in _NAMED_LEVELS.findall(asked)}
+def _levels(typed: str) -> Collection[int]:
+    named = {int(level) for level in _NAMED_LEVELS.findall(typed)}
     if named:
         return named
-    wanted = _LEVELS.fullmatch(asked)
+    wanted = _LEVELS.fullmatch(typed)
     return range(int(wanted[1]), int(wanted[2] or wanted[1]) + 1) if wanted else range(1, 7)
 
 

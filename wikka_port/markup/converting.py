@@ -3,7 +3,7 @@
 The tokens that the page is shown from become a line of Markdown for each line.  Links, headings and words of the two
 texts are then compared: a difference that no rule below knows of is said as well, so nothing is lost without a word.
 
-Knows nothing of pages and forms: nobody saves what it returns before somebody has looked at it (``handlers/convert``).
+Knows nothing of pages and forms: its result is saved only after a person has read it (``handlers/convert``).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _compare(before: Sequence[Token], after: Sequence[Token], lost: dict[str, No
 
 
 def _words(read: Sequence[Token]) -> list[str]:
-    """The words that a reader sees, in no order: footnotes stand elsewhere."""
+    """The words that a reader sees, in no order: footnotes stand at the end."""
     said = []
     for token in read:
         if isinstance(token, str):
@@ -177,12 +177,12 @@ class _Writer:
             self._text(part)
 
     def _text(self, part: list[Token]) -> None:
-        goes_on = self._in == "text"
+        continues = self._in == "text"
         words = self._inline(part, line_start=True)
         if not words.strip():
             return
         self._begin("text")
-        if goes_on and self._lines and not self._lines[-1].endswith("\\"):
+        if continues and self._lines and not self._lines[-1].endswith("\\"):
             self._lines[-1] += "\\"
         self._lines.append(words.rstrip())
 
@@ -254,10 +254,10 @@ class _Writer:
 
     def _whole(self, part: Sequence[Token]) -> str:
         """A line whose emphasis ends with it."""
-        held, self._open = self._open, []
+        opened, self._open = self._open, []
         words = self._inline(part, line_start=True).strip()
         words += self._closers()
-        self._open = held
+        self._open = opened
         return words
 
     def _closers(self) -> str:
@@ -309,8 +309,8 @@ class _Writer:
             return markdown_writing.text(token, autolink=self._autolink, line_start=line_start)
         if isinstance(token, PageLink):
             following = part[after] if after < len(part) else ""
-            apart = not out[-1:].isalnum() and not (isinstance(following, str) and following[:1].isalnum())
-            return markdown_writing.page_link(token, bare=self._autolink and apart and isinstance(following, str))
+            is_separate = not out[-1:].isalnum() and not (isinstance(following, str) and following[:1].isalnum())
+            return markdown_writing.page_link(token, bare=self._autolink and is_separate and isinstance(following, str))
         if isinstance(token, Outside):
             return markdown_writing.outside(token)
         if isinstance(token, Image):

@@ -1,4 +1,4 @@
-"""Parsed pages (pure): the door to the markup.
+"""Parsed pages (pure): the entry point of the markup.
 
 ``parse`` does everything that depends on the text alone and is worth caching by revision; ``render``
 fills the slots, which costs a few microseconds for each link.  A Document is immutable and safe to share.
@@ -22,15 +22,15 @@ from wikka_port.names import url_path
 
 _ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the store
 _EXPENSIVE_ACTIONS: Final = {
-    "orphanedpages": QUICK_STEPS,  # looks at all pages
-    "wantedpages": QUICK_STEPS // 2,  # looks at all that are wanted, now and then
-    "highscores": QUICK_STEPS,  # looks at many changes
-    "mypages": QUICK_STEPS,  # looks at all pages, on the store's side
+    "orphanedpages": QUICK_STEPS,  # reads all pages
+    "wantedpages": QUICK_STEPS // 2,  # reads all that are wanted, now and then
+    "highscores": QUICK_STEPS,  # reads many changes
+    "mypages": QUICK_STEPS,  # reads all pages, on the store's side
     "countowned": QUICK_STEPS,
     "ownedpages": QUICK_STEPS,
-    "countusers": QUICK_STEPS,  # looks at all accounts
+    "countusers": QUICK_STEPS,  # reads all accounts
     "lastusers": QUICK_STEPS,
-    "mychanges": QUICK_STEPS,  # looks at many changes
+    "mychanges": QUICK_STEPS,  # reads many changes
     "include": QUICK_STEPS // 2,  # parses and renders
 }
 _CHEAP_ACTIONS: Final = frozenset(("color", "colour", "image"))  # no call of the store; imports have many
@@ -42,7 +42,7 @@ class Document:
     pieces: tuple[Piece, ...]  # two strings never follow each other
     links: tuple[str, ...]  # names of the pages linked to, normalised, each once, in order
     headings: tuple[Heading, ...]
-    actions: tuple[ActionCall, ...]  # those that render() will ask for, in order; toc, notoc and redirect are our own
+    actions: tuple[ActionCall, ...]  # those that render() will run, in order; toc, notoc and redirect are our own
     redirect: str | None  # the page that this one stands for
     steps: int  # about what rendering costs (``limits``)
 

@@ -1,7 +1,7 @@
 """Embedded HTML (pure): what people write between pairs of double quotes, made safe.
 
-The sanitiser is nh3 (the ammonia library, a real HTML parser).  What is allowed is listed here and
-short: text-level elements, lists, tables, images.  No style, form, frame, media or script; links
+The sanitiser is nh3 (the ammonia library, a real HTML parser).  The allowed elements are listed here and
+few: text-level elements, lists, tables, images.  No style, form, frame, media or script; links
 carry ``rel="nofollow noopener"``.  The id of a link is a place of the page, as those of headings:
 ``[[#id]]`` leads there, and no script or style of the wiki's own knows it.  Classes get the prefix
 ``user-``, so that a page cannot dress up as the wiki's own controls.  Each piece is closed by itself:
@@ -99,7 +99,7 @@ def placed(html: str, places: Places) -> str:
 
 
 def clean(source: str, *, inline: bool = False) -> tuple[str, bool]:
-    """``source`` as safe HTML, and whether it holds block elements; with ``inline`` it holds none."""
+    """``source`` as safe HTML, and whether it has block elements; with ``inline`` it has none."""
     if "<" not in source and "&" not in source:
         return escape(source), False  # by far the most frequent use: text without its markup
     source = _FORMATTING_WITH_ATTRIBUTES.sub(r"<\1>", source)

@@ -1,4 +1,4 @@
-"""The formats that a page's text can have, and the one way from a text to its tokens (pure).
+"""The formats that a page's text can have, and the one function from a text to its tokens (pure).
 
 HTML, links, headings, words, bounds and code blocks are made of these tokens, so they agree in every format.
 """

@@ -35,7 +35,7 @@ class PageSlot:
 class ActionSlot:
     name: str
     arguments: tuple[tuple[str, str], ...]
-    block: bool  # stands by itself; its HTML may hold paragraphs, lists and tables
+    block: bool  # stands by itself; its HTML may have paragraphs, lists and tables
     refused: str = ""  # why it is not run, for the page's author; "": it is run
 
 

@@ -1,19 +1,19 @@
 """Text -> tokens (pure, fuzzed).  Any text is a page: the lexer never raises, it falls back to showing what was typed.
 
-One compiled expression finds the next place where something may begin; every alternative in it begins
-with a literal, so that the regex engine skips plain text by a character set.  What has an end of its
-own (``[[ ]]``, ``{{ }}``, ``%% %%``, ``"" ""``, comments) is completed by looking for that end.
+A compiled expression finds the next place where something may begin; every alternative in it begins
+with a literal, so that the regex engine skips plain text by a character set.  A construct with an end of its
+own (``[[ ]]``, ``{{ }}``, ``%% %%``, ``"" ""``, comments) is completed by a search for that end.
 
 Invariants:
     I1. Time is linear in the text.  No expression can backtrack over more than it has consumed
-        (possessive quantifiers), and ends are looked for through ``_ahead``, which remembers the last
+        (possessive quantifiers), and ends are searched for through ``_ahead``, which remembers the last
         answer: 100,000 openers without an end cost one search, not 100,000.
     I2. A ``[[`` or ``{{`` with another one before its end is text: the innermost pair counts.
     I3. HEADING_END follows every HeadingStart on the same line, before its NEWLINE, and before the end of its cell.
         A heading inside a line whose end turns out to stand in something else (code, a link) becomes text again.
     I4. A Cell is said only on a line that began with one.
     I5. A text over a bound of ``limits`` (links, cells, steps) is read up to it: the last token is then a Rest,
-        which has all that was not read.  The cut hangs on the text alone, so whoever reads it cuts it alike.
+        which has all that was not read.  The cut hangs on the text alone, so every reader cuts it alike.
     I6. NOTE_END follows every NOTE on the same line and in the same cell; there is neither a heading, a rule nor a
         NOTE between the two.
 
@@ -94,7 +94,7 @@ def fit(text: str) -> str:
 
 
 class _Full(Exception):
-    """A bound is reached: nothing behind ``done`` is read."""
+    """A bound is reached: nothing after ``done`` is read."""
 
     def __init__(self, over: Bound) -> None:
         super().__init__(over)
@@ -102,7 +102,7 @@ class _Full(Exception):
 
 
 class _Lexer:
-    """One pass over one text.  ``done``: everything before it has become tokens."""
+    """A pass over one text.  ``done``: everything before it has become tokens."""
 
     __slots__ = (
         "_answers",
@@ -173,7 +173,7 @@ class _Lexer:
     # -- the text between marks
 
     def _flush(self, end: int) -> None:
-        """What lies between ``done`` and ``end`` is running text."""
+        """The text between ``done`` and ``end`` is running text."""
         if end <= self.done:
             return
         text, out = self.text, self.out
@@ -222,7 +222,7 @@ class _Lexer:
     # -- lines
 
     def _begin_line(self, start: int) -> int:
-        """Say what the line that begins at ``start`` is, if it is more than text; where to go on."""
+        """Say what the line that begins at ``start`` is, if it is more than text; where to continue."""
         text = self.text
         self.line_start = start
         if start >= len(text) or text[start] not in _LINE_MARKS:
@@ -253,7 +253,7 @@ class _Lexer:
         return self._begin_line(start + 1)
 
     def _is_closed(self, mark: str, start: int) -> bool:
-        """Does ``mark`` come again, behind more than blanks, in the line or cell that goes on at ``start``?"""
+        """Does ``mark`` come again, after more than blanks, in the line or cell that continues at ``start``?"""
         stop = min(self._ahead("\n", start), len(self.text))
         if self.row:
             stop = min(stop, self._ahead("||", start))
@@ -276,7 +276,7 @@ class _Lexer:
         return end
 
     def _place(self) -> int:
-        """Where this line begins, for the section of its heading; -1 in a table and behind a comment."""
+        """Return the beginning of this line, for the section of its heading; -1 in a table and after a comment."""
         start = self.line_start
         return -1 if self.row or self.text[start - 1 : start] not in ("", "\n") else start
 

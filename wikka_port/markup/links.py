@@ -1,4 +1,4 @@
-"""What a text links to (pure): the same tokens that the page is rendered from, so the two agree.
+"""The links of a text (pure): the same tokens that the page is rendered from, so the two agree.
 
 ``links`` is what the backlinks trigger calls for each saved revision; it does no HTML.  A page that another one
 includes counts as linked to: it is missed where it is not there, and has to be led where it is renamed.

@@ -25,7 +25,7 @@ class _Open:
 
 
 def _kind(marker: str, current: str | None) -> str:
-    """The kind of list that ``marker`` goes on with or begins.  A lone "i" goes on with letters a, b, .. h."""
+    """The kind of list that ``marker`` continues with or begins.  A lone "i" continues with letters a, b, .. h."""
     if not marker or marker in "-&":
         return marker
     if marker.isdigit():

@@ -8,7 +8,7 @@ Invariants:
     I1. Each Open is followed by its Close, and they nest.  Raw HTML is text.
     I2. A text over a bound of ``limits`` is read up to it: the last token is then a Rest, which has all that was not
         read, from the beginning of a line on.  The cut hangs on the text alone.  The marks of the text are counted
-        before it is parsed, so the bound holds for parsing, too; links, cells and the steps of running text, in
+        before it is parsed, so the bound applies to parsing, too; links, cells and the steps of running text, in
         which links need no marks, are counted block by block.
     I3. Footnotes are numbered in the order in which they are referred to; those that nothing refers to are left out.
 
@@ -131,14 +131,14 @@ class _Reader:
 
     def _block(self, block: Sequence[Parsed]) -> None:
         """A block of the page with all that is in it, or nothing of it.  Raises _Full."""
-        out, held = self._out, (set(self._linked), dict(self._numbers), dict(self._times))
+        out, saved = self._out, (set(self._linked), dict(self._numbers), dict(self._times))
         self._out = []
         try:
             for token in block:
                 self._read(token)
         except _Full:
             self._out = out
-            self._linked, self._numbers, self._times = held
+            self._linked, self._numbers, self._times = saved
             raise
         if block[0].type == "note_open":
             self._notes.setdefault(str(block[0].meta["label"]), self._out)
@@ -181,7 +181,7 @@ class _Reader:
         return HeadingStart(int(token.tag[1:]), self._start_of_line(token.map[0]) if is_own and token.map else -1)
 
     def _start_of_line(self, line: int) -> int:
-        """Lines are asked for in order: all calls together pass over the text once."""
+        """Lines are requested in order: all calls together pass over the text once."""
         at, position = self._line
         for _ in range(line - at):
             position = self._text.find("\n", position) + 1

@@ -7,7 +7,7 @@
     blocks deeper than DEPTH_MAX are text: the parser would leave them out      token ``code_block``
 
 Raw HTML is off: it is text like other text, but for ``<br>``, which is a break of the wiki's own.  The rules of the
-wiki look for their ends within a fixed distance, so openers without an end cost no more than others.
+wiki search for their ends within a fixed distance, so openers without an end cost no more than others.
 
 Knows nothing of what tokens become (``markdown``).
 """
@@ -34,7 +34,7 @@ _IMAGE_DEPTH: Final = 3  # of pictures in the description of pictures, which is 
 _LINK_CHARS: Final = 2_500  # between [[ and ]]
 _ACTION_CHARS: Final = 4_000  # between {{ and }}
 _BREAK: Final = re.compile(r"<br */?>", re.IGNORECASE)
-# The characters with which a rule in a line begins, or ends what it looks at.  The library stops at others as well.
+# The characters with which a rule in a line begins, or ends what it reads.  The library stops at others as well.
 _MARK: Final = re.compile(r"[\n!&*<\[\\\]_`{~]")
 _LABEL: Final = re.compile(r"\[\^([^\s\]\[^]{1,80}+)\]")
 
@@ -106,7 +106,7 @@ def _action(state: StateInline, silent: bool) -> bool:
 
 
 def _line_break(state: StateInline, silent: bool) -> bool:
-    """``<br>``, which a cell of a table has no other way for: the break is the wiki's own, no HTML of the page's."""
+    """``<br>``, which a cell of a table has no other form for: the break is the wiki's own, no HTML of the page's."""
     found = _BREAK.match(state.src, state.pos, state.posMax)
     if found is None:
         return False
@@ -182,8 +182,8 @@ def _note(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _note_text(state: StateBlock, start: int, end: int, begin: int) -> None:
-    """Parse what stands behind the colon, at ``begin``, as blocks of their own."""
-    held = state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType
+    """Parse what stands after the colon, at ``begin``, as blocks of their own."""
+    saved = state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType
     text = begin
     while text < state.eMarks[start] and state.src[text] in " \t":
         text += 1
@@ -195,4 +195,4 @@ def _note_text(state: StateBlock, start: int, end: int, begin: int) -> None:
         state.md.block.tokenize(state, start, end)
     finally:
         state.blkIndent -= 4
-        state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType = held
+        state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType = saved

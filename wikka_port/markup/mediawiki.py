@@ -1,4 +1,4 @@
-"""MediaWiki's markup to ours (pure): the door, and all that goes by lines.
+"""MediaWiki's markup to ours (pure): the entry point, and all that goes by lines.
 
 Reading order: ``mediawiki_titles`` (what a link means), ``mediawiki_pieces`` (what is finished),
 ``mediawiki_inline`` (emphasis, addresses, HTML, escaping), ``mediawiki_links``, ``mediawiki_raw``,
@@ -7,7 +7,7 @@ Reading order: ``mediawiki_titles`` (what a link means), ``mediawiki_pieces`` (w
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
-    I2. What was not markup there is none here: it shows as the author's text.
+    I2. Text that was not markup there is none here: it shows as the author's text.
     I3. Nothing vanishes uncounted: what has no counterpart is shown as typed, or is counted by kind.
 
 Templates are not expanded (a dump has no parser): ``mediawiki_templates`` says what stands in their place.
@@ -71,7 +71,7 @@ _LANGUAGES: Final = {"Scribunto": "lua", "css": "css", "sanitized-css": "css", "
 class Converted:
     text: str
     redirect: str | None  # name of the page it leads to, as the dump writes titles
-    links: tuple[str, ...]  # names of pages linked to, each once, in order; categories are apart
+    links: tuple[str, ...]  # names of pages linked to, each once, in order; categories are separate
     categories: tuple[str, ...]
     converted: Counter[str]  # constructs by kind
     unconverted: Counter[str]  # by kind: shown as typed, simplified or left out
@@ -145,7 +145,7 @@ _Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
 
 
 def _joined(blocks: list[_Block]) -> str:
-    """An empty line between paragraphs, none inside a list and behind a heading."""
+    """An empty line between paragraphs, none inside a list and after a heading."""
     out: list[str] = []
     before = ""
     for kind, text in blocks:
@@ -195,7 +195,7 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
 
 
 def _sections(blocks: list[_Block]) -> Iterator[list[_Block]]:
-    """What stands before the first heading, and what behind each one."""
+    """Return the text before the first heading, and the text after each one."""
     begin = 0
     for at, (kind, text) in enumerate(blocks):
         if kind == "line" and text.startswith("=="):
@@ -205,7 +205,7 @@ def _sections(blocks: list[_Block]) -> Iterator[list[_Block]]:
 
 
 def _pictures_after_first_paragraph(blocks: list[_Block]) -> list[_Block]:
-    """Put pictures that stand before the first paragraph of a section behind it.
+    """Put pictures that stand before the first paragraph of a section after it.
 
     MediaWiki shows them beside it; ours would begin with a stack of links.
     """
@@ -222,7 +222,7 @@ def _pictures_after_first_paragraph(blocks: list[_Block]) -> list[_Block]:
 
 
 def _without_nothing(draft: Draft, line: str) -> str:
-    """A line whose block begins behind calls of templates that show nothing, without their marks."""
+    """A line whose block begins after calls of templates that show nothing, without their marks."""
     lead = draft.lead(line)
     if lead and line.startswith(_BEGINS_BLOCK, lead):
         return line[lead:]
@@ -297,7 +297,7 @@ def _item(draft: Draft, line: str) -> list[str]:
 
 
 def _guarded(draft: Draft, text: str) -> str:
-    """Text behind ``~`` that could be taken for the marker of a list item."""
+    """Text after ``~`` that could be taken for the marker of a list item."""
     return draft.guarded(text) if _LIKE_A_MARKER.match(draft.edges(text)[0]) else text
 
 

@@ -1,4 +1,4 @@
-"""What stands in double square brackets (pure): links, images, categories, other languages.
+"""The content of double square brackets (pure): links, images, categories, other languages.
 
 Knows nothing of where such brackets begin and end; :mod:`mediawiki_scan` does.
 """
@@ -18,7 +18,7 @@ from wikka_port.markup.targets import IMAGE_ENDINGS
 _URL: Final = re.compile(r"(?:https?|ftp)://\S+")
 _QUOTED: Final = re.compile(r"\s*('''''|'''|'')([^'].*?)\1\s*", re.DOTALL)
 _WRAP: Final = {"''": ("//", "//"), "'''": ("**", "**"), "'''''": ("**//", "//**")}
-# Numeric references are our way to write a character without its meaning in a link.
+# Numeric references are our form of a character without its meaning in a link.
 _NAME_DANGER: Final = re.compile(r"[\[\]|]|&(?=#)")
 _LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
 # Options of an image, in English; what other languages call them is found by their shape.
@@ -31,7 +31,7 @@ _IMAGE_OPTION: Final = re.compile(
 
 
 def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None:
-    """The link ``[[head|label]]trail``; None if it is none.  ``label`` may hold marks and line breaks."""
+    """The link ``[[head|label]]trail``; None if it is none.  ``label`` may have marks and line breaks."""
     head = unescape(head)
     if _URL.match(head.strip()):
         return _address(draft, head, label, trail)
@@ -95,7 +95,7 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
 
 
 def _interwiki_link(draft: Draft, target: Target, label: str) -> str:
-    """Our link to a page of another wiki; "": nobody knows its address."""
+    """Our link to a page of another wiki; "": unknown address."""
     url = address(target.prefix, target.title, target.section, draft.dialect.base)
     if not url or len(url) > URL_CHARS_MAX:
         return ""
@@ -105,7 +105,7 @@ def _interwiki_link(draft: Draft, target: Target, label: str) -> str:
 
 
 def _pipe_trick(head: str) -> str:
-    """The label that ``[[a:b (c)|]]`` asks for: b."""
+    """The label of ``[[a:b (c)|]]``: b."""
     name = head.strip().removeprefix(":").partition(":")[2] or head.strip()
     return re.sub(r"\s*\([^()]*\)\s*$", "", name) or head
 
@@ -133,7 +133,7 @@ def _reference(found: re.Match[str]) -> str:
 
 
 def picture(dialect: Dialect, name: str, words: str = "") -> str:
-    """What stands for the file ``name``: the picture, a link to where it is, or its name alone."""
+    """The substitute for the file ``name``: the picture, a link to where it is, or its name alone."""
     if not dialect.pictures:
         return mono(f"[image: {name}]")
     url = dialect.pictures + quote(name.replace(" ", "_"), safe="()!,;:@~")
@@ -144,9 +144,9 @@ def picture(dialect: Dialect, name: str, words: str = "") -> str:
 
 
 def _image(draft: Draft, target: Target, label: str | None, trail: str) -> Piece:
-    """An image is its caption behind a link to the picture, or behind the picture: a dump has no files.
+    """An image is its caption after a link to the picture, or after the picture: a dump has no files.
 
-    ``trail``: the letters behind it, which are no part of it.
+    ``trail``: the letters after it, which are no part of it.
     """
     draft.unconverted["image"] += 1
     parts = [part.strip() for part in label.split("|")] if label is not None else []

@@ -1,4 +1,4 @@
-"""What has been made of one MediaWiki text so far (pure): finished pieces, links, notes, counts.
+"""The state of the conversion of one MediaWiki text (pure): finished pieces, links, notes, counts.
 
 A construct that is finished becomes a Piece and stands in the text as a mark, STX number ETX.
 Neither character can come from a dump (XML forbids them) and ``clean`` takes them out of
@@ -6,9 +6,9 @@ any other text, so a mark is never the author's.
 
 Invariants:
     I1. A mark stands in one place only, so the expanded text is linear in the pieces.
-    I2. ``inline`` and ``plain`` of a piece hold no line break; ``plain`` holds no mark.
+    I2. ``inline`` and ``plain`` of a piece have no line break; ``plain`` has no mark.
     I3. Text of the author goes into a piece only through ``literal`` or ``escape``.
-    I4. No double quote of the author's begins or ends a piece: all others may, and whoever puts a piece beside a text
+    I4. No double quote of the author's begins or ends a piece: all others may, and code that puts a piece beside a text
         or a piece guards the text as it will be joined (``Draft.edges``, ``escape_between``, ``JOIN``).
 
 Knows nothing of MediaWiki's syntax.
@@ -49,7 +49,7 @@ _SIGNS: Final = frozenset("*/_#%'+£¥@\"{}[]=<>`|^-~:c&;")
 _OPEN_END: Final = re.compile(r"(?:[^\s\w.,;()!?]|_)\S*\Z|\|.\Z")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _REACH: Final = 4  # characters of markup before its last one
-_AHEAD: Final = re.compile(r"(?:&\#?\w*+|<\w*+|:)\Z")  # markup by what stands behind it
+_AHEAD: Final = re.compile(r"(?:&\#?\w*+|<\w*+|:)\Z")  # markup by what stands after it
 EDGE_CHARS: Final = 40  # of a neighbour: longer than whatever two texts can make together
 JOIN: Final = '""""'  # a literal of nothing: what stands on its two sides is not read together
 
@@ -130,7 +130,7 @@ class Draft:
         return line
 
     def blocks_of(self, line: str) -> list[str] | None:
-        """The blocks of a line that holds nothing but marks of pieces that can stand alone."""
+        """The blocks of a line with nothing but marks of pieces that can stand alone."""
         if not line.startswith("\x02") or MARK.sub("", line).strip():
             return None
         blocks = [self.pieces[int(match[1])].block for match in MARK.finditer(line)]
@@ -251,7 +251,7 @@ def may_continue_markup(text: str) -> bool:
 
 
 def is_open(text: str) -> bool:
-    """Whether the end of ``text`` could be markup together with what stands behind it."""
+    """Whether the end of ``text`` could be markup together with what stands after it."""
     return _OPEN_END.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
 
 
@@ -262,7 +262,7 @@ def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:
 
 
 def joins(before: str, after: str) -> bool:
-    """Whether the end of one text and the begin of another are markup together."""
+    """Whether the end of one text and the beginning of another are markup together."""
     joined, border = before + after, len(before)
     if _reach(_DANGER, joined, border) > border:
         return (before[-1:], after[:1]) != ('"', '"')  # both are ends of literals (I4)
@@ -270,12 +270,12 @@ def joins(before: str, after: str) -> bool:
 
 
 def may_reach(text: str) -> bool:
-    """Whether the end of ``text`` could be markup by mere letters that stand behind it."""
+    """Whether the end of ``text`` could be markup by mere letters that stand after it."""
     return _AHEAD.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
 
 
 def _is_ahead(joined: str, border: int) -> bool:
-    """Whether a sign before ``border`` is markup by what stands behind it only, as the ampersand of a reference."""
+    """Whether a sign before ``border`` is markup by what stands after it only, as the ampersand of a reference."""
     sign = _AHEAD.search(joined, max(border - EDGE_CHARS, 0), border)
     if sign is None or _DANGER.match(joined, sign.start()) is None:
         return False
@@ -304,7 +304,7 @@ def note_mark(number: int, *, is_first: bool) -> str:
 
 
 def note_place(number: int, *, is_used: bool) -> str:
-    """What stands behind the text of a note, and leads back."""
+    """The link after the text of a note, which leads back."""
     return f'""<a id="note_{number}" href="#{_PLACE}use_{number}">↩</a>""' if is_used else ""
 
 

@@ -1,8 +1,8 @@
 """The first pass over a MediaWiki text (pure): everything that has an opening and a closing.
 
 Comments, tags whose content is no markup, references, templates and links are found with one
-regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  What
-never closes stays text.
+regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  An
+element that never closes stays text.
 
 Linear: a closed construct becomes one mark at once; parts of an unclosed one move up a level
 at most once before a mark swallows them, for levels are joined as ropes, not copied.
@@ -35,7 +35,7 @@ _TOKEN: Final = re.compile(
       | (?P<link>\[\[) | (?P<unlink>\]\])""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Letters directly behind a link belong to its label; only scripts that put blanks between words.
+# Letters directly after a link belong to its label; only scripts that put blanks between words.
 _TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
 _NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
 _NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
@@ -99,7 +99,7 @@ class _Scan:
         self._levels[-1].parts.append(part)
 
     def _token(self, match: re.Match[str]) -> int:
-        """Take one token; the answer is where to go on."""
+        """Take one token; the answer is where to continue."""
         if match["comment"]:
             return self._comment(match)
         if match["raw"]:
@@ -135,7 +135,7 @@ class _Scan:
         return found
 
     def _comment(self, match: re.Match[str]) -> int:
-        """Comments that follow each other; a line that holds nothing else goes with them, as in MediaWiki."""
+        """Comments that follow each other; a line with nothing else goes with them, as in MediaWiki."""
         text = self._text
         begin, end, blanks = match.start(), match.start(), ""
         while begin and text[begin - 1] in " \t":
@@ -146,9 +146,9 @@ class _Scan:
             if closing is None:
                 return len(text)  # MediaWiki too: to the end
             end = closing.end()
-            behind = _BLANKS.match(text, end)
-            blanks += behind[0] if behind else ""
-            end = behind.end() if behind else end
+            found = _BLANKS.match(text, end)
+            blanks += found[0] if found else ""
+            end = found.end() if found else end
         if begin and text[begin - 1] == "\n" and text.startswith("\n", end):
             if begin < match.start():
                 self._levels[-1].parts.pop()
@@ -158,7 +158,7 @@ class _Scan:
         return end
 
     def _included(self, match: re.Match[str]) -> int:
-        """What is for other pages only, those that include this one: its source stands with the calls of templates."""
+        """Text for other pages only, those that include this one: its source stands with the calls of templates."""
         closing = self._closing(r"</includeonly\s*+>", match.end())
         if closing is None:
             self._draft.unconverted["html <includeonly>"] += 1
@@ -167,7 +167,7 @@ class _Scan:
         return closing.end()
 
     def _poem(self, match: re.Match[str]) -> int:
-        """Its lines stay lines; it cannot hold another one."""
+        """Its lines stay lines; it cannot contain another one."""
         closing = self._closing(r"</poem\s*+>", match.end())
         if closing is None:
             return match.end()
@@ -175,8 +175,8 @@ class _Scan:
         lines = scan(self._draft, self._text[match.end() : closing.start()].strip("\n")).split("\n")
         indented = [_LEADING.sub(lambda found: "&nbsp;" * len(found[0]), line) for line in lines]
         self._add("\n" + "<br>\n".join(indented) + "\n")
-        behind = _BLANKS.match(self._text, closing.end())
-        return behind.end() if behind else closing.end()
+        blanks = _BLANKS.match(self._text, closing.end())
+        return blanks.end() if blanks else closing.end()
 
     def _raw(self, match: re.Match[str]) -> int:
         name = match["raw"].lower()
@@ -193,7 +193,7 @@ class _Scan:
         return closing.end()
 
     def _caption(self, text: str) -> str:
-        """A line of a gallery, which lies in this text and cannot hold another gallery."""
+        """A line of a gallery, which lies in this text and cannot contain another gallery."""
         return scan(self._draft, text)
 
     # -- templates ------------------------------------------------------------------
@@ -226,7 +226,7 @@ class _Scan:
             depth -= 1
         if self._levels[depth].kind == "template":
             return depth
-        # Links with no template below them: let nobody walk down here again.
+        # Links with no template below them: never walk down here again.
         if depth < len(self._levels) - 1:
             self._walls(depth)
         return None
@@ -246,7 +246,7 @@ class _Scan:
         del self._levels[depth + 1 :]
 
     def _template(self, level: _Level) -> str:
-        """What can be shown of it (``mediawiki_templates``), else nothing: its source then stands at the end."""
+        """The part that can be shown (``mediawiki_templates``), else nothing: its source then stands at the end."""
         draft = self._draft
         source = "".join([level.opening, *_flat(level.parts)])
         if level.opening.startswith("{{{"):
@@ -296,7 +296,7 @@ class _Scan:
         return trail.end() if trail else match.end()
 
     def _link(self, level: _Level, trail: str) -> Piece | None:
-        # The head decides without a look at the rest, or closing many levels would be quadratic.
+        # The head decides without the rest, or closing many levels would be quadratic.
         first = level.parts[0] if level.parts else ""
         if not isinstance(first, str) or any(isinstance(part, list) for part in level.parts):
             return None

@@ -55,7 +55,7 @@ def project_of(base: str) -> tuple[str, str]:
 
 
 def address(prefix: str, title: str, section: str, base: str) -> str:
-    """The address of ``title`` at the site called ``prefix``, for readers of the site of ``base``; "": nobody knows."""
+    """The address of ``title`` at the site called ``prefix``, for readers of the site of ``base``; "": unknown."""
     language, project = project_of(base)
     site = _SITES.get(prefix, "")
     if prefix in _PROJECTS:

@@ -35,11 +35,11 @@ class _Cell:
 class _Table:
     rows: list[list[_Cell]] = field(default_factory=lambda: [[]])
     caption: _Cell | None = None
-    open: _Cell | None = None  # what a line without a sign goes on with
+    open: _Cell | None = None  # what a line without a sign continues with
 
 
 def table_end(lines: list[str], start: int) -> int:
-    """The index behind the table that opens at ``start``; behind the last line if it never closes."""
+    """The index after the table that opens at ``start``; after the last line if it never closes."""
     depth = 0
     for index in range(start, len(lines)):
         line = lines[index].lstrip(" \t:*#;")
@@ -87,7 +87,7 @@ def _flatten(draft: Draft, made: _Table, text: str) -> None:
 def _line(draft: Draft, made: _Table, text: str, *, is_indented: bool) -> None:
     if text.startswith("|}"):
         rest = text[2:].strip()
-        if rest:  # what stands behind the end would be lost
+        if rest:  # what stands after the end would be lost
             made.rows.append([_Cell(False, "", [rest])])
         made.open = None
     elif text.startswith("|-"):
@@ -156,7 +156,7 @@ def _row(draft: Draft, cells: list[_Cell]) -> str:
 
 def _content(draft: Draft, lines: list[str]) -> str:
     out: list[str] = []
-    again = False  # a paragraph goes on
+    again = False  # a paragraph continues
     for number, line in enumerate(lines):
         text = line.strip()
         if not text:
@@ -173,7 +173,7 @@ def _content(draft: Draft, lines: list[str]) -> str:
 
 
 def _cell_line(draft: Draft, text: str, *, begins_line: bool) -> tuple[str, bool]:
-    """One line of a cell, and whether it keeps a line of its own; ``begins_line``: no sign of a cell is before it."""
+    """A line of a cell, and whether it keeps a line of its own; ``begins_line``: no sign of a cell is before it."""
     if prefix := _PREFIX.match(text):
         sign = {"*": "• ", "#": "• "}.get(prefix[0][-1], "")
         draft.unconverted["list in a cell"] += bool(sign)

@@ -3,7 +3,7 @@
     text       templates that only dress up words (nowrap, lang, convert, dates): the words
     citation   a line of author, year, title, where it appeared
     note       sfn, efn, refn: what stands in a footnote
-    link       main, see also, further: links behind an arrow
+    link       main, see also, further: links after an arrow
     table      infobox-like calls, with values under names: a folded table
     hidden     all others: nothing in their place; their source stands in one folded table at the end of the page
 

@@ -59,13 +59,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What of a site its texts depend on.  Make one for a dump and keep it."""
+    """The properties of a site that its texts depend on.  Make one for a dump and keep it."""
 
     numbers: Mapping[str, int]  # lower-case name or alias -> namespace
     names: Mapping[int, str]  # namespace -> its name in the titles of the dump
     capitalised: bool
     cases: Mapping[int, bool]  # ``capitalised`` of namespaces of their own case
-    pictures: str = ""  # address that the name of a file is put behind; "": nobody knows where they are
+    pictures: str = ""  # address that the name of a file is put after; "": unknown
     shows_pictures: bool = False  # the address is of pictures to be shown; else a link leads there
     base: str = ""  # address of the site's first page
 
@@ -90,7 +90,7 @@ class Dialect:
         return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base)
 
     def is_plain_prefix(self, prefix: str) -> bool:
-        """Whether ``prefix:`` is a namespace here and no other wiki's name elsewhere."""
+        """Whether ``prefix:`` is a namespace of this wiki and no other wiki's name."""
         return prefix.lower() in self.numbers and prefix.lower() not in PREFIXES | {"mediawiki", "wikka"}
 
     def has_subpages(self, title: str) -> bool:

@@ -6,7 +6,7 @@ The HTML is safe and well nested.
 Invariants:
     I1. A Close ends the innermost part, if that is of its kind, and nothing else; what is left open is closed.
     I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
-    I3. A block never stands within a ``p``: the paragraph ends before it and goes on behind it.  No paragraph is empty.
+    I3. A block never stands within a ``p``: the paragraph ends before it and continues after.  No paragraph is empty.
 """
 
 from __future__ import annotations

@@ -38,17 +38,17 @@ def section_of(headings: Sequence[Heading], text: str, place: str) -> Section | 
 
 
 def taken(text: str, section: Section) -> str:
-    """The section's text without the empty lines behind it."""
+    """The section's text without the empty lines after it."""
     return text[section.start : section.end].rstrip("\n")
 
 
 def spliced(text: str, section: Section, body: str) -> str:
-    """``text`` with ``body`` in the place of the section; the empty lines behind it stay."""
+    """``text`` with ``body`` in the place of the section; the empty lines after it stay."""
     before, after = text[: section.start], text[section.end :]
     if not body.strip():
         return before + after
     old = text[section.start : section.end]
-    lines_behind = old[len(old.rstrip("\n")) :]
-    if after and not lines_behind:
-        lines_behind = "\n"
-    return before + body.rstrip("\n") + lines_behind + after
+    lines_after = old[len(old.rstrip("\n")) :]
+    if after and not lines_after:
+        lines_after = "\n"
+    return before + body.rstrip("\n") + lines_after + after

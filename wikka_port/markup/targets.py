@@ -1,4 +1,4 @@
-"""What a link leads to (pure): a page, an address outside, or nothing.
+"""The target of a link (pure): a page, an address outside, or nothing.
 
 The order in which a target is read: URL, mail address, ``#place`` on this page, ``/path`` on this
 site, ``Prefix:Page`` of another wiki, and else the name of a page.  ``&#58;`` and the like stand for
@@ -54,7 +54,7 @@ def safe_url(raw: str) -> str | None:
 
 
 def safe_picture(raw: str) -> str | None:
-    """As ``safe_url``, for a picture: it is asked for by https alone, since the policy of the site refuses http."""
+    """As ``safe_url``, for a picture: it is requested by https alone, since the policy of the site refuses http."""
     url = safe_url(raw)
     if url is None or not (scheme := _SCHEME.match(url)):
         return url
@@ -136,8 +136,8 @@ def trimmed(address: str) -> int:
 
 def included_page(action: ActionCall) -> str | None:
     """The page that ``{{include page="Page"}}`` shows in its place, normalised; None for another action."""
-    asked = dict(action.arguments).get("page", "") if action.name == "include" else ""
-    link = page_link(asked) if asked else None
+    page = dict(action.arguments).get("page", "") if action.name == "include" else ""
+    link = page_link(page) if page else None
     return None if link is None else link.name
 
 

@@ -1,7 +1,7 @@
 """Tokens of the markup (pure): what the lexer says and the compiler understands.
 
 A plain ``str`` is running text, not yet escaped.  Every other token is one of the values below.
-A token carries page text as it was typed; escaping is the business of whoever writes HTML.
+A token carries page text as it was typed; escaping is the business of the HTML compilers.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What stood between two pairs of double quotes: HTML that nobody has checked yet."""
+    """The text between two pairs of double quotes: HTML that is not checked yet."""
 
     source: str
 

@@ -1,6 +1,6 @@
 """Writing markup (pure): text and links that are read back as exactly what was meant.
 
-For whoever makes pages by program: the importer, the synthetic wiki, a rename that mends links.
+For programs that make pages: the importer, the synthetic wiki, a rename that repairs links.
 Characters that would mean something are written as numeric references (``&#42;``).
 """
 

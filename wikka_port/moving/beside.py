@@ -61,7 +61,7 @@ def _rows_of_page(connection: Connection, move: Move) -> Iterator[tuple[bytes, b
 
 def _steps(connection: Connection, name: bytes, key: bytes) -> Iterator[dict[bytes, Stamped]]:
     """The rows of a table that begin with ``key``; those that were given out may be deleted meanwhile."""
-    table, start, stop = connection.table(name), key, key + b"g"  # behind every hexadecimal digit
+    table, start, stop = connection.table(name), key, key + b"g"  # after every hexadecimal digit
     while rows := list(
         table.scan(row_start=start, row_stop=stop, include_timestamp=True, limit=_STEP, batch_size=_STEP)
     ):
@@ -79,8 +79,8 @@ def _texts_of_page(connection: Connection, move: Move, step: dict[bytes, Stamped
             began[row] = schema.revision_row(page_key(move.source), Head(base, token, move.head.history))
         elif number_in(values, TIME) <= _left_ms(move):
             own.add(row)
-    asked = list(set(began.values()))
-    found = dict(connection.table(schema.REVISIONS).rows(asked, columns=[schema.TIME])) if asked else {}
+    wanted = list(set(began.values()))
+    found = dict(connection.table(schema.REVISIONS).rows(wanted, columns=[schema.TIME])) if wanted else {}
     return own | {row for row, revision in began.items() if revision in found}
 
 
@@ -93,7 +93,7 @@ def _left_ms(move: Move) -> int:
 def _numbers_of_page(connection: Connection, move: Move) -> set[int]:
     key = page_key(move.source)
     numbers = _numbers(connection, key, move.head)
-    if move.kind != RENAME:  # behind a rename the name has what came later, with higher numbers
+    if move.kind != RENAME:  # after a rename the name has what came later, with higher numbers
         there = connection.table(schema.PAGES).row(key, columns=[schema.VERSIONCOUNT])
         numbers -= _numbers(connection, key, head_of(there))
     return numbers

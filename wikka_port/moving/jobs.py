@@ -1,18 +1,18 @@
-"""Work on many pages: the links of others after a rename, a mass revert, a mass delete; each an edit of who asked.
+"""Work on many pages: the links of others after a rename, a mass revert, a mass delete; each an edit of the visitor.
 
-A job stands in the table ``moves`` with its pages, one cell each, so it can be stopped, looked at, gone on with by
+A job stands in the table ``moves`` with its pages, one cell each, so it can be stopped, shown, continued by
 another process after a fall, and undone:
 
     m:kind   links, subpages, revert, delete, undo      m:state   open, stopped, ended
     m:by m:signed m:reason                              m:lease   "until token": the process that works on it
     m:from m:to        names of a rename                m:history   the key of the history of the page that was renamed
-    m:along            the job that renames the subpages, asked for together with this one
+    m:along            the job that renames the subpages, requested together with this one
     m:since m:author m:prefix   of a mass revert or delete
     e:KEY    of a page: "? NAME" to be done; "N@TOKEN NAME" done, with the number and token of the revision that it
              made; "0@HISTORY NAME" renamed, with the key of its history; "0@ROW NAME" deleted, to that row of
              ``deleted``; "- NAME: why" left as it is
 
-A page is looked at when its turn comes: what was edited meanwhile is judged as it is then.
+A page is read when its turn comes: what was edited meanwhile is judged as it is then.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class Jobs:
 
     def begin(self, job: Job, names: Iterable[str]) -> Progress:
         """Write down what is to be done; nothing is done yet."""
-        asked = dict.fromkeys(names)
-        cells = {_column(name): _TODO + b" " + name.encode() for name in list(asked)[:JOB_PAGES_MAX]}
+        wanted = dict.fromkeys(names)
+        cells = {_column(name): _TODO + b" " + name.encode() for name in list(wanted)[:JOB_PAGES_MAX]}
         self._journal.open(job.id, {**job.cells(), **cells})
         return self.progress(job.id) or Progress(job, OPEN, (), (), ())
 
@@ -164,12 +164,12 @@ class Jobs:
 
     def _lease(self, job_id: bytes, token: str) -> bool:
         """Take it, or keep it."""
-        held = self._rows.row(MOVES, job_id, [_LEASE]).get(_LEASE, b"")
-        until, _, owner = held.partition(b" ")
-        if held and owner != token.encode() and int(until) > self._clock():
+        current = self._rows.row(MOVES, job_id, [_LEASE]).get(_LEASE, b"")
+        until, _, owner = current.partition(b" ")
+        if current and owner != token.encode() and int(until) > self._clock():
             return False
         lease = b"%d %s" % (self._clock() + JOB_LEASE_MS, token.encode())
-        return self._rows.change(MOVES, job_id, {_LEASE: held or None}, {_LEASE: lease})
+        return self._rows.change(MOVES, job_id, {_LEASE: current or None}, {_LEASE: lease})
 
 
 def _column(name: str) -> bytes:

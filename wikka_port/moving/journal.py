@@ -7,10 +7,10 @@
 
     m:kind      rename, delete, undelete, purge
     m:from m:to names           m:row   in ``deleted``, where the page comes from or goes to
-    m:head      the newest revision of the page when the move was asked for
+    m:head      the newest revision of the page when the move was requested
     m:at        the stamp of all that the move writes
     m:by m:signed m:reason      m:redirect  "yes": the old name leads to the new one
-    m:note      of the revision that does: whoever finishes the move writes the same one, whatever he speaks
+    m:note      of the revision that does: the process that finishes the move writes the same one, whatever he speaks
     m:state     intent -> moved -> done, or intent -> abandoned
 
 A row of ``deleted`` is the page's row as it was, with gone:by gone:reason gone:time.

@@ -1,4 +1,4 @@
-"""A job's work on one page, as the visitor who asked for it: every right is asked again for each page.
+"""A job's work on one page, as the visitor who requested it: every right is checked again for each page.
 
 links     the links to the old name lead to the new one; saved as an edit
 subpages  Name/x becomes New/x
@@ -158,8 +158,8 @@ def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
                 return Reverted(name, edits, one.number, "" if edits else _(EDITED))
             edits += 1
         if len(found) < 50:
-            back = _renamed_to(wiki, name) if edits == 1 else ""
-            return Reverted(name, edits, 0, "" if edits else _(NO_PAGE), back)
+            old_name = _renamed_to(wiki, name) if edits == 1 else ""
+            return Reverted(name, edits, 0, "" if edits else _(NO_PAGE), old_name)
         below = found[-1].number
     return Reverted(name, edits, 0, _("it has more than {most} such edits", most=MAX_REVERTED_REVISIONS))
 
@@ -216,9 +216,9 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if item.place:
         hands.undelete_page(name, item.place)
         return Item(name)
-    back = _restore_text(wiki, job, item, hands)
-    if back is not None:
-        return back
+    restored = _restore_text(wiki, job, item, hands)
+    if restored is not None:
+        return restored
     pages = _pages_now(wiki, job, name)
     if undone.job.kind != LINKS:
         return Item(name, why=_w(EDITED if pages else NO_PAGE))

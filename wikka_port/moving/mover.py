@@ -1,24 +1,24 @@
-"""Rename, delete, bring back, remove for good: one protocol, which whoever finds a move unfinished goes on with.
+"""Rename, delete, bring back, remove for good: one protocol; a process that finds a move unfinished continues it.
 
     1. the journal says what is to be done                    state intent
-    2. mark: the page's ``meta:versioncount`` names the move; nobody else writes the page from now on
+    2. mark: the page's ``meta:versioncount`` names the move; no other save writes the page from now on
     3. arrive: the row it goes to has all its cells, and names the move, too
     4. the journal says so: from here the page is moved       state moved
     5. leave: its old row is a redirect, or no page
     6. (application) the indexes of both rows
-    7. the page in its new row is held no more; drafts and networks of edits follow     state done
+    7. the page in its new row is released; drafts and networks of edits follow     state done
 
 A page's row names the key of its history, so the revisions stay where they are.  Between 3 and 5 both names show the
 page; there is no time at which neither does.
 
-Several may go on with one move at a time, each of them late by any time.  So the journal alone decides whether the
-page has moved (4, or ``abandoned``: whichever was first), and nothing goes from the old row before it has: of two
-where one has brought the page and the other thinks it cannot come through, neither takes it from both rows.
-Before the decision a step asks what the two rows are:
+Several processes may continue one move at a time, each late by any time.  So the journal alone decides whether the
+page has moved (4, or ``abandoned``: whichever was first), and nothing goes from the old row before it has: if
+one process completed the move while another tries to abort it, the page stays in exactly one row.
+Before the decision a step reads what the two rows are:
     the mark on the new row     1 to 3 are done
     the mark on the old row     1 and 2 are done
     no mark                     nothing is done; the page may have been edited since, then the move is given up
-Behind it 5 and 7 are conditions on the mark and 6 may be repeated.  A save that finds a mark finishes the move first;
+After it 5 and 7 are conditions on the mark and 6 may be repeated.  A save that finds a mark finishes the move first;
 the next start of a wiki and ``wikka check`` finish all of ``Journal.opened``.
 
 A page that is there is never moved over: of two moves to one name one is refused, with the page let go where it was.
@@ -88,17 +88,17 @@ class Mover:
         rows: Rows,
         indexes: Callable[[], str],
         clock_ms: Callable[[], int],
-        reached: Callable[[str], None] = lambda step: None,
+        on_step_done: Callable[[str], None] = lambda step: None,
     ) -> None:
-        """``reached`` is told each step that is done: for tests that fall there."""
+        """``on_step_done`` is called with each step that is done: for tests that crash there."""
         self._store = store
         self._indexes = indexes
         self._clock = clock_ms
         self._rows = rows
-        self.on_step_done = reached
+        self.on_step_done = on_step_done
         self.journal = Journal(rows)
 
-    # --- what can be asked for ---------------------------------------------------------------------
+    # --- what can be requested ---------------------------------------------------------------------
 
     def rename(
         self,
@@ -188,7 +188,7 @@ class Mover:
         return cells
 
     def free(self, place: tuple[bytes, bytes]) -> Cells:
-        """The row by table and key, held by no move: one that holds it is finished.  Raises Busy."""
+        """The row by table and key, marked by no move: a move that marked it is finished.  Raises Busy."""
         for _ in range(ATTEMPTS):
             row = self._store.run(lambda c: places.read(c, place))
             if not head_of(row).mark:
@@ -219,7 +219,7 @@ class Mover:
     # --- hidden revisions ----------------------------------------------------------------------------
 
     def page_row(self, name: str) -> Cells:
-        """Held by no move.  Raises Busy."""
+        """Marked by no move.  Raises Busy."""
         return self.free((schema.PAGES, page_key(name)))
 
     def put_hidden(self, name: str, row: Cells, value: bytes) -> bool:
@@ -240,14 +240,14 @@ class Mover:
 
     def _begin(self, move: Move, row: Cells) -> bool:
         """Steps 1 to 7.  False: the page was changed meanwhile, or its new name was taken; nothing is moved."""
-        held = row.get(REVISION)
-        rights = [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
+        stored = row.get(REVISION)
+        rights = [Expect.absent(REVISION) if stored is None else Expect(REVISION, stored)]
         self.journal.open(move.id, pack(move))
         self.on_step_done("intent")
         return self._continue_move(move, INTENT, rights)
 
     def finish(self, move_id: bytes) -> bool:
-        """Go on with a move from where it is.  False: it was given up, and the page is where it was."""
+        """Continue with a move from where it is.  False: it was given up, and the page is where it was."""
         found = self.journal.read(move_id)
         if found is None:
             self.journal.close(move_id)
@@ -283,7 +283,7 @@ class Mover:
         return state != ABANDONED
 
     def _decided(self, move: Move, state: bytes) -> bytes:
-        """Step 4: the state that the move has from here on, of whoever was first."""
+        """Step 4: the state that the move has from here on, as the first process decided."""
         if not self.journal.pass_on(move.id, INTENT, state):
             found = self.journal.read(move.id)
             assert found is not None, "a move stays in the journal"
@@ -292,14 +292,14 @@ class Mover:
         return state
 
     def _carried(self, move: Move, rights: Collection[Expect], plain: bool) -> bool:
-        """Steps 2 and 3.  False: they cannot be done, or the move is behind them; the journal tells which."""
+        """Steps 2 and 3.  False: they cannot be done, or the move is past them; the journal says which."""
         source = self._store.run(lambda c: places.read(c, move.source_place))
         if head_of(source) != move.marked:
             if move.kind != PURGE:
                 target = self._store.run(lambda c: places.read(c, move.target_place))
                 if head_of(target) == places.arriving_head(move):
                     return True
-            if head_of(source) != move.head or stamp_of(source) > move.at_ms:  # the page came back behind this move
+            if head_of(source) != move.head or stamp_of(source) > move.at_ms:  # the page came back after this move
                 return False
             if not self._store.run(lambda c: places.mark(c, move, source, rights, plain=plain)):
                 return False
@@ -348,16 +348,16 @@ def _withdraw(connection: Connection, move: Move, plain: bool) -> None:
 
 def _index(connection: Connection, move: Move) -> None:
     """As if the triggers were given both changes."""
-    held = places.read(connection, move.target_place)
-    if head_of(held) != places.arriving_head(move):
+    cells = places.read(connection, move.target_place)
+    if head_of(cells) != places.arriving_head(move):
         return  # somebody else has finished it, indexes first
     if move.target_place[0] == schema.PAGES:
-        run_indexes(connection, _change(move.target_place[1], held, {}, move.at_ms))
+        run_indexes(connection, _change(move.target_place[1], cells, {}, move.at_ms))
     if move.source_place[0] == schema.PAGES:
         key = move.source_place[1]
         before = {schema.NAME: move.source.encode(), schema.VERSIONCOUNT: move.head.pack()}
         now = places.read(connection, move.source_place)
-        put = places.left_cells(move, held)
+        put = places.left_cells(move, cells)
         run_indexes(connection, _change(key, now, before, move.at_ms, put))
 
 

@@ -5,7 +5,7 @@
     who   := "*"              everybody
            | "+"              who is registered (signed in): lets him in, and turns back whoever is not
            | name             the user of that name, or the members of the group page of that name
-    comment := "#" anything   also behind "!"
+    comment := "#" anything   also after "!"
 
     #  Ann, but nobody else of the editors; then all who are registered
     Ann
@@ -13,7 +13,7 @@
     +
 
 A ``!`` in front turns the entry round: ``!*`` lets nobody in, ``!+`` only those who are not signed in.  An entry
-``+`` or ``!+`` speaks of everybody, as in WikkaWiki: no line behind it counts.  Case and accents of names do not count
+``+`` or ``!+`` speaks of everybody, as in WikkaWiki: no line after it counts.  Case and accents of names do not count
 (``schema.folded``).  A group page names its members between plus signs in its text: ``+Ann+`` or ``+Ann+Bob+``.
 
 ``read_list`` never fails: lists that came by an import mean what they meant.  ``checked`` is for a list that somebody
@@ -35,7 +35,7 @@ from wikka_port.texts import N_, _, figure
 LIST_CHARS_MAX: Final = 8_000
 LIST_LINES_MAX: Final = 400
 ENTRY_CHARS_MAX: Final = 255
-GROUP_CHARS_MAX: Final = 200_000  # of a group page's text: members named behind them do not count
+GROUP_CHARS_MAX: Final = 200_000  # of a group page's text: members named after them do not count
 _MEMBER_CHARS_MAX: Final = 75
 
 Kind = Literal["everybody", "registered", "name"]

@@ -17,7 +17,7 @@ from wikka_port.texts import _
 from wikka_port.visitors import Visitor
 
 Readable = Callable[[Collection[str]], Collection[str]]
-_JOINERS_MAX = 20  # group pages of one list whose own rights are looked at
+_JOINERS_MAX = 20  # group pages of one list whose own rights are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ def decisions(stored: StoredRights, visitor: Visitor, page: Guarded) -> Mapping[
 def _named(
     stored: StoredRights, rules: Rules, names: Iterable[str], readable: Readable = lambda names: names
 ) -> dict[str, Named]:
-    asked = sorted(names)
-    users = stored.users(asked)
-    members = stored.members([name for name in asked if name not in users])
-    groups = [name for name in asked if members.get(name)]
+    wanted = sorted(names)
+    users = stored.users(wanted)
+    members = stored.members([name for name in wanted if name not in users])
+    groups = [name for name in wanted if members.get(name)]
     rights = stored.of(groups[:_JOINERS_MAX])
-    found = {name: Named("user") if name in users else Named("nobody") for name in asked}
+    found = {name: Named("user") if name in users else Named("nobody") for name in wanted}
     counted = set(readable(groups))
     for name in groups:
         joined_by = _joined_by(effective(name, rights[name], rules, Privilege.WRITE)[0]) if name in rights else ""

@@ -1,12 +1,12 @@
-"""The wiki as one visitor may see it: the only way by which handlers and actions reach pages and lists.
+"""The wiki as one visitor may see it: the only interface through which handlers and actions reach pages and lists.
 
 It has the reading methods of ``pages.Wiki`` under their names.  Methods for one page raise NotAllowed where the visitor
 may not read it; lists leave out what he may not read, and so do their counts.  A method that ``Wiki`` has and this
 class lacks cannot be called by a handler: it has to be added here, with its rule.
 
 Rights of pages in a list are read from the rows of these pages, with one call for up to ROWS_PER_CALL of them, and not
-at all where nobody ever made a rule.  A list goes on reading until it has as many names as were asked for; past
-LISTED_QUICK of them it calls ``dear``.
+at all if there never was a rule.  A list continues reading until it has as many names as were requested; past
+LISTED_QUICK of them it calls ``before_expensive_read``.
 
 An object serves one request.
 """
@@ -64,21 +64,24 @@ _NOTHING: Final = Can(False, False, False)
 class GuardedWiki:
     __slots__ = ("_before_expensive_read", "_can", "_seen", "_wiki", "visitor")
 
-    def __init__(self, wiki: Wiki, visitor: Visitor, dear: Callable[[], object] = lambda: None) -> None:
-        """``dear`` is called before much is read for one list; it may raise."""
+    def __init__(
+        self, wiki: Wiki, visitor: Visitor, before_expensive_read: Callable[[], object] = lambda: None
+    ) -> None:
+        """``before_expensive_read`` is called before much is read for one list; it may raise."""
         self.visitor = visitor
         self._wiki = wiki
-        self._before_expensive_read = dear
+        self._before_expensive_read = before_expensive_read
         self._can: dict[str, Can] = {}
         self._seen: dict[str, tuple[PageRights, bool]] = {}  # of this request: rights, and whether the page is there
 
-    def for_visitor(self, visitor: Visitor, dear: Callable[[], object] | None = None) -> GuardedWiki:
-        return GuardedWiki(self._wiki, visitor, self._before_expensive_read if dear is None else dear)
+    def for_visitor(self, visitor: Visitor, before_expensive_read: Callable[[], object] | None = None) -> GuardedWiki:
+        before = self._before_expensive_read if before_expensive_read is None else before_expensive_read
+        return GuardedWiki(self._wiki, visitor, before)
 
     # --- deciding ----------------------------------------------------------------------------------
 
     def decision(self, name: str, privilege: Privilege) -> Decision:
-        """Ask ``judging.may`` about the page as it was read in this request; it is read where it was not."""
+        """Call ``judging.may`` on the page as it was read in this request; it is read where it was not."""
         name = normalise(name)
         if name not in self._seen:
             self.page(name) if self._wiki.rights.rules().is_open else self._read_rights(name)
@@ -92,7 +95,7 @@ class GuardedWiki:
             raise NotAllowed(name, privilege, decision)
 
     def can(self, name: str) -> Can:
-        """As the page was read in this request; nothing while the store is away."""
+        """As the page was read in this request; nothing while the store is unavailable."""
         found = self._can.get(name)
         if found is None:
             found = self._can[name] = self._found_can(name)
@@ -137,17 +140,17 @@ class GuardedWiki:
 
     def readable(self, names: Iterable[str]) -> set[str]:
         """Filter ``names``: the visitor may read what is left."""
-        asked = set(names)
-        return asked if not asked or self._is_open() else self._may_read(self._wiki.rights.of(asked))
+        wanted = set(names)
+        return wanted if not wanted or self._is_open() else self._may_read(self._wiki.rights.of(wanted))
 
     def listed(self, names: Iterable[str]) -> set[str]:
         """As ``readable``, of ``names`` that come from an index, without those at which no page is any more.
 
         An index may not know yet that a page was deleted or has another name, and its rights went with it: nothing
-        tells who might read it.
+        says who might read it.
         """
-        asked = set(names)
-        return asked if not asked or self._is_open() else self._may_read(self._wiki.rights.of_pages(asked))
+        wanted = set(names)
+        return wanted if not wanted or self._is_open() else self._may_read(self._wiki.rights.of_pages(wanted))
 
     def would_be_group(self, name: str) -> bool:
         """Administrators alone begin a page of a name that lists mean as a group: its text says who is in it."""
@@ -177,7 +180,7 @@ class GuardedWiki:
         return page
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
-        """Names in a text that one may read are not hidden from its reader: no right is looked at."""
+        """Names in a text that one may read are not hidden from its reader: no right is checked."""
         return self._wiki.existing(names)
 
     def revision(self, name: str, number: int, token: str = "") -> Revision | None:
@@ -198,7 +201,7 @@ class GuardedWiki:
         """As ``Wiki.save``, if the visitor may write the page at the moment of the save.
 
         A page that begins belongs to the visitor, if he is signed in.  Raises NotAllowed, with nothing written; a
-        Conflict holds the present text only where he may read it.
+        Conflict has the present text only where he may read it.
         """
         normal = normalise(name)
 
@@ -225,7 +228,7 @@ class GuardedWiki:
 
     @property
     def moves(self) -> GuardedMoves:
-        """Rename, delete, bring back: each asks for its right."""
+        """Rename, delete, bring back: each checks its right."""
         return GuardedMoves(self._wiki, self.visitor, self._decide)
 
     def drafts(self, name: str) -> Drafts:
@@ -242,7 +245,7 @@ class GuardedWiki:
         """Count the suggested changes of a page, for who is signed in and may write it; 0 for others.
 
         As ``can``, of the page as it was read in this request.  It costs a call of the store, and none where everybody
-        may write the page: nobody has to suggest anything there.  0 while the store is away.
+        may write the page: no suggestion is needed there.  0 while the store is unavailable.
         """
         name = normalise(name)
         if not self.visitor.is_active or not self.can(name).write:
@@ -252,19 +255,19 @@ class GuardedWiki:
             if not exists or may(NOBODY, self._guarded(name, rights, exists), Privilege.WRITE):
                 return 0
             return len(self._wiki.suggestions.of(name))
-        except StoreUnavailable:  # the page is there, and it alone was asked for
+        except StoreUnavailable:  # the page is there, and it alone was requested
             return 0
 
     # --- rights ------------------------------------------------------------------------------------
 
     @property
     def rights(self) -> StoredRights:
-        """For handlers that show or change rights, behind ``require``."""
+        """For handlers that show or change rights, after ``require``."""
         return self._wiki.rights
 
     @property
     def edits(self) -> Edits:
-        """For an account that ends: its edits are renamed wherever they are, whoever may read them."""
+        """For an account that ends: its edits are renamed wherever they are, also if this visitor may not read them."""
         return self._wiki
 
     # --- lists -------------------------------------------------------------------------------------
@@ -273,7 +276,7 @@ class GuardedWiki:
         return self._wiki.rights.rules().is_open or (self.visitor.admin and self.visitor.is_active)
 
     def _gathered(self, fetch: Callable[[T | None, int], list[T]], name_of: Callable[[T], str], limit: int) -> list[T]:
-        """Up to ``limit`` items that the visitor may read.  ``fetch(last, n)``: up to n items behind ``last``."""
+        """Up to ``limit`` items that the visitor may read.  ``fetch(last, n)``: up to n items after ``last``."""
         found: list[T] = []
         last: T | None = None
         looked, step = 0, limit
@@ -355,7 +358,7 @@ class GuardedWiki:
         return sorted({folded(name)[:1] for step in self._all_names() for name in step})[:limit]
 
     def some_page(self, key: str) -> str | None:
-        """A few places are looked at; None where no page there may be read."""
+        """A few places are tried; None where no page there may be read."""
         for _ in range(RANDOM_TRIES):
             name = self._wiki.some_page(key)
             if name is None or self._is_open() or self.listed([name]):
@@ -428,7 +431,7 @@ class GuardedWiki:
             start = names[-1]
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
-        """The token is that of the last change that is shown: it tells of no other."""
+        """The token is that of the last change that is shown: it reveals no other."""
         if self._is_open():
             return self._wiki.changes(before=before, limit=limit)
         found: list[RecentChange] = []

@@ -1,18 +1,18 @@
-"""The decision on who may do what (pure): one function that everything asks.
+"""The decision on who may do what (pure): one function for everything.
 
-``may`` looks at these in order, and the first that says something decides:
+``may`` checks these in order, and the first that says something decides:
     1. a user who is suspended, banned or deleted writes nothing, and reads as one who is not signed in
     2. a page is claimed only where it has no owner, by a user who is signed in
     3. administrators may do everything
     4. administrators alone may do what belongs to the whole site
     5. the owner of a page may do everything with it
-    6. its rights are changed and it is deleted by nobody else; a user who may edit it may claim and rename it
+    6. its rights are changed and it is deleted by no other user; a user who may edit it may claim and rename it
     7. the list that counts: the page's own, that of the longest prefix of its name, the site's
 
 Comments are part of their page and editing shows its text: to write or to read comments, one must be allowed to read
 the page, and to post a comment, to read them.
 
-Knows nothing of the store; ``stored`` and ``memory`` bring together what a Guarded holds.
+Knows nothing of the store; ``stored`` and ``memory`` bring together the fields of a Guarded.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """For those who may see the lists: it names an entry of them.  Few decisions are ever asked for it."""
+        """For those who may see the lists: it names an entry of them.  Few decisions ever need it."""
         return _(self.text, **self.values)
 
     def __bool__(self) -> bool:

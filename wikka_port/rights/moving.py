@@ -1,6 +1,6 @@
-"""Renaming and deleting as one visitor may: the door to ``moving`` for handlers.
+"""Renaming and deleting as one visitor may: the entry point of ``moving`` for handlers.
 
-Each right is asked with the rights that the step itself finds in the page's row, and the step depends on them.  A
+Each right is checked with the rights that the step itself finds in the page's row, and the step depends on them.  A
 rename that would bring a page under another list for reading is for who may change its rights: its history goes along.
 
 An object serves one request, or one job.
@@ -171,7 +171,7 @@ class GuardedMoves:
         return self.rename(name, new, redirect=redirect, reason=reason).history
 
     def restore_name(self, name: str, old: str, history: bytes) -> None:
-        """Give the page ``name`` its ``old`` name again; the redirect that it left there goes, if nobody edited that.
+        """Give the page ``name`` its ``old`` name again; the redirect that it left there goes, if it was not edited.
 
         ``history``: of the page; another one that has its name is left alone.  Raises NotAllowed, NotMoved.
         """
@@ -188,7 +188,7 @@ class GuardedMoves:
         self.rename(name, old, redirect=False, history=history)
 
     def _delete_redirect(self, name: str, to: str) -> None:
-        """For who may rename it: the redirect that a rename left, and nobody edited."""
+        """For who may rename it: the redirect that a rename left, and that was not edited."""
         page = self.wiki.page(name)
         leads = page is not None and redirect_target(page.body, markup=page.markup) == to
         if not leads or len(self.wiki.revisions(name, limit=2)) != 1:

@@ -33,7 +33,7 @@ class Proposal:
     revision: str  # of the rights that the form was made from
     tried_as: str = ""  # a user's name; "": a visitor who is not signed in
     was_tried: str = ""  # the user for whom the form says already what the lists mean
-    confirmed: frozenset[Privilege] = frozenset()  # losses that the author was asked about
+    confirmed: frozenset[Privilege] = frozenset()  # losses that the author has confirmed
     edited: frozenset[Privilege] = frozenset()  # whose text is another than the form showed
 
     @property

@@ -35,14 +35,14 @@ OWN_OWNER: Final = b"acl:owner"
 REVISION: Final = b"acl:revision"
 OWN_LISTS: Final = b"acl:own"
 INHERITED: Final = b"\x00"  # instead of a list: that of the prefix; all cells of a page are written together
-RULES_ROW: Final = b"~acl"  # behind the key of every page
+RULES_ROW: Final = b"~acl"  # after the key of every page
 
 PREFIXES_MAX: Final = 200
 RULES_BYTES_MAX: Final = 64 * 1024  # of all lists together: each process reads them once a second at most
 PREFIX_CHARS_MAX: Final = 255
 
 DEFAULT_LIST: Final = "*"  # everybody, until an administrator says otherwise
-PUBLIC: Final = "(Public)"  # an owner that is nobody, and nobody can become: the page cannot be claimed
+PUBLIC: Final = "(Public)"  # an owner that is no account, and no account can become: the page cannot be claimed
 NO_OWNERS: Final = frozenset({"", "(Nobody)"})  # the second comes with imports of WikkaWiki
 
 
@@ -78,7 +78,7 @@ _COLUMNS: Final = {page_column(privilege): privilege for privilege in LISTED}
 
 @dataclass(frozen=True, slots=True)
 class PageRights:
-    owner: str = ""  # "": nobody
+    owner: str = ""  # "": none
     lists: Mapping[Privilege, str] = field(default_factory=dict)  # its own
     revision: bytes = b""  # of the last change; b"": there was none
 
@@ -91,8 +91,8 @@ def page_rights(cells: Mapping[bytes, bytes], owner: bytes) -> PageRights:
     revision = cells.get(REVISION)
     if revision is None:
         return PageRights(owner.decode(errors="replace")) if owner else NO_RIGHTS
-    held = [(privilege, cells.get(column, INHERITED)) for column, privilege in _COLUMNS.items()]
-    lists = {privilege: text.decode(errors="replace") for privilege, text in held if text != INHERITED}
+    stored = [(privilege, cells.get(column, INHERITED)) for column, privilege in _COLUMNS.items()]
+    lists = {privilege: text.decode(errors="replace") for privilege, text in stored if text != INHERITED}
     return PageRights(cells.get(OWN_OWNER, owner).decode(errors="replace"), lists, revision)
 
 
@@ -155,7 +155,7 @@ class Rules:
         self.cells: Final = dict(cells or {})
         self.lists: Final = dict(_lists(self.cells))
         self.has_own_lists: Final = OWN_LISTS in self.cells
-        self.is_open: Final = not self.lists and not self.has_own_lists  # nobody ever made a rule
+        self.is_open: Final = not self.lists and not self.has_own_lists  # there never was a rule
         self.revision: Final = self.cells.get(REVISION, b"")
         self.named: Final = frozenset(_page_names(self.lists.values()))  # pages of these names are groups
         self._longest_first = {

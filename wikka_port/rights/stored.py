@@ -1,8 +1,8 @@
 """Rights in the store: read from the rows that they stand in, never from an index; changed in one step each.
 
-A change of a page's rights depends on ``acl:revision``, which it raises: of two that change at once one hears
+A change of a page's rights depends on ``acl:revision``, which it raises: of two that change at once one gets
 RightsChanged.  The first list of a page of this site is announced in the row of the rules before it is written, so
-processes that hold "there is no rule" learn of it within a second.
+processes with "there is no rule" in memory learn of it within a second.
 
 On a plain HBase the first cell decides (``accounts.rows``); the others follow in a call of their own.  A crash between
 the two leaves a revision number without a change.
@@ -76,7 +76,7 @@ class StoredRights:
         clock: Callable[[], float] = time.monotonic,
         finish: Callable[[bytes], object] = lambda move: None,
     ) -> None:
-        """``clock``: in seconds, of this process; ``finish`` goes on with a move that fell, by its id."""
+        """``clock``: in seconds, of this process; ``finish`` continues a move that was cut off, by its id."""
         self._finish = finish
         self._rows = rows
         self._clock = clock
@@ -90,8 +90,8 @@ class StoredRights:
         young = self.memory.young()
         if young is not None:
             return young
-        asked = self._clock()
-        return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), asked)
+        begun = self._clock()
+        return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), begun)
 
     def of(self, names: Collection[str]) -> dict[str, PageRights]:
         """The rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
@@ -112,9 +112,9 @@ class StoredRights:
         found = self._groups.young(names)
         missing = [name for name in names if name not in found]
         if missing:
-            asked = self._clock()
+            begun = self._clock()
             read = self._read_groups(missing)
-            self._groups.keep(read, asked)
+            self._groups.keep(read, begun)
             found.update(read)
         return {name: group.members for name, group in found.items()}
 
@@ -139,13 +139,13 @@ class StoredRights:
         changed = {}
         for key, cells in self._in_steps(PAGES, keys, (VERSIONCOUNT,)):
             name, head = keys[key], cells[VERSIONCOUNT]
-            held = self._groups.old(name)
+            cached = self._groups.old(name)
             if name in users:
                 continue
             if not is_there(cells):
                 continue
-            if held.head == head:
-                groups[name] = held
+            if cached.head == head:
+                groups[name] = cached
             else:
                 changed[key] = name
         for key, cells in self._in_steps(PAGES, changed, (VERSIONCOUNT, HEAD, BODY)):
@@ -194,19 +194,19 @@ class StoredRights:
         return account[ACCOUNT_NAME].decode() if ACCOUNT_NAME in account else owner
 
     def _change_page(self, name: str, before: PageRights, puts: Mapping[bytes, bytes]) -> None:
-        """Not while a move holds the page: its rights may have been read for its new row.  RightsChanged.
+        """Not while a move has marked the page: its rights may have been read for its new row.  RightsChanged.
 
         The move is finished first, so the next attempt meets the page where it is then.
         """
         key = page_key(name)
         for _attempt in range(_ATTEMPTS):
-            held = self._rows.row(PAGES, key, [*_RIGHTS, VERSIONCOUNT])
-            newest = held.get(VERSIONCOUNT)
+            stored = self._rows.row(PAGES, key, [*_RIGHTS, VERSIONCOUNT])
+            newest = stored.get(VERSIONCOUNT)
             mark = parse_head(newest).mark
             if mark:
                 self._finish(mark)
-            rights = _rights_in(held)
-            if mark or (rights.owner, rights.revision) != (before.owner, before.revision) or not is_there(held):
+            rights = _rights_in(stored)
+            if mark or (rights.owner, rights.revision) != (before.owner, before.revision) or not is_there(stored):
                 break  # another page may have the name by now, and the same revision: none
             if self._rows.change(PAGES, key, {REVISION: before.revision or None, VERSIONCOUNT: newest}, puts):
                 return
@@ -218,7 +218,7 @@ class StoredRights:
         self.memory.forget()
 
     def change_rules(self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules) -> Rules:
-        """Set lists for names that begin with ``prefix`` ("": all), or take them away (None).
+        """Set lists for names that begin with ``prefix`` ("": all), or remove them (None).
 
         Raises RightsChanged; BadList where one is no list, or where there would be too many.
         """

@@ -19,7 +19,7 @@ TITLES: Final[Mapping[Privilege, str]] = {
     Privilege.COMMENT_READ: N_("Read its comments"),
     Privilege.COMMENT_POST: N_("Post comments"),
 }
-_OF_ALL: Final[Mapping[tuple[bool, bool, bool], str]] = {  # of everybody?  negated?  behind others?
+_OF_ALL: Final[Mapping[tuple[bool, bool, bool], str]] = {  # of everybody?  negated?  after others?
     (True, False, False): N_("Everybody may."),
     (True, False, True): N_("Everybody else may."),
     (True, True, False): N_("Nobody may."),
@@ -54,7 +54,7 @@ class Words:
 
 
 def in_words(access: AccessList, named: Callable[[str], Named]) -> Words:
-    """``named`` is asked once for each different name."""
+    """``named`` is called once for each different name."""
     lines: list[str] = []
     warnings: list[str] = []
     seen: dict[str, int] = {}

@@ -8,6 +8,6 @@
     nearest    names near one that no page has             suggesting names while one is being typed
     searching  a Query against the store
 
-The index holds what ``postings.of_page`` says of each page and nothing else, so a look at every page with the same
+The index has what ``postings.of_page`` says of each page and nothing else, so a pass over every page with the same
 function finds the same pages: ``recount`` and the tests do that.
 """

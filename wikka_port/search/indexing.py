@@ -2,8 +2,8 @@
 
 A posting's cell has one page that it comes from, and bears the stamp of that page's change.  On a normal delivery the
 difference between the page before the change and now is written; a careful one writes all that the page says now, and
-takes back what ``docs`` still knows of it.  So ``docs`` never knows less than the terms hold: it is put with what goes
-as well before the first posting, and without it behind the last.
+takes back what ``docs`` still knows of it.  So ``docs`` never knows less than the terms have: it is put with what goes
+as well before the first posting, and without it after the last.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ class _PostingsChange(NamedTuple):
 
 
 def index(batch: Sequence[Change], client: Connection) -> Steps:
-    turns = _postings_changes(batch, client)
-    for turn in turns:
-        if turn.put or turn.removed:
-            yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems | turn.removed)})
-    if any(turn.put or turn.removed for turn in turns):
+    changes = _postings_changes(batch, client)
+    for change in changes:
+        if change.put or change.removed:
+            yield change.change, Put(schema.DOCS, change.change.row, {STEMS: pack_stems(change.stems | change.removed)})
+    if any(change.put or change.removed for change in changes):
         yield Barrier()
-    for turn in turns:
-        key, column = turn.change.row, column_of(turn.change.row)
-        for stem, posting in turn.put.items():
-            yield turn.change, Put(schema.TERMS, term_row(stem, key), {column: posting})
-        for stem in turn.removed:
-            yield turn.change, Delete(schema.TERMS, term_row(stem, key), [column])
-    if any(turn.removed for turn in turns):
+    for change in changes:
+        key, column = change.change.row, column_of(change.change.row)
+        for stem, posting in change.put.items():
+            yield change.change, Put(schema.TERMS, term_row(stem, key), {column: posting})
+        for stem in change.removed:
+            yield change.change, Delete(schema.TERMS, term_row(stem, key), [column])
+    if any(change.removed for change in changes):
         yield Barrier()
-    for turn in turns:
-        if not turn.stems:
-            yield turn.change, Delete(schema.DOCS, turn.change.row, [STEMS])
-        elif turn.removed:
-            yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems)})
+    for change in changes:
+        if not change.stems:
+            yield change.change, Delete(schema.DOCS, change.change.row, [STEMS])
+        elif change.removed:
+            yield change.change, Put(schema.DOCS, change.change.row, {STEMS: pack_stems(change.stems)})
 
 
 def _postings_changes(batch: Sequence[Change], client: Connection) -> list[_PostingsChange]:
@@ -74,7 +74,7 @@ def _postings_changes(batch: Sequence[Change], client: Connection) -> list[_Post
 
 
 def _is_careful(change: Change) -> bool:
-    """It may have run before, or nobody knows what changed."""
+    """It may have run before, or what changed is unknown."""
     return change.attempt > 1 or not change.changes
 
 
@@ -84,7 +84,7 @@ def _concerns(change: Change) -> bool:
         return True
     columns = {cell.column for cell in change.changes}
     put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
-    has_ended = schema.VERSIONCOUNT in put and not is_there(put)  # deleted, or moved away
+    has_ended = schema.VERSIONCOUNT in put and not is_there(put)  # deleted, or moved
     return (
         schema.HEAD in columns
         or has_ended

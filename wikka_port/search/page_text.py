@@ -1,7 +1,7 @@
 """The searched parts of a page (pure): its headings and its text, without markup.
 
 The tokens are those that the page is rendered from.  Addresses of links and pictures and the arguments of actions are
-no text.  The part behind a bound of the markup is searched as it was typed.
+no text.  The part after a bound of the markup is searched as it was typed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def text_of(read: Iterable[Token]) -> PageText:
         if isinstance(token, str):
             out.append(token)
         elif isinstance(token, Toggle) or (isinstance(token, Open | Close) and token.kind in INLINE_KINDS):
-            continue  # a word goes on over an emphasis that begins within it
+            continue  # a word continues over an emphasis that begins within it
         elif isinstance(token, HeadingStart):
             out = headings
         elif token is HEADING_END:

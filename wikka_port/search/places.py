@@ -1,7 +1,7 @@
 """The heading of the section in which a place of a page stands, with the id that a link leads to (pure).
 
 Headings and their ids are those of the rendered page: its own compiler makes them, of the tokens of headings alone.
-The text is read up to the line of the place, or as a whole where something that began before it may end behind it.
+The text is read up to the line of the place, or as a whole where something that began before it may end after it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MARKS: Final = {WIKKA: ("==",), MARKDOWN: ("#", "==", "-")}  # without one of t
 
 
 class Places:
-    """Looks for the places of one answer; reads ``chars_left`` characters for them, and of a longer page nothing."""
+    """Finds the places of one answer; reads ``chars_left`` characters for them, and of a longer page nothing."""
 
     def __init__(self, chars_left: int) -> None:
         self.chars_left = chars_left
 
     def heading_at(self, body: str, at: int, *, autolink: bool, markup: str) -> Heading | None:
-        """None: it stands above the first heading, or below the one that is the page's title, or is not looked for."""
+        """None: it stands above the first heading, or below the one that is the page's title, or is not searched."""
         text, at = fit(body), len(fit(body[:at]))
         end = text.find("\n", at)
         if end >= 0 and markup == WIKKA and not _spans_line_end(text, end):
@@ -61,7 +61,7 @@ def _of_headings(read: list[Token]) -> Iterator[Token]:
 
 
 def _spans_line_end(text: str, end: int) -> bool:
-    """Whether something that spans lines may begin before ``end`` and end behind it."""
+    """Whether something that spans lines may begin before ``end`` and end after it."""
     if any(0 <= text.find(mark) < end <= text.rfind(mark) + 1 for mark in _SAME):
         return True
     for begin, close in _PAIRS:

@@ -3,7 +3,7 @@
     terms  stem, 00, bucket (the first digit of the page's key)   p:KEY (16 bytes)  a Posting: what the page says of it
     docs   key of the page                                        d:stems           the stems that the index has of it
 
-A bucket holds a sixteenth of a stem's pages, so no row grows with all of them.  A posting tells how often the stem
+A bucket has a sixteenth of a stem's pages, so no row grows with all of them.  A posting says how often the stem
 stands in the title, the headings and the text, and how long the page is, roughly: as the power of two above its number
 of words.  So an edit changes the postings of the words that it touches, and all of them only where a page doubles.
 """

@@ -1,7 +1,7 @@
 """A search as it was typed -> a Query (pure).
 
     moon landing           pages with all the words, in any of their forms, by the rules of each page's language
-    "moon landing"         the words one behind the other
+    "moon landing"         the words one after the other
     moon or lunar          one of them
     -apollo  -"sea of"     none of these
     in:Help                the page's name begins so
@@ -9,7 +9,7 @@
     category:Wiki          the page is in this category
     changed:>2026-01-01    the last edit is of that day or later; < before that day
 
-Anything can be asked: what cannot be understood is told in ``problems``, and the rest is searched.
+Any text is a query: what cannot be understood is named in ``problems``, and the rest is searched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS_MAX: Final = 16  # of a query
 _PART: Final = re.compile(r'(-?)(?:(in|by|category|changed):)?(?:"([^"]*)"?|(\S+))', re.IGNORECASE)
 _DAY: Final = re.compile(r"([<>]?)=?(\d{4}-\d{2}-\d{2})")
 
-Phrase = tuple[str, ...]  # stems that stand one behind the other; mostly one
+Phrase = tuple[str, ...]  # stems that stand one after the other; mostly one
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class Query:
         return frozenset(stem for clause in self.clauses for phrase in clause for stem in phrase)
 
 
-def parse(asked: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
-    """Never raises.  A word, or a phrase, is looked for as each of ``languages`` has it."""
+def parse(typed: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
+    """Never raises.  A word, or a phrase, is searched for as each of ``languages`` has it."""
     reader = _Reader(languages)
-    text = " ".join(asked[:QUERY_CHARS].split())
-    if len(asked) > QUERY_CHARS:
+    text = " ".join(typed[:QUERY_CHARS].split())
+    if len(typed) > QUERY_CHARS:
         reader.problems.append(_("Only the first {most} characters were searched.", most=QUERY_CHARS))
     for is_excluded, name, value, is_quoted in _parts(text):
         reader.take(is_excluded, name, value, is_quoted)

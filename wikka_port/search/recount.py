@@ -1,6 +1,6 @@
 """The index of words against the pages: what ``wikka check`` says of ``terms`` and ``docs``, and its repair.
 
-Each page is counted anew, and each posting of ``terms`` is looked at once.  Both sides give a sum over a page's
+Each page is counted anew, and each posting of ``terms`` is read once.  Both sides give a sum over a page's
 postings, which is the same for the same postings in any order.  So one walk over the pages and one over the terms find
 the pages whose postings differ, in O(all postings) time and some hundred bytes of memory for a page.
 
@@ -41,7 +41,7 @@ _NONE: Final[_Sum] = (0, 0)
 
 
 class Recount:
-    """A look: first ``of_pages`` for all pages, then ``of_tables``."""
+    """A pass: first ``of_pages`` for all pages, then ``of_tables``."""
 
     def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
         """``at``: when a repair is to be written of what follows from a source of that time."""
@@ -52,31 +52,31 @@ class Recount:
         self.postings = 0
 
     def of_pages(self, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
-        held = dict(rows_in_steps(self._docs, pages, STEMS, include_timestamp=True))
+        stored = dict(rows_in_steps(self._docs, pages, STEMS, include_timestamp=True))
         for key, cells in pages.items():
             postings = postings_of(cells)
             at_ms = self._at(time_of(cells))
             self.postings += len(postings)
             self._wanted[key] = (_sum_of(key, postings), at_ms)
             expected = {STEMS: pack_stems(postings)} if postings else {}
-            yield from cell_differences(schema.DOCS, key, expected, held.get(key, {}), at_ms)
+            yield from cell_differences(schema.DOCS, key, expected, stored.get(key, {}), at_ms)
 
     def of_tables(self) -> Iterator[Difference]:
         for key, _ in self._docs.scan(batch_size=500):
             if key not in self._wanted:
                 yield Difference(Kind.STALE, schema.DOCS, key, STEMS, None, b"", self._at(0))
-        held: dict[bytes, _Sum] = {}
+        stored: dict[bytes, _Sum] = {}
         for row, cells in self._terms.scan(batch_size=_SCANNED):
             stem = stem_of_row(row)
             for column, value in cells.items():
                 key = key_of(column)
-                count, total = held.get(key, _NONE)
-                held[key] = (count + 1, (total + _digest(stem, key, value, row)) % _SUMS)
+                count, total = stored.get(key, _NONE)
+                stored[key] = (count + 1, (total + _digest(stem, key, value, row)) % _SUMS)
         for key, (wanted, at_ms) in self._wanted.items():
-            found = held.pop(key, _NONE)
+            found = stored.pop(key, _NONE)
             if found != wanted:
                 yield _difference(key, wanted, found, at_ms)
-        for key, found in held.items():
+        for key, found in stored.items():
             yield _difference(key, _NONE, found, self._at(0))
 
 

@@ -2,12 +2,12 @@
 
 The index says which pages have the words; what a page is called, when it was edited and who may read it is read from
 its own row.  A word's postings are read up to POSTINGS; of a word with more, those of the other words' pages are
-asked for one by one.  The answer says that it is cut (``is_cut``) where all
+read one by one.  The answer says that it is cut (``is_cut``) where all
 words have more.
 
 Cost: one scan of at most 16 rows for each word, and one of a row for each of up to TIES pages that are equally good;
 then the rows of the pages that are shown, and of all pages found (up to COUNTED) only where a filter, a phrase or a
-rule on rights has to look at them.
+rule on rights has to read them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COUNTED: Final = 1_000  # pages found; where there are more, the answer says so
 PER_PAGE: Final = 20
 TIES: Final = 40  # pages that are equally good, of the best, whose links are counted: a third of a millisecond each
 LINKS: Final = 100  # counted to a page
-PHRASES_READ: Final = 500  # pages whose text is looked at for words one behind the other
+PHRASES_READ: Final = 500  # pages whose text is read for words one after the other
 PHRASES_CHARS: Final = 8_000_000  # of these texts together: some six seconds, where many pages are large
 PLACES_CHARS: Final = 100_000  # of the texts of one answer that are read for their headings: some 30 ms
 _STEP: Final = 10  # rows with their texts, read together: a text has up to 4 MB
@@ -77,7 +77,7 @@ class Results:
     hits: list[Hit]
     count: int  # of all pages found, up to COUNTED
     has_more: bool  # than ``count``
-    is_cut: bool  # only a part of the pages with these words was looked at
+    is_cut: bool  # only a part of the pages with these words was read
     instead: str = ""  # the word that was searched in place of one that stands nowhere
 
 
@@ -166,14 +166,14 @@ class _Search:
         """Read the postings of a frequent word for these pages."""
         if stem not in self._partly:
             return
-        held = self.found[stem]
+        stored = self.found[stem]
         by_row: dict[bytes, list[bytes]] = {}
         for page in pages:
-            if page not in held:
+            if page not in stored:
                 by_row.setdefault(term_row(stem, page), []).append(column_of(page))
         for row, columns in by_row.items():
             for column, value in self._terms.row(row, columns=columns).items():
-                held[key_of(column)] = parse_posting(value)
+                stored[key_of(column)] = parse_posting(value)
 
     def _with_all(self, phrase: Phrase, among: set[bytes] | None) -> set[bytes]:
         """Pages with all words of a phrase; ``among``: of these pages alone."""
@@ -198,7 +198,7 @@ class _Search:
             if len(phrase) == 1 and pages:
                 if phrase[0] not in self.found:
                     self.found[phrase[0]] = {}
-                    self._partly.add(phrase[0])  # only these pages are asked for
+                    self._partly.add(phrase[0])  # only these pages are read
                 self._complete(phrase[0], pages)
                 pages = pages - self.found.pop(phrase[0]).keys()
         return pages
@@ -209,7 +209,7 @@ class _Search:
         return max(is_partly for is_partly, _ in sizes), sum(size for _, size in sizes)
 
     def _given(self) -> set[bytes] | None:
-        """The pages that a category has, or that a prefix of names has where nothing else was asked for."""
+        """The pages that a category has, or that a prefix of names has if the query has nothing else."""
         query = self._query
         if query.category:
             return self._of_category(query.category)
@@ -245,7 +245,7 @@ class _Search:
         return self._readable is not None or self._query.has_filters or self._phrases()
 
     def _kept(self, order: Sequence[bytes]) -> list[bytes]:
-        """In their order; ends behind COUNTED."""
+        """In their order; ends after COUNTED."""
         has_phrases = self._phrases()
         if has_phrases and len(order) > PHRASES_READ:
             self._is_cut = True
@@ -273,8 +273,8 @@ class _Search:
         """In the order of ``keys``, so many together; passed over is what is no page any more: the index may lag."""
         for at in range(0, len(keys), step):
             some = keys[at : at + step]
-            held = dict(rows_in_steps(self._pages, some, *columns))
-            yield [(key, held[key]) for key in some if is_there(held.get(key, {}))]
+            cells = dict(rows_in_steps(self._pages, some, *columns))
+            yield [(key, cells[key]) for key in some if is_there(cells.get(key, {}))]
 
     def _is_wanted(self, cells: Cells) -> bool:
         query = self._query
@@ -311,7 +311,7 @@ class _Search:
 
 
 def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
-    """Whether the words stand one behind the other in one of the parts."""
+    """Whether the words stand one after the other in one of the parts."""
     length = len(phrase)
     if length == 1:
         return any(phrase[0] in part for part in parts)
@@ -353,7 +353,7 @@ def _best_neighbour(connection: Connection, typed: str, languages: Sequence[str]
             filter="FirstKeyOnlyFilter() AND KeyOnlyFilter()",
             batch_size=len(BUCKETS) + 1,
         )
-        count = sum(1 for _ in rows)  # of its buckets: enough to tell a word from a slip
+        count = sum(1 for _ in rows)  # of its buckets: enough to distinguish a word from a slip
         if count and (best is None or (count, word) > best):
             best = (count, word)
     return best[1] if best is not None else None

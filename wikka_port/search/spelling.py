@@ -20,7 +20,7 @@ from wikka_port.search.words import stem_of
 SHORTEST: Final = 4  # a shorter word has too many neighbours to say which one was meant
 LONGEST: Final = 24
 LETTERS_MAX: Final = 72  # that are tried at a place, of an alphabet or of two
-MOST: Final = 2_000  # stems of one word: each is looked for in the index
+MOST: Final = 2_000  # stems of one word: each is searched for in the index
 ALPHABETS: Final = (
     "abcdefghijklmnopqrstuvwxyzæøđł",
     "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґўђјљњћџ",
@@ -38,7 +38,7 @@ ALPHABETS: Final = (
 def neighbours(word: str, languages: Sequence[str] = (ENGLISH,)) -> dict[str, str]:
     """Stem -> the word that it came from, for up to MOST neighbours with another stem.
 
-    Looked at are at most 2 * LETTERS_MAX + 2 words for each place of the word, for each language.
+    At most 2 * LETTERS_MAX + 2 words are tried for each place of the word, for each language.
     """
     bare = folded(word)
     plain = bare if bare.isascii() else unicodedata.normalize("NFC", word.casefold())

@@ -43,7 +43,7 @@ def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
                 yield Word(stem, start, end)
         elif word == typed:
             yield from _mixed(word, start, language)
-        else:  # where the pairs stand in what was typed nobody can say
+        else:  # where the pairs stand in what was typed is unknown
             yield from (Word(one.stem, start, end) for one in _mixed(word, 0, language))
 
 
@@ -107,7 +107,7 @@ def _stemmer(language: str) -> Stemmer.Stemmer | None:
 
 @lru_cache(maxsize=1)
 def _runs() -> re.Pattern[str]:
-    """Made when it is needed: it looks at each character of Unicode's first plane."""
+    """Made when it is needed: it reads each character of Unicode's first plane."""
     marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     letters = f"[\\w{re.escape(marks)}]++"
     return re.compile(f"{letters}(?:['\u2019]{letters})*+")

@@ -1,4 +1,4 @@
-"""The file of a language: made with every text of the wiki, brought up to date, and looked over."""
+"""The file of a language: made with every text of the wiki, brought up to date, and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE_CHARS: Final = 120
 
 
 def up_to_date(old: polib.POFile | None, texts: Iterable[Text], code: str) -> polib.POFile:
-    """A file with these texts and what ``old`` has for them; texts that nobody says any more are left out."""
+    """A file with these texts and what ``old`` has for them; texts that are not said any more are left out."""
     made = polib.POFile(wrapwidth=_LINE_CHARS)
     made.metadata = (
         dict(old.metadata)

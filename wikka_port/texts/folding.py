@@ -4,7 +4,7 @@
     {% trans name=page_name %}Edit {{ name }}{% endtrans %}    with values; its HTML is the translator's to keep
     {% trans n=waiting %}{{ n }} edit{% pluralize %}{{ n }} edits{% endtrans %}
 
-Jinja's own extension asks for each text at each view.
+Jinja's own extension looks up each text at each view.
 """
 
 from __future__ import annotations
