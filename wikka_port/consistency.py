@@ -8,7 +8,7 @@ Checks beside the indexes (``pages`` and ``revisions`` are the truth, so little 
 said against them):
     a page's cells are those of its newest revision
     every number up to the newest has its row, on the chain
-    rows of revisions on no chain: staged by a save that lost or fell.  Those above the newest
+    rows of revisions on no chain: staged by a save that lost or fell.  Rows above the newest
     number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
     what a crash may leave of accounts (``accounts.account_check``)
 
@@ -361,7 +361,7 @@ def _store_time(wiki: Wiki) -> int | None:
 
 
 def _repair(wiki: Wiki, differences: Sequence[Difference]) -> None:
-    """One call for each row and time; rows of ``pages`` and ``revisions`` are put, never changed otherwise."""
+    """Repair with a call for each row and time; rows of ``pages`` and ``revisions`` are put, not changed otherwise."""
     wanted: dict[tuple[bytes, bytes, int], list[Difference]] = {}
     terms = [one for one in differences if one.table == schema.TERMS]
     for one in differences:

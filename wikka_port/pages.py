@@ -168,7 +168,7 @@ class Wiki(Listings):
         return _page_of(connection, key, found.get(key, {}))
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
-        """Those of ``names`` that are pages, as they were given.  A call for each ROWS_PER_CALL of them."""
+        """Return the ``names`` that are pages, as they were given.  A call for each ROWS_PER_CALL of them."""
         keys: dict[bytes, list[str]] = {}
         for name in names:
             keys.setdefault(page_key(name), []).append(name)

@@ -71,7 +71,7 @@ class FormTokens:
 class RateLimiter:
     """A token bucket for each address; for threads, and for all processes that share ``buckets``.
 
-    Invariant: the table of buckets has a fixed size.  Of those that fall together the longest idle is forgotten
+    Invariant: the table of buckets has a fixed size.  If several fall together the longest idle is forgotten
     first; it is the fullest, or the attacker has that many addresses anyway.
     """
 

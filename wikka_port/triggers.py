@@ -14,7 +14,7 @@ They yield what is to be written.  Columnar writes it in batches of its own; whe
 All follow the three rules of ``columnar.triggers.api``.  A cell has one page that it comes from, and all that a
 change of that page writes or deletes bears the change's own stamp; the stamps of a page's changes rise.  So each
 cell ends as the newest of its page's changes that touched it says, however often, late or out of
-call they run.  What a page is follows from its row as it is now, not from the steps of the change: a delete
+order they run.  The state of a page follows from its row as it is now, not from the steps of the change: a delete
 may have spared what was written ahead of the clock.  On a normal delivery a function writes the difference
 between the page before the change and now; what happened in between comes with its own change.  When it
 may have run before, or does not know what changed (a backfill, a retried dead letter), it writes all

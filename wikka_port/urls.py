@@ -61,7 +61,7 @@ class Route:
 
 
 def route(path: str, root_page: str) -> Route:
-    """What ``path`` (decoded, as WSGI hands it over) means.  Raises InvalidName."""
+    """Return the meaning of ``path`` (decoded, as WSGI passes it).  Raises InvalidName."""
     if path.startswith(STATIC_PREFIX):
         return Route("static", path.rpartition("/")[2], "static")
     if path.startswith(SITE_PREFIX) and path[len(SITE_PREFIX) :] in SITE_HANDLERS:

@@ -22,7 +22,7 @@ from columnar.storage.durable_files import write_durably
 
 
 def build_table(engine: Engine, folder: str, exported: ExportManifest, target: str, progress: Progress) -> CellDigest:
-    """Regions and manifest in ``target``, ready to be adopted.  DamagedData: the export is not what was written."""
+    """Build regions and manifest in ``target``, ready to be adopted.  Raises DamagedData if the export was changed."""
     whole = CellDigest()
     regions = []
     for part in exported.parts:

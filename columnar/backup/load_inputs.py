@@ -52,7 +52,7 @@ class _Counted:
 
 
 def _fields(lines: Iterable[str], form: str) -> Iterator[list[str]]:
-    """Empty for an empty line."""
+    """Return the fields of a line; none for an empty line."""
     if form == "csv":
         yield from csv.reader(lines, strict=True)
     elif form == "tsv":
@@ -98,7 +98,7 @@ def _number(fields: list[str], place: int, what: str) -> int | None:
 
 
 def checked(cell: ExportedCell) -> ExportedCell:
-    """IllegalArgument: what a put of this cell would be refused for."""
+    """Raises IllegalArgument with the reason for which a put of this cell would be refused."""
     if not 1 <= len(cell.row) <= ROW_KEY_BYTES:
         raise IllegalArgument(f"a row key has 1 to {ROW_KEY_BYTES} bytes, not {len(cell.row)}")
     if cell.timestamp > TIMESTAMP_MAX:

@@ -118,7 +118,7 @@ class SortedFiles:
 
 
 def build_region(engine: Engine, path: str, table: Table, cells: Iterable[ExportedCell], clock_ms: int) -> None:
-    """A region's store at ``path`` that holds ``cells``, none of which a store's clock stamped after ``clock_ms``."""
+    """Build a region's store at ``path`` of ``cells``; no store's clock stamped any of them after ``clock_ms``."""
     folder = path + ".sorted"
     os.makedirs(folder)
     files = SortedFiles(engine, folder, table)

@@ -25,7 +25,7 @@ _Keys = tuple[bytes, bytes | None]  # from, below
 def cells_of(
     store: Store, views: Mapping[bytes, FamilyView], now_ms: int, start: bytes = b"", end: bytes = b""
 ) -> Iterator[ExportedCell]:
-    """Rows ``start <= row < end`` (empty: to the last), ascending by row, family, qualifier; the newest version first.
+    """Yield rows ``start <= row < end`` (empty: to the last) by row, family, qualifier; the newest version first.
 
     A store may hold rows outside of its region's range, which a split left: no reader sees them.
     """
@@ -40,7 +40,7 @@ def cells_of(
 
 
 def read_rows(engine: Engine, path: str, table: Table) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:
-    """Rows of a store, newest values only."""
+    """Yield the rows of a store, newest values only."""
     if not engine.exists(path):
         raise HostError(f"{path} holds no store")
     store = engine.open_reading(path)

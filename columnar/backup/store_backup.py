@@ -85,7 +85,7 @@ class BackupFolder:
 
     @classmethod
     def made(cls, path: str) -> BackupFolder:
-        """The folder, with nothing in it yet where it was empty or missing.  CallerError: it holds something else."""
+        """Return the folder, prepared if it was empty or missing.  Raises CallerError if it has other files."""
         if not os.path.isdir(path) or not os.listdir(path):
             fresh = cls(path)
             make_private(path)  # it has all that the data folder has
@@ -108,7 +108,7 @@ class BackupFolder:
 
     @contextmanager
     def locked(self) -> Iterator[BackupFolder]:
-        """The folder, for one backup at a time.  CallerError while another backup into this folder runs."""
+        """Lock the folder for one backup.  Raises CallerError while another backup into this folder runs."""
         with open(os.path.join(self.path, "LOCK"), "ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,9 +121,9 @@ class BackupFolder:
     def save(
         self, copy: str, data: str, tables: Iterable[str], taken_ms: int, progress: Callable[[int], None]
     ) -> tuple[Backup, Saving]:
-        """``copy`` holds ``regions`` as they are to be saved; the rest comes from the data folder ``data``.
+        """Save ``regions`` as they are in ``copy``; the rest comes from the data folder ``data``.
 
-        DamagedData: a region of the copy lost what was synced.
+        Raises DamagedData if a region of the copy lost synced data.
         """
         known = {(file.path, file.bytes, file.mtime_ns): file for file in self._last_files()}
         done = Saving()
@@ -172,7 +172,7 @@ class BackupFolder:
     # --- checking ----------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """The oldest first."""
+        """Return the names of the backups, the oldest first."""
         found = (name.removesuffix(".json") for name in os.listdir(self._backups) if name.endswith(".json"))
         return sorted(name for name in found if _NAME.fullmatch(name))
 
@@ -186,9 +186,9 @@ class BackupFolder:
     # --- restoring ---------------------------------------------------------------------------------
 
     def restore(self, backup: Backup, data: str, progress: Callable[[int], None]) -> None:
-        """A new data folder at ``data``, there whole or not at all; every byte compared with its checksum.
+        """Restore a data folder to ``data``, whole or not at all; every byte is compared with its checksum.
 
-        CallerError where ``data`` holds something already.
+        Raises CallerError if ``data`` is not empty.
         """
         data = os.path.abspath(data)
         if os.path.isdir(data) and os.listdir(data):
@@ -243,7 +243,7 @@ class BackupFolder:
 
 
 def _copy_checked(source: str, target: str, progress: Callable[[int], None]) -> tuple[str, int]:
-    """Copied and on disk; (SHA-256 in hex, bytes)."""
+    """Copy and sync a file; return its SHA-256 in hex and its size in bytes."""
     found, size = hashlib.sha256(), 0
     with open(source, "rb") as reading, open(target, "wb") as writing:
         while data := reading.read(COPY_BYTES):

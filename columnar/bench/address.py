@@ -40,7 +40,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """ValueError.  Of ``tls://`` alone the authorities that the system trusts verify the certificate."""
+    """Raises ValueError.  With ``tls://`` alone the authorities that the system trusts verify the certificate."""
     address = text.removeprefix(_TLS)
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or "/" in host:

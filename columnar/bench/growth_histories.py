@@ -112,7 +112,7 @@ def history(table: bytes, plan: GrowthPlan, begins_ms: int) -> Iterator[Exchange
 
 
 def deletes(table: bytes, cells: int, begins_ms: int) -> Iterator[Exchange]:
-    """Of the cells beside others, and before others."""
+    """Delete the cells beside others, and before others."""
     others = [_delete(b"s:other-%08d" % number) for number in range(cells)]
     for row in (_EMPTIED, _GONE):
         yield _at(table, row, others, begins_ms + 1)

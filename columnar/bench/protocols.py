@@ -77,7 +77,7 @@ class Wire(ABC):
 
     @abstractmethod
     def begin(self, kind: int, method: str) -> bytes:
-        """Of a message, to its struct."""
+        """Return the beginning of a message, up to its struct."""
 
     @abstractmethod
     def success(self, success: Success) -> bytes:

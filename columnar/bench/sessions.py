@@ -17,7 +17,7 @@ MORE_CALLS: Final = -1  # units of an answer after which the operation has anoth
 
 
 class Chance(Protocol):
-    """What of ``random.Random`` is needed here."""
+    """The part of ``random.Random`` that is needed."""
 
     def randrange(self, stop: int, /) -> int: ...
 

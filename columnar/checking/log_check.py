@@ -37,7 +37,7 @@ def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
 
 
 def closed_text(log: DeadServerLog) -> str:
-    """The regions that stay closed for the damage, as a clause."""
+    """Return the regions that stay closed for the damage, as a clause."""
     regions = sorted({region for region, _ in log.named})
     more = f" and {len(regions) - NAMED} more" if len(regions) > NAMED else ""
     return f"until then {len(regions)} regions stay closed: {', '.join(regions[:NAMED])}{more}" if regions else ""

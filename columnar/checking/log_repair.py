@@ -50,7 +50,7 @@ class ServerLogs:
         self._lacked: set[Incarnation] = set()  # a region did not get what their logs have
 
     def read(self) -> None:
-        """HostError."""
+        """Read the dead servers' logs.  Raises HostError."""
         self._pasts = read_dead_server_logs(self._catalogue, self._data)
         for server, dead_log in self._pasts.items():
             log: DeadLog | None = dead_log.log
@@ -61,7 +61,7 @@ class ServerLogs:
             self._logs.add(str(server), log)
 
     def unreplayed_parts(self, info: RegionInfo) -> tuple[LogPart, ...]:
-        """The parts of logs that the region may lack."""
+        """Return the parts of logs that the region may lack."""
         row = self._catalogue.owners.get(info.region_id)
         if row is None:
             return ()
@@ -98,7 +98,7 @@ class ServerLogs:
             self._lack(info, parts, error.text, left)
 
     def lack(self, info: RegionInfo, why: str, left: Say) -> None:
-        """The region cannot get what logs have."""
+        """Note that the region cannot get what logs have."""
         parts = self.unreplayed_parts(info)
         if parts:
             self._lack(info, parts, why, left)
@@ -114,7 +114,7 @@ class ServerLogs:
     # --- the end -----------------------------------------------------------------------------------
 
     async def end(self, done: Say, left: Say) -> None:
-        """Every region has what it can get: the catalogue forgets owners and logs, and the logs go."""
+        """Remove owners from the catalogue, and the logs: every region has what it can get."""
         if not (self._pasts or self._catalogue.owners or self._catalogue.unread):
             return
         self._say_lost(left)
@@ -191,7 +191,7 @@ def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> 
 
 
 def _moved_aside(data: str, path: str) -> str:
-    """The place within the data folder."""
+    """Return the place within the data folder."""
     aside = os.path.join(data, LOST_AND_FOUND)
     make_lasting(aside)
     name = os.path.basename(path)

@@ -18,7 +18,7 @@ class Overlap(NamedTuple):
 
 
 def faults_of(regions: list[RegionInfo]) -> list[Hole | Overlap]:
-    """In the order of rows.  No region at all is one hole."""
+    """Return holes and overlaps in the order of rows.  No region at all is one hole."""
     found: list[Hole | Overlap] = []
     covered_to: bytes | None = b""  # rows below it are covered; None: all are
     widest: RegionInfo | None = None  # the region that reaches there

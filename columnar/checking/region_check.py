@@ -61,7 +61,7 @@ class RegionCheck:
         self._outside = 0
 
     def run(self) -> bool:
-        """False: a block could not be read, so the region wants salvage."""
+        """Check the store.  Returns False if a block could not be read, so that the region needs salvage."""
         whole = True
         for view in self._views.values():
             whole &= self._step(view.space, partial(self._family, view))
@@ -179,7 +179,7 @@ class RegionCheck:
                     )
 
     def _read(self, space: str) -> None:
-        """For the checksums: marks of the server's log, which an opening reads, and families that are no more."""
+        """Read for the checksums: marks of the server's log, which an opening reads, and families that are no more."""
         for _ in self._store.scan(space, b"", None):
             pass
 

@@ -54,7 +54,7 @@ class Salvaged(NamedTuple):
 
 
 def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_opened: bool) -> Salvaged:
-    """A store at ``target`` with what is readable of the one at ``path``, which stays as it is."""
+    """Make a store at ``target`` of what is readable of the one at ``path``, which stays as it is."""
     source, repaired = path, ""
     if not can_be_opened:
         source = target + ".mended"
@@ -136,7 +136,7 @@ def _copy_space(engine: Engine, damaged: Store, store: Store, space: str, folder
 
 
 def _drop_headless_versions(store: Store, table: Table, lost: list[Lost]) -> None:
-    """Older versions of cells whose newest is lost: to show them would be to guess (``regions.row_draft`` I1)."""
+    """Drop older versions of cells whose newest is lost: showing them would be a guess (``row_draft`` I1)."""
     by_space = {view.space: view for view in views_of(table).values()}
     batch = store.batch()
     for gap in lost:
@@ -168,13 +168,13 @@ def _readable(store: Store, space: str) -> Iterator[tuple[bytes, bytes] | Lost]:
 
 
 def _key_from(store: Store, space: str, key: bytes) -> bytes | None:
-    """The key and value that a reader that begins at ``key`` comes to; None: the end.  DamagedData."""
+    """Return the key and value that a reader from ``key`` on comes to; None at the end.  Raises DamagedData."""
     pair = next(iter(store.scan(space, key, None)), None)
     return pair[0] if pair is not None else None
 
 
 def _first_readable(key_from: Callable[[bytes], bytes | None], after: bytes) -> bytes | None:
-    """A key that is there and readable, beyond ``after``: the first that steps and halving find; None: none is.
+    """Return a readable key beyond ``after``: the first that steps and halving find; None if there is none.
 
     ``bad`` is always damaged, ``high`` never: between them lies an end of the damage.
     """

@@ -90,7 +90,7 @@ class StoreCheck:
         return None
 
     def _catalogue_region(self) -> None:
-        """Its other spaces too: an opening reads them, and ends where a block of them is damaged."""
+        """Check the other spaces of the catalogue too: an opening reads them, and fails if a block is damaged."""
         store = self._engine.open_reading(self._folders.path(META))
         try:
             info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
@@ -158,7 +158,7 @@ class StoreCheck:
 
 
 def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
-    """Of the entries of ``regions``."""
+    """Return the entries of ``regions`` that the catalogue does not name."""
     known = {META}
     for entry in catalogue.tables.values():
         known.update(info.encoded for info in entry.regions)
@@ -174,7 +174,7 @@ def say_orphans(report: Report, names: list[str]) -> None:
 
 
 def check_snapshots(data: str, report: Report) -> None:
-    """Each file of each snapshot against its checksum."""
+    """Compare each file of each snapshot with its checksum."""
     folder = os.path.join(data, SNAPSHOTS)
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = os.path.join(folder, name, MANIFEST)
@@ -194,7 +194,7 @@ def check_snapshots(data: str, report: Report) -> None:
 
 
 def newest_ms(engine: Engine, path: str, table: Table) -> int:
-    """The highest timestamp in a store."""
+    """Return the highest timestamp in a store."""
     store = engine.open_reading(path)
     try:
         return max((cell.timestamp for cell in cells_of(store, views_of(table), 0)), default=0)

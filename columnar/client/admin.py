@@ -84,7 +84,7 @@ class Admin:
         *,
         splits: Sequence[Name] = (),
     ) -> None:
-        """A region, or one more than there are ``splits`` (``hex_splits``, ``uniform_splits`` make some)."""
+        """Create a table of ``len(splits) + 1`` regions; ``hex_splits`` and ``uniform_splits`` make split points."""
         self._connection.call(
             "columnarCreateTable",
             _bytes(table),
@@ -113,7 +113,7 @@ class Admin:
         drop: Iterable[Name] = (),
         attributes: Attributes | None = None,
     ) -> None:
-        """All of it or nothing, while the table serves.
+        """Change the table while it serves: all of it or nothing.
 
         ``change`` touches only the attributes it names; None as a value, there and in ``attributes``,
         means the default.
@@ -139,7 +139,7 @@ class Admin:
         self._connection.call("disableTable", _bytes(table))
 
     def drop(self, table: Name, *, disable: bool = False) -> None:
-        """``disable``: an enabled table too, in one step: if it is refused, the table stays enabled.
+        """Drop a table; with ``disable`` an enabled one too, in one step: if that is refused, the table stays enabled.
 
         Without it an enabled table is refused, as in HBase.
         """
@@ -213,14 +213,14 @@ class Admin:
         self._connection.call("columnarCreateNamespace", _bytes(name), _configuration(configuration or {}))
 
     def alter_namespace(self, name: Name, change: Attributes) -> None:
-        """Touch only the keys that are named; None as a value takes a key away."""
+        """Change only the keys that are named; None as a value removes a key."""
         self._connection.call("columnarAlterNamespace", _bytes(name), _configuration(change))
 
     def namespace_configuration(self, name: Name) -> dict[str, str]:
         return _read_texts(self._connection.call("columnarDescribeNamespace", _bytes(name)))
 
     def drop_namespace(self, name: Name) -> None:
-        """Only an empty one."""
+        """Drop a namespace, which must be empty."""
         self._connection.call("columnarDropNamespace", _bytes(name))
 
     def namespaces(self) -> list[bytes]:
@@ -239,7 +239,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(given: Attributes) -> dict[str, str]:
-    """Attributes as the wire has them: text, empty for the default."""
+    """Return attributes as the wire has them: text, empty for the default."""
     return {_HAPPYBASE_NAMES.get(name, attribute_name(name)): _sent(value) for name, value in given.items()}
 
 

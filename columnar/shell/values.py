@@ -71,7 +71,7 @@ def counter_of(text: str) -> bytes:
 
 
 def number_of(value: bytes) -> int | None:
-    """What an increment would take ``value`` for; None: it would be refused."""
+    """Return the number that an increment takes ``value`` for; None if it would be refused."""
     return int.from_bytes(value, "big", signed=True) if len(value) == COUNTER_BYTES else None
 
 

@@ -36,7 +36,7 @@ class TlsFront:
 
     @property
     def inside(self) -> socket.socket:
-        """Where the page itself is served; listens already."""
+        """The socket of the page itself; listens already."""
         return self._private.listening
 
     async def start(self) -> None:

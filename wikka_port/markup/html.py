@@ -9,7 +9,7 @@ The state is a mode and four things that may be open around it:
 
 Invariants:
     I1. Toggles are closed before what contains them is.  A toggle that is closed out of turn has the ones
-        inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.  Those that are open
+        inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.  Toggles that are open
         around a heading or rule inside a line are opened again in the heading and after both.
     I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
     I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that stands

@@ -210,7 +210,7 @@ class _Lexer:
         return end
 
     def _ahead(self, needle: str, start: int) -> int:
-        """Where ``needle`` next stands at or after ``start``; past the text if nowhere.  ``start`` never falls (I1)."""
+        """Find ``needle`` at or after ``start``; past the text if nowhere.  ``start`` never falls (I1)."""
         answer = self._answers.get(needle, -1)
         if answer < start:
             answer = self.text.find(needle, start)

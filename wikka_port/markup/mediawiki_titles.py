@@ -49,7 +49,7 @@ TITLE_CHARS_MAX: Final = 255  # MediaWiki: bytes; more than enough here
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What ``[[...]]`` points to."""
+    """The target of ``[[...]]``."""
 
     kind: Literal["page", "file", "category", "media", "special", "language", "interwiki", "here"]
     title: str  # the page's full name; with "language" and "interwiki" the title over there
