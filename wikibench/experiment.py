@@ -111,12 +111,12 @@ class Experiment:
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:
-    """The values of headers, and their parts: ``Bearer`` is none, what stands after it is one."""
+    """Return the values of headers, and their parts: ``Bearer`` is none, what stands after it is one."""
     return [part for _, value in headers for part in (value, *value.split()[1:])]
 
 
 def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
-    """Pages of the trace for edits to link to."""
+    """Return pages of the trace for edits to link to."""
     names: dict[str, None] = {}
     for request in trace.read():
         if not request.is_save and not request.is_missing:

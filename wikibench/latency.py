@@ -42,7 +42,7 @@ def record_us(histogram: HdrHistogram, value_us: int) -> None:
 
 
 def mean_us(histogram: HdrHistogram) -> float:
-    """The mean, each value taken for the middle of its bucket; 0 of nothing.
+    """Return the mean, each value taken for the middle of its bucket; 0 of nothing.
 
     The library's own steps through all buckets in Python, which takes a second.
     """
@@ -56,7 +56,7 @@ def mean_us(histogram: HdrHistogram) -> float:
 
 
 def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHistogram:
-    """The sum of histograms, lossless."""
+    """Return the sum of histograms, lossless."""
     total = new_histogram(digits)
     for histogram in histograms:
         total.add(histogram)

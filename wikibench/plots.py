@@ -56,7 +56,7 @@ class Plot:
 
 
 def draw_all(summary: Json, points: Mapping[str, Sequence[tuple[float, float]]]) -> list[Plot]:
-    """The plots of a report.  ``points``: the percentile curves by name, from ``summary.distribution``."""
+    """Return the plots of a report.  ``points``: the percentile curves by name, from ``summary.distribution``."""
     plots = [
         _plot(
             "latency",

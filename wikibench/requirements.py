@@ -70,7 +70,7 @@ class Verdict:
 
 
 def parse_requirements(text: str) -> tuple[Requirement, ...]:
-    """The clauses of ``text``; raises RequirementError naming the first bad one."""
+    """Return the clauses of ``text``; raises RequirementError naming the first bad one."""
     clauses = [clause.strip() for clause in text.split(",")]
     return tuple(_parse_clause(clause) for clause in clauses if clause)
 

@@ -45,7 +45,7 @@ def _freeze_collector() -> Iterator[None]:
 
 
 def figures(injector: Injector) -> Replay:
-    """The measurements of the injector."""
+    """Return the measurements of the injector."""
     load = injector.load
     return Replay(
         recorder=injector.recorder,

@@ -75,7 +75,7 @@ def size_of(requests: int | None, rate: float | None, duration_s: float | None) 
 
 
 def synthesize(titles: Sequence[str], recipe: Recipe, rng: Rng) -> Iterator[Request]:
-    """The requests of a trace, in order of time."""
+    """Yield the requests of a trace, in order of time."""
     if not titles:
         raise PlanError("no titles: a trace needs at least one page to ask for")
     known = frozenset(titles)
@@ -136,7 +136,7 @@ def _day_clock(duration_s: float) -> _DayClock:
 
 
 def _missing_name(titles: Sequence[str], known: frozenset[str], rng: Rng) -> str:
-    """A name that looks like one of the wiki's and is not there."""
+    """Return a name that looks like one of the wiki's and is not there."""
     while True:
         name = f"{titles[rng.randrange(len(titles))]} {rng.randrange(1_000_000):06d}"
         if name not in known:

@@ -72,7 +72,7 @@ def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> N
 def pages_of_others(
     target: Target, layout: Layout, requests: Iterable[Request], headers: Iterable[tuple[str, str]]
 ) -> tuple[list[str], int]:
-    """Names of pages that the trace would edit and whose text no replay wrote, and how many pages were checked.
+    """Return names of pages that the trace would edit and whose text no replay wrote, and how many pages were checked.
 
     At most ``MAX_EDIT_CHECKS`` pages, for ``EDIT_CHECK_TIMEOUT_S``: every edit checks the text again (``visits``).
     """

@@ -146,7 +146,7 @@ class BulkSaver:
         return stored
 
     def _steps_of(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> list[_Step]:
-        """The revisions of the part that are new, in order; none where they were merged."""
+        """Return the revisions of the part that are new, in order; none where they were merged."""
         newest = head_of(row)
         if newest.token and not newest.number and not newest.mark:
             stored.deleted.add(part.name)
@@ -360,7 +360,7 @@ class _Known:
 
 
 def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, _Known]:
-    """The page's cells of its newest revision, and what ``plan`` needs, by number."""
+    """Return the page's cells of its newest revision, and what ``plan`` needs, by number."""
     newest = head_of(row)
     if is_stale(row):
         row = {**row, **fresh_cells(connection, key, row)}

@@ -83,7 +83,7 @@ def find_signature_confusable(name: str) -> Confusable | None:
 
 
 def similar_names(name: str) -> list[str]:
-    """Names that look like ``name``: as ordinary as it is, so only one of them should be a page."""
+    """Return names that look like ``name``: as ordinary as it is, so only one of them should be a page."""
     bare = name.rstrip(_FINAL + " ")
     latin = name if name.isascii() else _WORD.sub(lambda word: _as_latin(word.group()), name)
     found = [other for other in (bare, latin) if other and other != name]

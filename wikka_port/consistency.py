@@ -147,7 +147,7 @@ class _CheckPass:
     # --- pages and revisions side by side ----------------------------------------------------------
 
     def _page_groups(self, connection: Connection, found: list[Difference]) -> Iterator[dict[bytes, Cells]]:
-        """Pages as they should be, in groups; what is wrong with them and their revisions goes to ``found``."""
+        """Yield pages as they should be, in groups; what is wrong with them and their revisions goes to ``found``."""
         pages = iter(connection.table(schema.PAGES).scan(batch_size=_GROUP))
         rows = connection.table(schema.REVISIONS).scan(columns=[b"meta"], batch_size=500)
         revisions = groupby(rows, lambda row: row[0][: schema.KEY_BYTES])
@@ -247,7 +247,7 @@ def _side_by_side(
 
 
 def _rows_of(connection: Connection, history: bytes) -> Iterable[Row]:
-    """The revisions under that key, without their bodies."""
+    """Return the revisions under that key, without their bodies."""
     rows: Iterable[Row] = connection.table(schema.REVISIONS).scan(
         row_start=history, row_stop=schema.revisions_end(history), columns=[b"meta"], batch_size=500
     )
@@ -261,7 +261,7 @@ def _listed(rows: Iterable[Row]) -> list[tuple[Head, bytes, Cells]]:
 def _chain(
     key: bytes, newest: Head, listed: list[tuple[Head, bytes, Cells]], page: Cells, now_ms: int
 ) -> tuple[list[tuple[Head, Cells]], list[Difference]]:
-    """The revisions of the page, newest first, and what is wrong with their rows."""
+    """Return the revisions of the page, newest first, and what is wrong with their rows."""
     chain: list[tuple[Head, Cells]] = []
     bad: list[Difference] = []
     by_number = {number: list(rows) for number, rows in groupby(listed, lambda one: one[0].number)}
@@ -352,7 +352,7 @@ def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> 
 
 
 def _store_time(wiki: Wiki) -> int | None:
-    """The clock by which the store stamps what triggers write; None: the application writes the indexes."""
+    """Return the clock by which the store stamps what triggers write; None: the application writes the indexes."""
     if wiki.indexes == "application":
         return None
     nobody, never = bytes(schema.KEY_BYTES), [Expect(schema.VERSIONCOUNT, b"never")]

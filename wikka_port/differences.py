@@ -35,7 +35,7 @@ class Difference:
     at_ms: int = field(compare=False)  # the time at which a repair writes or deletes
 
     def text(self) -> str:
-        """A line for a person."""
+        """Return a line for a person."""
         where = f"{_format_bytes(self.table)} {_format_bytes(self.row)}" + (
             f" {_format_bytes(self.column)}" if self.column else ""
         )

@@ -199,7 +199,7 @@ def _runs_from_trace(trace: list[dict[int, int]], n: int, m: int, a0: int, b0: i
 
 
 def rows(old: str, new: str, *, context: int = CONTEXT, max_rows: int = MAX_ROWS, share: float = 1.0) -> list[Row]:
-    """The lines of both texts side by side, far unchanged ones left out."""
+    """Return the lines of both texts side by side, far unchanged ones left out."""
     work = Work(share)
     out: list[Row] = []
     for row in _rows(old.split("\n"), new.split("\n"), context, work):
@@ -224,7 +224,7 @@ def _clipped(spans: tuple[Span, ...], chars: int) -> tuple[Span, ...]:
 
 
 def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]:
-    """All rows, each made when it is requested."""
+    """Yield all rows, each made when it is requested."""
     found, is_whole = changes_of(a, b, work.lines)
     for index, operation in enumerate(found):
         _, a0, a1, b0, b1 = operation
@@ -242,7 +242,7 @@ def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]
 
 
 def changes_of(a: list[str], b: list[str], steps: _Steps | None = None) -> tuple[list[Operation], bool]:
-    """The operations on the lines of two texts; False: on those before the bound of LINES only."""
+    """Return the operations on the lines of two texts; False: on those before the bound of LINES only."""
     low = _common(a, b)
     high = _common(a[low:][::-1], b[low:][::-1])
     end_a, end_b = len(a) - high, len(b) - high
@@ -288,7 +288,7 @@ def _equal(line: str, i: int, j: int) -> Row:
 
 
 def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iterator[Row]:
-    """The rows of a replaced block: like lines face each other, the others stand alone."""
+    """Yield the rows of a replaced block: like lines face each other, the others stand alone."""
     i = j = 0
     for x, y in [*_pairs(old, new, work.pairing), (len(old), len(new))]:
         for k in range(i, x):

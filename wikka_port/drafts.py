@@ -75,7 +75,7 @@ def number_in(form: Mapping[str, str], field: str) -> int:
 
 
 def token_in(form: Mapping[str, str], field: str) -> str:
-    """The token of a revision; "" for what is none."""
+    """Return the token of a revision; "" for what is none."""
     value = form.get(field, "")
     return value if is_token(value) else ""
 

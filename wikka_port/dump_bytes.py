@@ -139,7 +139,7 @@ class DumpBytes:
                 return
 
     def _after_gzip_member(self, data: bytes) -> bytes:
-        """The start of the next member, or nothing; tapes and disks pad gzip files with zeros."""
+        """Return the start of the next member, or nothing; tapes and disks pad gzip files with zeros."""
         while not data.strip(b"\0"):
             data = self._read()
             if not data:

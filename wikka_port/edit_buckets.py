@@ -41,7 +41,7 @@ class EditBuckets:
 
     @classmethod
     def opened(cls, addresses: int) -> EditBuckets:
-        """A new table, in a file without a name.  OSError."""
+        """Return a new table, in a file without a name.  OSError."""
         size_bytes = max(1, -(-addresses // SLOTS_PER_SET)) * SLOTS_PER_SET * _SLOT.size
         file, path = tempfile.mkstemp(prefix="wikka-edits-")
         try:

@@ -46,7 +46,7 @@ class Folder:
     missing: tuple[str, ...]  # tables of this program that are not there
 
     def advice(self) -> str:
-        """A sentence for the administrator; "": there is nothing to do."""
+        """Return a sentence for the administrator; "": there is nothing to do."""
         if self.number == FORMAT and not self.missing:
             return ""
         lacks = f" and lacks the tables {', '.join(self.missing)}" if self.missing else ""

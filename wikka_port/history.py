@@ -42,7 +42,7 @@ def revisions(
 def revision_at(
     connection: Connection, key: bytes, newest: Head, time_ms: int, hidden: Collection[int] = ()
 ) -> Revision | None:
-    """The newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
+    """Return the newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
     for head, cells in chain(connection, key, newest, newest.number, bodies=False, expected=_BATCH_META):
         if time_of(cells) <= time_ms and head.number not in hidden:
             found = revisions(connection, key, newest, head.number, limit=1, bodies=True)
@@ -102,7 +102,7 @@ def _rows(
 
 
 def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
-    """The page's cells of its newest revision, where the row still has those of another."""
+    """Return the page's cells of its newest revision, where the row still has those of another."""
     head = head_of(row)
     found = connection.table(schema.REVISIONS).row(
         schema.revision_row(key, head), columns=list(schema.CONTENT_FAMILIES)

@@ -105,7 +105,7 @@ class Merged:
 
 
 def places(connection: Connection, key: bytes, newest: Head) -> list[Place]:
-    """The history, oldest first.  O(revisions), without texts."""
+    """Return the history, oldest first.  O(revisions), without texts."""
     found = history.chain(connection, key, newest, newest.number, bodies=False, further=(schema.ORIGIN,))
     return [_place(head, cells) for head, cells in found][::-1]
 
@@ -338,7 +338,7 @@ def _token(number: int, cells: Cells) -> bytes:
 def _commit(
     connection: Connection, key: bytes, row: Cells, cells: Cells, hidden: bytes | None, at_ms: int, is_columnar: bool
 ) -> str | None:
-    """The sequence of the change; None: another revision stands there."""
+    """Return the sequence of the change; None: another revision stands there."""
     expected = row[schema.VERSIONCOUNT]
     if not is_columnar:
         table = connection.table(schema.PAGES)

@@ -103,7 +103,7 @@ class PartReader:
                 open_page = None
 
     def _run(self, page: _OpenPage, spool: RevisionSpool) -> Iterator[PagePart]:
-        """The parts of what is in ``spool`` but for the last one, which stays open."""
+        """Yield the parts of what is in ``spool`` but for the last one, which stays open."""
         for revision in spool.in_order():
             if page.is_full:
                 yield page.take(is_last=False)
@@ -204,7 +204,7 @@ class PartReader:
 
 
 def _from_base_36(text: str) -> int | None:
-    """A checksum as MediaWiki writes it; None for what is none."""
+    """Return a checksum as MediaWiki writes it; None for what is none."""
     try:
         return int(text, 36) if len(text) <= _SHA1_DIGITS else None
     except ValueError:

@@ -72,7 +72,7 @@ def pieces(old: str, mine: str, theirs: str) -> list[Piece]:
 
 
 def resolved(found: Sequence[Piece], sides: Mapping[int, Side]) -> str:
-    """The text, with a side for each Choice by its number from 0.  KeyError where one is missing."""
+    """Return the text, with a side for each Choice by its number from 0.  KeyError where one is missing."""
     out: list[str] = []
     number = 0
     for piece in found:
@@ -180,5 +180,5 @@ def _token_changes(old: list[str], new: list[str]) -> list[_Change]:
 
 
 def _is_separated(tokens: list[str], end: int, start: int) -> bool:
-    """An unchanged word lies between the two changes."""
+    """Whether an unchanged word lies between the two changes."""
     return any(token[0].isalnum() or token[0] == "_" for token in tokens[end:start]) if end < start else False

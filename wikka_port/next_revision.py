@@ -95,13 +95,13 @@ def _next_head(name: str, row: Cells, old: Head) -> Head:
 
 
 def _markup_after(row: Cells, given: str | None) -> str:
-    """The value that ``meta:format`` becomes; "": there is no such cell, nor was one."""
+    """Return the value that ``meta:format`` becomes; "": there is no such cell, nor was one."""
     stored = row.get(schema.FORMAT, b"").decode(errors="replace")
     return stored if given is None or (given == WIKKA and not stored) else given
 
 
 def _language_after(row: Cells, given: str | None) -> str:
-    """The value that ``meta:language`` becomes; "": there is no such cell, nor was one.
+    """Return the value that ``meta:language`` becomes; "": there is no such cell, nor was one.
 
     English needs none; a page that had another language says so.
     """

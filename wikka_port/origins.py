@@ -20,7 +20,7 @@ _OURS: Final = frozenset({"same-origin", "none"})
 
 
 def is_foreign(fetch_site: str, origin: str, own: Collection[str]) -> bool:
-    """The headers of a request, "" where it has none.
+    """Whether another site sent the form; the arguments are headers of a request, "" if it has none.
 
     ``own``: the wiki's origins, lower case; empty where a proxy hides them, which leaves the first header alone.
     """

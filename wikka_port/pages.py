@@ -149,7 +149,7 @@ class Wiki(Listings):
         return self.store.run(lambda connection: prepare(connection, with_triggers=self.indexes == "triggers"))
 
     def folder(self) -> Folder:
-        """The format and the tables of the folder.  Raises NewerFolder."""
+        """Return the format and the tables of the folder.  Raises NewerFolder."""
         return self.store.run(lambda connection: read_folder(connection, TABLES))
 
     # --- reading -----------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Wiki(Listings):
         return found[0] if found and is_revision(found[0], number, token) else None
 
     def revision_at(self, name: str, time_ms: int) -> Revision | None:
-        """The newest revision at or before ``time_ms``."""
+        """Return the newest revision at or before ``time_ms``."""
         key = page_key(name)
 
         def work(connection: Connection) -> Revision | None:
@@ -208,7 +208,7 @@ class Wiki(Listings):
         return self.store.run(work)
 
     def head(self, name: str) -> Head:
-        """The word on the newest revision; NO_HEAD: there is no such page."""
+        """Return the word on the newest revision; NO_HEAD: there is no such page."""
         return self.store.run(lambda c: _head(c, page_key(name))[0])
 
     def source(self, name: str, number: int | None = None) -> str | None:
@@ -458,7 +458,7 @@ def unchanged_rights(before: Cells) -> list[Expect]:
 def _commit_atomically(
     connection: Connection, key: bytes, draft: Draft, before: Cells, further: Collection[Expect]
 ) -> str | None:
-    """The sequence of the change; None where another revision stands there, or a condition is false."""
+    """Return the sequence of the change; None where another revision stands there, or a condition is false."""
     conditions, puts = _step(draft, before)
     result = connection.table(schema.PAGES).check_and_mutate(key, [*conditions, *further], puts)
     return result.sequence if result.applied else None
@@ -471,7 +471,7 @@ def _commit_together(connection: Connection, by_key: Mapping[bytes, tuple[Draft,
 
 
 def _step(draft: Draft, before: Cells) -> tuple[list[Expect], list[Put]]:
-    """The condition on the page's row, and the cells that are put then."""
+    """Return the condition on the page's row, and the cells that are put then."""
     expected = before.get(schema.VERSIONCOUNT)
     condition = Expect.absent(schema.VERSIONCOUNT) if expected is None else Expect(schema.VERSIONCOUNT, expected)
     puts = [Put(column, value, draft.time_ms) for column, value in page_cells(draft).items()]
@@ -489,7 +489,7 @@ def _commit_plainly(connection: Connection, key: bytes, draft: Draft, before: Ce
 
 
 def _change(key: bytes, draft: Draft, before: Cells) -> Change:
-    """The change that a trigger would have been given."""
+    """Return the change that a trigger would have been given."""
     now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
     cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())
     # Not the first attempt: the index of an earlier save may be missing, so the whole of it is written.

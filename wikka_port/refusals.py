@@ -42,7 +42,7 @@ def unavailable(error: StoreUnavailable) -> str:
 
 
 def forbidden(site: Site, refused: NotAllowed) -> Response:
-    """A page with status 403; of the name it says no more than the visitor typed."""
+    """Return a page with status 403; of the name it says no more than the visitor typed."""
     reads = refused.privilege not in (Privilege.READ, Privilege.ADMINISTER)
     response = site.html(
         "forbidden.html",

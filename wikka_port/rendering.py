@@ -77,7 +77,7 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
 
 
 def _note(slot: ActionSlot) -> str:
-    """The message to an author about an action that is not run."""
+    """Return the message to an author about an action that is not run."""
     if slot.refused:
         said = _("The action {name} is not run: {why}.", name=slot.name, why=slot.refused)
     else:
@@ -118,7 +118,7 @@ class _runner:  # noqa: N801 - a function with a memory
         return self._limit_included_html(self._done[call]) if action == "include" else self._done[call]
 
     def _limit_included_html(self, html: str) -> str:
-        """The HTML of a page that is included once more."""
+        """Return the HTML of a page that is included once more."""
         self._chars[0] -= len(html)
         if self._chars[0] >= 0:
             return html

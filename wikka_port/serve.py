@@ -49,7 +49,7 @@ class PortTaken(OSError):
 
 
 def listen(host: str, port: int, workers: int) -> list[socket.socket]:
-    """A bound socket for each worker.  Raises PortTaken."""
+    """Return a bound socket for each worker.  Raises PortTaken."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with _bound(family, kind, address, shared=False) as probe:  # a shared one would not show that it is in use

@@ -67,7 +67,7 @@ class Site:
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
-        """A page in the language that is spoken; only one that is ``indexed`` may be kept by search engines."""
+        """Return a page in the language that is spoken; only one that is ``indexed`` may be kept by search engines."""
         text = self.templates.page(template, spoken()).render(
             values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.can
         )
@@ -130,6 +130,6 @@ def conditional(request: Request, response: Response) -> Response:
 
 
 def number(request: Request, key: str) -> int | None:
-    """A parameter that is a number of a revision; None where it is absent or nonsense."""
+    """Return a parameter that is a number of a revision; None where it is absent or nonsense."""
     text = request.args.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

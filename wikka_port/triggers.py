@@ -138,7 +138,7 @@ def _ends(change: Change, put: Cells) -> bool:
 
 
 def alone(steps: Steps) -> Effects:
-    """The effects of a batch of one change."""
+    """Yield the effects of a batch of one change."""
     for step in steps:
         yield step if isinstance(step, Barrier) else step[1]
 
@@ -149,7 +149,7 @@ def indexes(change: Change, client: Connection) -> Effects:
 
 
 def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """All indexes.  A batch reads the pages that it links to once, and its barriers together."""
+    """Yield all indexes.  A batch reads the pages that it links to once, and its barriers together."""
     seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
     for change, one in seen:
         for effect in (*_names(one), *_wanted(change.row, one)):
@@ -163,7 +163,7 @@ def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
 
 
 def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """The index of words."""
+    """Return the index of words."""
     return indexing.index(batch, client)
 
 
@@ -274,7 +274,7 @@ def _names(seen: _Seen) -> Effects:
 
 
 def changes(change: Change, client: Connection) -> Effects:
-    """A row for each revision of a page that is there, but for those that are hidden."""
+    """Yield a row for each revision of a page that is there, but for those that are hidden."""
     seen = _seen(change)
     if seen is not None:
         yield from _changes(change, seen, client)
@@ -304,7 +304,7 @@ def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
 
 
 def _merged_entries(client: Connection, change: Change, before: Head, newest: Head) -> Effects:
-    """An import put revisions into the history: entries of the chain of before go where its revisions went."""
+    """Yield an import put revisions into the history: entries of the chain of before go where its revisions went."""
     key, put = change.row, _put_by(change)
     name, hidden = put[schema.NAME], hidden_in({**change.before, **put})
     was = history.chain(client, key, before, before.number, bodies=False)
@@ -360,7 +360,7 @@ def _hiding(change: Change, client: Connection) -> Effects:
 def change_entry(
     key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
 ) -> tuple[bytes, dict[bytes, bytes]]:
-    """The row of ``changes`` for a revision, from its cells or from its page's."""
+    """Return the row of ``changes`` for a revision, from its cells or from its page's."""
     signed = cells.get(schema.SIGNED)
     return schema.change_row(key, time_of(cells), head.number), {
         schema.NAME: cells.get(schema.NAME, b""),

@@ -80,7 +80,7 @@ def route(path: str, root_page: str) -> Route:
 
 
 def page_path(name: str, handler: str = "show", **query: str | int) -> str:
-    """The canonical path of a page's handler.  Raises InvalidName."""
+    """Return the canonical path of a page's handler.  Raises InvalidName."""
     segment = url_path(name)
     if segment in RESERVED:
         segment = f"~{ord(segment[0]):02X}{segment[1:]}"

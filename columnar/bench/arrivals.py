@@ -63,7 +63,7 @@ class Arrivals(Generic[C]):
         self.late_ns: array[int] = array("q")  # between due and begun, where a connection was free
 
     def begin(self, now_ns: int) -> C | None:
-        """A free connection for a call that is due: send it there.  None: nothing is due, or nobody free."""
+        """Return a free connection for a call that is due: send it there.  None: nothing is due, or nobody free."""
         if not self._free or self._at == len(self._due) or (due := self._due[self._at]) > now_ns:
             return None
         connection = self._free.popleft()

@@ -28,7 +28,7 @@ _TABLES_READ = 2
 
 
 def _cluster_options(known: tuple[str, ...], by_default: tuple[str, ...]) -> Callable[[Any], Any]:
-    """The options that both commands have; ``known``: their workloads."""
+    """Return the options that both commands have; ``known``: their workloads."""
 
     def checked(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
         names = options.checked_workloads(ctx, param, value)

@@ -45,7 +45,7 @@ from columnar.client.tls_options import tls_options
 
 
 def _load_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that ``run`` and ``compare`` share."""
+    """Return the options that ``run`` and ``compare`` share."""
     for option in reversed(
         (
             click.option(

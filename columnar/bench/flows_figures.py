@@ -142,18 +142,18 @@ def spread_of(values: Iterable[float]) -> dict[str, float]:
 
 
 def at_share(ascending: Sequence[float], share: float) -> float:
-    """The percentile of sorted values: the least value that ``share`` % of them do not exceed."""
+    """Return the percentile of sorted values: the least value that ``share`` % of them do not exceed."""
     return ascending[max(0, ceil(len(ascending) * share / 100) - 1)]
 
 
 def gap_ms(sent: Sent) -> float:
-    """The longest time without an acknowledgement, from the start to the last acknowledgement."""
+    """Return the longest time without an acknowledgement, from the start to the last acknowledgement."""
     times = [sent.start_ns, *sorted(when for when in sent.acknowledged_ns if when)]
     return max((after - before for before, after in pairwise(times)), default=0) / 1e6
 
 
 def pauses_ms(flow_run: FlowRun) -> list[float]:
-    """The longest time without an acknowledgement after each fault, until the next one."""
+    """Return the longest time without an acknowledgement after each fault, until the next one."""
     times = sorted(when for when in flow_run.sent.acknowledged_ns if when)
     ends = [bisect_right(times, kill) for kill in flow_run.kills_ns] + [len(times)]
     return [

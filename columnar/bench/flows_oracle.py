@@ -70,7 +70,7 @@ def judged(tweets: Tweets, acknowledged: bytes, timelines: Iterable[tuple[bytes,
 
 
 def _named(column: bytes, count: int) -> tuple[int, bool]:
-    """The number of the tweet in a column, -1 where it is none that was sent; whether it is the author's."""
+    """Return the number of the tweet in a column, -1 where it is none that was sent; whether it is the author's."""
     family, _, identity = column.partition(b":")
     if family not in (OWN, IN) or not identity.isdigit() or int(identity) >= count:
         return -1, False

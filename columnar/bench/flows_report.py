@@ -35,7 +35,7 @@ def median_of(found: Sequence[Figures], figure: Callable[[Figures], float]) -> f
 
 
 def table_of(workload: str, found: Sequence[FlowRuns]) -> Table:
-    """A workload of all variants."""
+    """Return a workload of all variants."""
     return {"W1": _saturating, "W2": _saturating, "W3": _burst, "W4": _faults}[workload](found)
 
 
@@ -161,7 +161,7 @@ def remarks_of(found: Sequence[FlowRuns], verdicts: dict[str, Verdict]) -> list[
 
 
 def as_json(found: Sequence[FlowRuns]) -> list[dict[str, Any]]:
-    """Each load of each variant with the figures of all its rounds."""
+    """Return each load of each variant with the figures of all its rounds."""
     return [
         {
             "workload": one.workload,

@@ -67,7 +67,7 @@ _KEY_AT: Final = _U32.size + len(FOLLOWERS_FAMILY) + 1
 
 
 def cut(packed: bytes, *parts: bytes) -> list[bytes]:
-    """The bytes before, between and after the parts, which stand in this order."""
+    """Return the bytes before, between and after the parts, which stand in this order."""
     found = []
     for part in parts:
         before, stands, packed = packed.partition(part)

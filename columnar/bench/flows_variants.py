@@ -154,14 +154,14 @@ class Site:
         return length_of(self.executions)
 
     def timelines(self) -> Iterator[tuple[bytes, Iterable[bytes]]]:
-        """Each user's row of the timeline: key and columns.  EndpointFailed."""
+        """Yield each user's row of the timeline: key and columns.  EndpointFailed."""
         with self._connected() as connection:
             yield from connection.table(TIMELINE).scan(filter=b"KeyOnlyFilter()", batch_size=1_000)
 
     # --- processes ------------------------------------------------------------------------------------
 
     def roles(self) -> dict[str, int]:
-        """The process of each part, but for the application."""
+        """Return the process of each part, but for the application."""
         if self._store is None or not self._store.pids:
             raise EndpointFailed("the store ended; it says why above")
         found = {}

@@ -50,7 +50,7 @@ def measure_forwarding(
 
 
 def endpoints_by_route(store: OwnStore, table: bytes) -> list[Endpoint]:
-    """The ports of a server that does not own the table, and of the one that does.  EndpointFailed."""
+    """Return the ports of a server that does not own the table, and of the one that does.  EndpointFailed."""
     regions = store.locations(table)
     if len(regions) != 1:
         raise EndpointFailed(f"{table.decode()} has {len(regions)} regions, and a way to one is measured")

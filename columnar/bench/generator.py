@@ -97,7 +97,7 @@ def sessions_of(load_run: LoadRun) -> list[Session]:
 def drive(
     endpoint: Endpoint, sessions: list[Session], warm_up_s: float, duration_s: float, pids: tuple[int, ...] = ()
 ) -> Outcome:
-    """A connection for each session, in closed loop, from this process; EndpointFailed."""
+    """Return a connection for each session, in closed loop, from this process; EndpointFailed."""
     with connected(endpoint, sessions) as lines:
         return _drive(lines, warm_up_s, duration_s, pids)
 

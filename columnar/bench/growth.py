@@ -23,7 +23,7 @@ _PROBES: Final = (GET, SHORT_SCAN, LONG_SCAN, PUT)
 
 
 def grown(endpoint: Endpoint, plan: GrowthPlan, watcher: Watcher) -> Iterator[Group]:
-    """The groups of the plan's parts, each when it is measured; no table stays.  EndpointFailed."""
+    """Yield the groups of the plan's parts, each when it is measured; no table stays.  EndpointFailed."""
     extended = is_columnar(endpoint)
     parts: dict[str, Callable[[Endpoint, GrowthPlan, bool, Watcher], list[Group]]] = {
         "rows": lambda *given: [_by_rows(*given)],

@@ -41,7 +41,7 @@ _END: Final = b"\xff"
 
 
 def by_history(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> list[Group]:
-    """A group for each number of versions that is kept, and one after the background sweep.  EndpointFailed."""
+    """Return a group for each number of versions that is kept, and one after the background sweep.  EndpointFailed."""
     tables = {kept: b"bench_growth_kept_%d" % kept for kept in KEPT}
     found = []
     with dropped_afterwards(endpoint, list(tables.values())):
@@ -87,7 +87,7 @@ def _targets(table: bytes, plan: GrowthPlan) -> list[Target]:
 
 
 def _rows_with(overwrites: int, most: int) -> tuple[bytes, ...]:
-    """The rows that share a step: many of a short history, one of a long."""
+    """Return the rows that share a step: many of a short history, one of a long."""
     count = max(1, min(most, CELLS_MADE // overwrites))
     return tuple(b"o-%08d-%08d" % (overwrites, number) for number in range(count))
 

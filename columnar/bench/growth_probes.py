@@ -119,7 +119,7 @@ def timed(
 
 
 def calls_of(targets: Sequence[Target], probes: Sequence[Probe], each: int) -> int:
-    """The number that ``timed`` will advance by."""
+    """Return the number that ``timed`` will advance by."""
     return len(targets) * ROUNDS * sum(_a_round(probe, each) for probe in probes)
 
 

@@ -45,7 +45,7 @@ def remarks_of(groups: Sequence[Group]) -> list[str]:
 
 
 def table_of_group(group: Group) -> Table:
-    """The table of a group with steps; its title is not in it, for it may be the wider of the two."""
+    """Return the table of a group with steps; its title is not in it, for it may be the wider of the two."""
     table = Table(show_footer=True)
     table.add_column("step", footer="worst / best")
     for column in group.columns:

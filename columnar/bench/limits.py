@@ -63,7 +63,7 @@ def table_of_limits(limits: Sequence[Limit]) -> Table:
 
 
 def remarks_of_limits(limits: Sequence[Limit]) -> list[str]:
-    """Lines below the table."""
+    """Return lines below the table."""
     found = [f"{limit.what}: {limit.note}" for limit in limits if limit.note]
     cores = [limit.figures_us["p99.9"] for limit in limits if limit.kind == "core"]
     if cores:

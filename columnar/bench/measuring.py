@@ -61,7 +61,7 @@ class Generators:
     def run_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, pids: tuple[int, ...] = ()
     ) -> Outcome:
-        """A stretch of load, shared among the processes; EndpointFailed.
+        """Return a stretch of load, shared among the processes; EndpointFailed.
 
         ``pids``: the server's processes; the first generator reads their processor time.
         """
@@ -71,7 +71,7 @@ class Generators:
     def run_open_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
     ) -> OpenOutcome:
-        """The same in open loop: so many operations arrive per second, over all processes."""
+        """Return the same in open loop: so many operations arrive per second, over all processes."""
         load_runs = self._load_runs(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
         open_runs = [OpenLoadRun(load_run, rate * load_run.connections / connections) for load_run in load_runs]
         return summed_open(list(self._pool.map(run_open, open_runs)))

@@ -33,7 +33,7 @@ def cpu_s_of(pids: Iterable[int]) -> tuple[float, ...]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that it started and that run; none where it is gone itself."""
+    """Return the processes that it started and that run; none where it is gone itself."""
     found = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -43,7 +43,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def _families(pids: Iterable[int]) -> list[set[int]]:
-    """Each of these processes with those of its descendants that are in no family before."""
+    """Return each of these processes with those of its descendants that are in no family before."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -74,7 +74,7 @@ def _ticks(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of the kernel's line from the third on, the state; none where the process is gone."""
+    """Return the fields of the kernel's line from the third on, the state; none where the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()  # the name before it may hold blanks
@@ -119,7 +119,7 @@ class Started:
     def with_ready_line(
         cls, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> tuple[Started, dict[str, str]]:
-        """A store of ours, and what its ready line says, as ``store``: host and port.  Blocks until it is ready.
+        """Return a store of ours, and what its ready line says, as ``store``: host and port.  Blocks until it is ready.
 
         EndpointFailed: it ended instead.  ``environment``: beside that of this process.
         """

@@ -85,15 +85,15 @@ class Wire(ABC):
 
     @abstractmethod
     def first_i32(self, number: int) -> bytes:
-        """The first field of a struct."""
+        """Return the first field of a struct."""
 
     @abstractmethod
     def id_at(self, reply: bytes, good: bytes) -> int:
-        """The i32 that follows ``good``.  BadReply where ``good`` is not."""
+        """Return the i32 that follows ``good``.  BadReply where ``good`` is not."""
 
     @abstractmethod
     def count_at(self, reply: bytes, good: bytes) -> int:
-        """The length of the list that follows ``good``.  BadReply where ``good`` is not."""
+        """Return the length of the list that follows ``good``.  BadReply where ``good`` is not."""
 
     def good_begin(self, method: str, success: Success) -> bytes:
         """Return the beginning of a good reply to ``method``, after the frame's head."""
@@ -183,7 +183,7 @@ def varint(number: int) -> bytes:
 
 
 def varint_at(reply: bytes, at: int) -> tuple[int, int]:
-    """The number, and the place after it.  IndexError where the reply ends before."""
+    """Return the number, and the place after it.  IndexError where the reply ends before."""
     number = shift = 0
     while True:
         byte = reply[at]

@@ -89,7 +89,7 @@ def sides_of(line: Line) -> tuple[str, int, tuple[Side, ...]]:
 
 
 def ratio_of(sides: Sequence[Side]) -> float | None:
-    """The first endpoint's rate over the second's."""
+    """Return the first endpoint's rate over the second's."""
     if len(sides) != 2 or not sides[1].rate:
         return None
     return sides[0].rate / sides[1].rate
@@ -138,7 +138,7 @@ def _processor(side: Side) -> str:
 
 
 def remarks_of(report: Report) -> list[str]:
-    """Lines below the table: start, memory, and where the generator was short of time."""
+    """Return lines below the table: start, memory, and where the generator was short of time."""
     found = []
     for name, footprint in zip(report.names, report.footprints, strict=True):
         known = [

@@ -127,7 +127,7 @@ class TlsStream:
         return 0 if self._unsent else whole
 
     def recv(self, size: int) -> bytes:
-        """All that has come, of ``size`` bytes of ciphertext at most; nothing: the endpoint has ended.
+        """Return all that has come, of ``size`` bytes of ciphertext at most; nothing: the endpoint has ended.
 
         SSLWantReadError: no record is whole.  An answer of TLS itself (new keys) goes out with the next call.
         """

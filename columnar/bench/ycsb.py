@@ -80,7 +80,7 @@ class Rows:
         self._came: list[int] = []
 
     def new(self) -> int:
-        """The number of a row to insert."""
+        """Return the number of a row to insert."""
         number = self._next
         self._next += 1
         return number
@@ -90,7 +90,7 @@ class Rows:
         self._came.append(number)
 
     def newest(self, age: int) -> int:
-        """The row that so many came after."""
+        """Return the row that so many came after."""
         inserted = len(self._came)
         return self._came[-1 - age] if age < inserted else self._first - 1 - (age - inserted) % self._first
 

@@ -265,7 +265,7 @@ def _show_located(server: Server, located: list[RegionLocation]) -> None:
 
 
 def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...]:
-    """The columns that only a store of several servers has."""
+    """Return the columns that only a store of several servers has."""
     if not has_servers:
         return ()
     return (place.server or "-", place.epoch) if place is not None else ("-", "-")

@@ -152,7 +152,7 @@ def remark_on_silent(servers: Iterable[str]) -> None:
 
 
 def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:
-    """A dataclass for JSON; bytes as they are typed."""
+    """Return a dataclass for JSON; bytes as they are typed."""
     return {key: _plain(one) for key, one in asdict(value).items() if key not in leaving_out}
 
 
@@ -167,6 +167,6 @@ def _plain(value: object) -> object:
 
 
 def last_line(text: str) -> str:
-    """The last line of an error, which says what happened; those before say where."""
+    """Return the last line of an error, which says what happened; those before say where."""
     lines = text.strip().splitlines()
     return readable(lines[-1].encode()) if lines else ""

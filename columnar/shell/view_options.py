@@ -31,7 +31,7 @@ class SidedCommand(click.Command):
 
 
 def sided(args: Sequence[str]) -> list[str]:
-    """The words with source options after ``--join`` under their names of the other side."""
+    """Return the words with source options after ``--join`` under their names of the other side."""
     found: list[str] = []
     is_joined = False
     for word in args:
@@ -46,7 +46,7 @@ def sided(args: Sequence[str]) -> list[str]:
 
 
 def definition_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a definition; the command gets them as ``definition``, a mapping for ``view_of``."""
+    """Return the options of a definition; the command gets them as ``definition``, a mapping for ``view_of``."""
     for option in reversed((*_source_options(""), *_join_option(), *_source_options(_OTHER), _SPREAD)):
         command = option(command)
     return command

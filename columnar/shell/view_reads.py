@@ -234,7 +234,7 @@ def _show_definition(server: Server, name: str) -> None:
 
 
 def source_facts(source: Source) -> dict[str, object]:
-    """The declaration of a source, by the names of the options."""
+    """Return the declaration of a source, by the names of the options."""
     facts: dict[str, object] = {"from": source.table, "by": " and ".join(source.key)}
     if source.where:
         facts["where"] = " and ".join(source.where)

@@ -105,7 +105,7 @@ def _wait_until_built(server: Server, name: str, table: str = "") -> None:
 
 
 def _is_built(connection: Connection, name: str, table: str, advance: Callable[[int], None]) -> bool:
-    """All that is written now is in the view, and the master knows that it is built."""
+    """Whether all that is written now is in the view, and the master knows that it is built."""
     found = [one for one in connection.views.list() if one.name == name and one.table == (table or one.table)]
     if not found:
         raise Refused(f"view {name} was dropped while it was built")

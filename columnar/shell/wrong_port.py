@@ -51,7 +51,7 @@ def _connected(host: str, port: int) -> socket.socket:
 
 
 def _probe_port(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question: bytes) -> bytes | None:
-    """The beginning of the answer; None: the connection ended.  TimeoutError: silence; SSLError: no, not for us.
+    """Return the beginning of the answer; None: the connection ended.  TimeoutError: silence; SSLError: no, not for us.
 
     The first call says any other fault.
     """

@@ -216,7 +216,7 @@ class ClusterPages(Pages):
         return self._page("triggers.html", status, triggers=lines, hidden=hidden, silent=silent)
 
     def _metrics(self) -> list[Metric]:
-        """The master's families, and with their name those of the servers that answer in time."""
+        """Return the master's families, and with their name those of the servers that answer in time."""
         status = self._run_on_loop(self._status)
         of_servers, silent = self._servers.measures()
         own = map(metric_of, (*of_cluster(status, silent), *of_disk(status.data_folder)))
@@ -242,7 +242,7 @@ def cluster_pages(
     store: str = "",
     visitors: Visitors | None = None,
 ) -> ClusterPages:
-    """The application, with its pages read from the package."""
+    """Return the application, with its pages read from the package."""
     return ClusterPages(run_on_loop, source, status, servers, environment(), store, visitors)
 
 
@@ -255,7 +255,7 @@ def _none(text: str) -> Response:
 
 
 def _slice(request: Request, regions: Sequence[RegionStatus]) -> tuple[Sequence[RegionStatus], int, int]:
-    """The regions of the page that was requested, which one it is, and how many there are."""
+    """Return the regions of the page that was requested, which one it is, and how many there are."""
     text = request.args.get("page", "")
     page_number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
     pages = max(1, -(-len(regions) // REGIONS_PER_PAGE))

@@ -39,7 +39,7 @@ class MethodCounters:
         return sum(self.errors.values())
 
     def quantile_s(self, share: float) -> float:
-        """The bound under which ``share`` of the calls stayed; infinite over the last, 0 without calls."""
+        """Return the bound under which ``share`` of the calls stayed; infinite over the last, 0 without calls."""
         wanted = share * self.calls
         seen = 0
         for bound, count in zip((*BOUNDS_S, float("inf")), self.buckets, strict=True):

@@ -216,7 +216,7 @@ def status_pages(
     visitors: Visitors | None = None,
     more: Mapping[str, Callable[[Request], Response]] | None = None,
 ) -> StatusPages:
-    """The application, with its page read from the package."""
+    """Return the application, with its page read from the package."""
     return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {})
 
 
@@ -238,7 +238,7 @@ def _table_row(table: TableLine, first: int, at_most: int = REGIONS_PER_PAGE) ->
 
 
 def sparkline(rates: tuple[float, ...], *, width: int = 600, height: int = 60) -> str:
-    """The points of an SVG polyline; the newest at the right edge, the highest at the top."""
+    """Return the points of an SVG polyline; the newest at the right edge, the highest at the top."""
     top = max([*rates, 1.0])
     step = width / 119  # two minutes, however many of them there have been
     first = width - step * (len(rates) - 1)
@@ -256,7 +256,7 @@ def bytes_text(size: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A latency: the unit that leaves a readable number."""
+    """Return a latency: the unit that leaves a readable number."""
     if math.isinf(seconds):
         return "> 10 s"
     return f"{seconds * 1_000:g} ms" if seconds < 1 else f"{seconds:g} s"
@@ -279,7 +279,7 @@ def duration_text(seconds: float) -> str:
 
 
 def environment() -> Environment:
-    """The environment of the templates of all pages."""
+    """Return the environment of the templates of all pages."""
     made = Environment(loader=PackageLoader("columnar.webui"), autoescape=True, undefined=StrictUndefined)
     made.filters.update(
         {

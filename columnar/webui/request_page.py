@@ -59,7 +59,7 @@ def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
 
 
 def _under(buckets: Sequence[float], share: float) -> float:
-    """The bound under which that share of the calls stayed; infinite over the last one."""
+    """Return the bound under which that share of the calls stayed; infinite over the last one."""
     wanted, seen = share * sum(buckets), 0.0
     for bound, count in zip((*BOUNDS_S, float("inf")), buckets, strict=False):
         seen += count

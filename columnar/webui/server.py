@@ -42,7 +42,7 @@ STOP_S: Final = 2.0
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one.  HostError: in use, or no such address."""
+    """Return a listening socket; port 0 takes a free one.  HostError: in use, or no such address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -235,7 +235,7 @@ def _end(server: Any) -> None:
 def served_at(
     bound: socket.socket, shown: Sources | Site, tls: Tls | None = None, visitors: Visitors | None = None
 ) -> WebServer:
-    """The web server of a port that is bound; with ``tls`` it has a private socket behind the port.  OSError."""
+    """Return the web server of a port that is bound; with ``tls`` it has a private socket behind the port.  OSError."""
     site = StoreSite(shown) if isinstance(shown, Sources) else shown
     return WebServer(bound, site, _front(bound, tls) if tls is not None else None, visitors)
 

@@ -99,7 +99,7 @@ class Registration:
         return account
 
     def _statuses(self, form: RegistrationForm) -> tuple[Status, Status]:
-        """The status of a new account, and the one that it has once its address is confirmed."""
+        """Return the status of a new account, and the one that it has once its address is confirmed."""
         waits = self.policy == "approval" and not form.invitation
         after: Status = "active" if form.administrator or not waits else "pending"
         return ("signed-up" if self.is_address_required and not form.administrator else after), after
@@ -131,7 +131,7 @@ class Registration:
     # --- links -------------------------------------------------------------------------------------
 
     def _confirm_link(self, account: Account, after: str, email: str) -> str:
-        """The token of a link that is good until the password or the address of the account changes.
+        """Return the token of a link that is good until the password or the address of the account changes.
 
         A thief who had the password could otherwise keep the link to an address of his, and with it get the account
         back from an owner who has set a new password.
@@ -184,7 +184,7 @@ class Registration:
         self.outbox.post(letter)
 
     def reset_link(self, account: Account, life_s: int | None = None) -> str:
-        """The token of a link that sets a new password, good until the password changes."""
+        """Return the token of a link that sets a new password, good until the password changes."""
         return self.links.issue("reset", account.row, _state(account), life_s)
 
     def of_reset_link(self, link: Link) -> Account | None:

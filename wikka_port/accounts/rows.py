@@ -138,7 +138,7 @@ def _in_steps(
     puts: Cells,
     deletes: Sequence[bytes],
 ) -> bool:
-    """The guarded put of the first cell, then the rest; what was ours already continues from there."""
+    """Do the guarded put of the first cell, then the rest; a change that was ours already continues from there."""
     (guard, known), (first, *others) = next(iter(expected.items())), puts.items()
     applied = check_and_put(connection, table, row, guard, known, first[1], put=first[0])
     if not applied and not _was_ours(connection, table, row, expected, puts):

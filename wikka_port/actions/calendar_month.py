@@ -50,7 +50,7 @@ def _name(year: int, month: int) -> str:
 
 
 def _link(call: ActionCall, year: int, month: int) -> tuple[str, str] | None:
-    """The address and the name of a month, which may be the 0th or 13th of a year; None beyond the calendar."""
+    """Return the address and the name of a month, which may be the 0th or 13th of a year; None beyond the calendar."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if not 1 <= year <= YEAR_MAX:
         return None

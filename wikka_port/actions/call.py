@@ -34,7 +34,7 @@ class ActionCall:
         return given if least <= given <= most else None
 
     def number(self, key: str, default: int, most: int) -> int:
-        """A number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
+        """Return a number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
         text = self.arguments.get(key, "").strip()
         if not text:
             return default

@@ -79,7 +79,7 @@ def homepage(call: ActionCall) -> str:
 
 
 def title(call: ActionCall) -> str:
-    """The page's title: its first heading, else its name."""
+    """Return the page's title: its first heading, else its name."""
     page = call.site.wiki.page(call.page)
     if page is None:
         return escape(call.page)

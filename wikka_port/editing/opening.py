@@ -64,7 +64,7 @@ def form_of(kept: KeptDraft) -> FormDraft:
 
 
 def with_id(draft: FormDraft) -> FormDraft:
-    """A form that keeps drafts under an id of its own."""
+    """Return a form that keeps drafts under an id of its own."""
     return draft if draft.id else replace(draft, id=secrets.token_hex(ID_BYTES))
 
 

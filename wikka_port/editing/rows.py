@@ -89,7 +89,7 @@ def _owner(kind: str, what: str) -> str:
 
 
 def prefix(name: str, owner: str = "") -> bytes:
-    """The beginning of the rows of a page, or of an owner on a page.  Raises InvalidName."""
+    """Return the beginning of the rows of a page, or of an owner on a page.  Raises InvalidName."""
     return page_key(name) + owner.encode()
 
 

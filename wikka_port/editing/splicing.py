@@ -17,7 +17,7 @@ from wikka_port.site import Site
 
 
 def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraft:
-    """The form of that section; ``draft`` where the page has no such section (any more)."""
+    """Return the form of that section; ``draft`` where the page has no such section (any more)."""
     section = _section(site, page, place)
     if section is None:
         return draft

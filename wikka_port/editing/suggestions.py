@@ -81,7 +81,7 @@ class Suggestions:
         return made
 
     def of(self, name: str) -> list[Suggestion]:
-        """The suggestions of a page without their texts, the newest first."""
+        """Return the suggestions of a page without their texts, the newest first."""
         start = page_key(name)
         found = []
         for row, cells in self._rows.scan(SUGGESTIONS, start, columns=(_AT,), limit=2 * SUGGESTED_OF_PAGE):

@@ -130,7 +130,7 @@ def _guarded(site: Site, page: Page, rights: PageRights, proposal: Proposal, vis
 
 
 def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
-    """The meaning of the proposal for the user named in the form."""
+    """Return the meaning of the proposal for the user named in the form."""
     visitor, known = _visitor_named(site, proposal.tried_as)
     proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
     found = decisions(site.wiki.rights, visitor, Guarded(page.name, proposed, True, site.wiki.rights.rules()))
@@ -143,7 +143,7 @@ def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
 
 
 def _visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
-    """The user of that name; where there is none, somebody who had just registered it."""
+    """Return the user of that name; where there is none, somebody who had just registered it."""
     if not name:
         return NOBODY, True
     account = site.accounts.directory.account(name)

@@ -124,7 +124,7 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
 
 
 def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
-    """A form with a sign-in beside the text: both are done, or the text comes back."""
+    """Return a form with a sign-in beside the text: both are done, or the text comes back."""
     try:
         entered = enter(site, request)
     except Refused as refused:
@@ -167,7 +167,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
 
 
 def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Response | None:
-    """The text in another format, where one was chosen: it is shown before it is saved."""
+    """Return the text in another format, where one was chosen: it is shown before it is saved."""
     if not draft.written or draft.written == draft.markup or not draft.markup:
         return None
     if is_expensive(draft.body, markup=draft.written):

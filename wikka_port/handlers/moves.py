@@ -52,7 +52,7 @@ def _may_see(site: Site, progress: Progress) -> bool:
 
 
 def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str:
-    """The id of the job to be shown then.  Raises NotMoved, NotAllowed."""
+    """Return the id of the job to be shown then.  Raises NotMoved, NotAllowed."""
     job = progress.job
     if "stop" in request.form:
         jobs.stop(job.id)

@@ -48,6 +48,6 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _last_but_one(site: Site, page: Page) -> Revision | None:
-    """The newest one before the page as it is that is shown."""
+    """Return the newest one before the page as it is that is shown."""
     found = site.wiki.revisions(page.name, below=page.number, limit=1, bodies=True)
     return found[0] if found else None

@@ -92,7 +92,7 @@ def _whole(site: Site, name: str, draft: FormDraft) -> FormDraft:
 
 
 def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormDraft | None:
-    """The edit put together with the page as it is; None where somebody has to choose."""
+    """Return the edit put together with the page as it is; None where somebody has to choose."""
     if current is None or not alike(edit, current):
         return None
     try:

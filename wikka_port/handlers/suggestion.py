@@ -142,7 +142,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
 
 
 def _seen(site: Site, request: Request, page: Page, wanted: str, writer: bool) -> Suggestion | None:
-    """The suggestion, for its author and for who may write the page."""
+    """Return the suggestion, for its author and for who may write the page."""
     found = site.wiki.suggestions(page.name).one(page.name, wanted)
     if found is None or not (writer or found.owner in owners_of(site, request)):
         return None

@@ -45,7 +45,7 @@ def said_of(over: Bound) -> str:
 
 
 def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
-    """A sentence on the first bound that ``text`` goes over; None: it fits."""
+    """Return a sentence on the first bound that ``text`` goes over; None: it fits."""
     is_short = len(text) <= min(LINKS_MAX, CELLS_MAX, STEPS_MAX) * _CHARS_PER_LINK
     if is_short and text.count("{{") <= ACTIONS_MAX and not (markup == MARKDOWN and "]:" in text):
         return None

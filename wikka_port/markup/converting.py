@@ -80,7 +80,7 @@ def _compare(before: Sequence[Token], after: Sequence[Token], lost: dict[str, No
 
 
 def _words(read: Sequence[Token]) -> list[str]:
-    """The words that a reader sees, in no order: footnotes stand at the end."""
+    """Return the words that a reader sees, in no order: footnotes stand at the end."""
     said = []
     for token in read:
         if isinstance(token, str):
@@ -253,7 +253,7 @@ class _Writer:
     # -- in a line
 
     def _whole(self, part: Sequence[Token]) -> str:
-        """A line whose emphasis ends with it."""
+        """Return a line whose emphasis ends with it."""
         opened, self._open = self._open, []
         words = self._inline(part, line_start=True).strip()
         words += self._closers()
@@ -326,7 +326,7 @@ class _Writer:
         return self._lost(token)
 
     def _lost(self, token: Token) -> str:
-        """The words of what Markdown has no means for."""
+        """Return the words of what Markdown has no means for."""
         if isinstance(token, Toggle):
             self.lost[_(_LOST_TOGGLES.get(token.tag) or N_("some emphasis"))] = None
         elif isinstance(token, Float):
@@ -356,7 +356,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _parts(line: list[Token]) -> Iterator[list[Token]]:
-    """The line divided at what stands as a block of its own."""
+    """Yield the line divided at what stands as a block of its own."""
     words: list[Token] = []
     at = 0
     while at < len(line):

@@ -181,7 +181,7 @@ class Compiler:
             self._out.append(f"</{self._toggles.pop().tag}>")
 
     def _carry(self) -> list[Toggle]:
-        """The toggles that are open in this line, closed."""
+        """Return the toggles that are open in this line, closed."""
         carried = [] if self._break else self._toggles + self._carried
         self._close_toggles()
         self._carried = []

@@ -82,7 +82,7 @@ _LONGEST_SCHEME: Final = 6
 
 
 def tokens(text: str, *, autolink: bool = True) -> list[Token]:
-    """The tokens of ``text``; with ``autolink`` CamelCase words are links.  Never raises; O(len(text))."""
+    """Return the tokens of ``text``; with ``autolink`` CamelCase words are links.  Never raises; O(len(text))."""
     return _Lexer(fit(text), autolink).run()
 
 
@@ -315,7 +315,7 @@ class _Lexer:
     # -- what has an end of its own
 
     def _slash(self, start: int, _mark: str) -> int:
-        """A comment that vanishes with the blanks after it, and with its line if it has that for itself."""
+        """Read a comment that vanishes with the blanks after it, and with its line if it has that for itself."""
         close = self._ahead("*/", start + 2)
         if close > len(self.text):
             return start + 2
@@ -331,7 +331,7 @@ class _Lexer:
         return end
 
     def _backticks(self, start: int, _mark: str) -> int:
-        """A comment that leaves the blanks around it."""
+        """Read a comment that leaves the blanks around it."""
         close = self._ahead("``", start + 2)
         if close > len(self.text):
             return start + 2
@@ -418,7 +418,7 @@ class _Lexer:
     # -- addresses and references
 
     def _colon(self, start: int, mark: str) -> int:
-        """The word before a colon may be a scheme or the prefix of another wiki."""
+        """Read a colon: the word before it may be a scheme or the prefix of another wiki."""
         text = self.text
         if mark == "::c::":
             return self._emit(start, start + 5, CLEAR)

@@ -116,7 +116,7 @@ def heading_of(draft: Draft, line: str) -> tuple[int, str] | None:
 
 
 def plain_label(draft: Draft, text: str) -> str:
-    """The text of a label, where our markup reads no markup."""
+    """Return the text of a label, where our markup reads no markup."""
     text = _TOKEN.sub(_label_token, text)
     return collapse(unescape(draft.plain(text))).strip()
 
@@ -154,7 +154,7 @@ def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tu
 
 
 def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[int]) -> int:
-    """The first run of three after a word of one letter, else after another word, else after a blank."""
+    """Return the first run of three after a word of one letter, else after another word, else after a blank."""
     after_word = after_blank = -1
     end = 0
     for at, (run, length) in enumerate(zip(found, lengths, strict=True)):

@@ -127,7 +127,7 @@ class _Scan:
         return match.end()
 
     def _closing(self, pattern: str, start: int) -> re.Match[str] | None:
-        """The next closing.  No stretch of the text is searched twice, which would be quadratic."""
+        """Return the next closing.  No stretch of the text is searched twice, which would be quadratic."""
         known = self._next.get(pattern)
         if pattern in self._next and (known is None or known.start() >= start):
             return known
@@ -193,7 +193,7 @@ class _Scan:
         return closing.end()
 
     def _caption(self, text: str) -> str:
-        """A line of a gallery, which lies in this text and cannot contain another gallery."""
+        """Return a line of a gallery, which lies in this text and cannot contain another gallery."""
         return scan(self._draft, text)
 
     # -- templates ------------------------------------------------------------------
@@ -367,7 +367,7 @@ class _Scan:
 
 
 def _literal_line(line: str) -> str:
-    """A line of a template's source: its text literal, the marks in it alive."""
+    """Return a line of a template's source: its text literal, the marks in it alive."""
     parts = [part for part in _MARK_OR_TEXT.split(line) if part]
     shown = "".join(part if part.startswith("\x02") else f'""{entities(part)}""' for part in parts)
     return f"##{shown}##"

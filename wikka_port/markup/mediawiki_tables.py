@@ -39,7 +39,7 @@ class _Table:
 
 
 def table_end(lines: list[str], start: int) -> int:
-    """The index after the table that opens at ``start``; after the last line if it never closes."""
+    """Return the index after the table that opens at ``start``; after the last line if it never closes."""
     depth = 0
     for index in range(start, len(lines)):
         line = lines[index].lstrip(" \t:*#;")
@@ -53,7 +53,7 @@ def table_end(lines: list[str], start: int) -> int:
 
 
 def table(draft: Draft, lines: list[str]) -> str:
-    """The lines of one table, the opening one first."""
+    """Return the lines of one table, the opening one first."""
     draft.converted["table"] += 1
     made = _Table()
     depth = 0

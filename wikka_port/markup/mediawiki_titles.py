@@ -100,7 +100,7 @@ class Dialect:
         return number % 2 == 1 or number in _WITH_SUBPAGES
 
     def title(self, text: str) -> str:
-        """The title as the dump writes it: blanks, capital letter, the namespace by its own name."""
+        """Return the title as the dump writes it: blanks, capital letter, the namespace by its own name."""
         prefix, colon, rest = text.partition(":")
         number = self.numbers.get(prefix.strip().lower()) if colon else None
         if number is None:

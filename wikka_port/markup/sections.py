@@ -28,7 +28,7 @@ def unified(text: str) -> str:
 
 
 def section_of(headings: Sequence[Heading], text: str, place: str) -> Section | None:
-    """The section whose heading has the id ``place``.  ``text`` is ``unified``."""
+    """Return the section whose heading has the id ``place``.  ``text`` is ``unified``."""
     found = [heading for heading in headings if heading.start >= 0]
     for number, heading in enumerate(found):
         if heading.id == place:
@@ -38,7 +38,7 @@ def section_of(headings: Sequence[Heading], text: str, place: str) -> Section | 
 
 
 def taken(text: str, section: Section) -> str:
-    """The section's text without the empty lines after it."""
+    """Return the section's text without the empty lines after it."""
     return text[section.start : section.end].rstrip("\n")
 
 

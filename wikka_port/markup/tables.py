@@ -49,7 +49,7 @@ _SECTIONS: Final = {"[": "thead", "]": "tfoot", "#": "tbody"}
 
 
 def attributes(cell: Cell, allowed: str) -> str:
-    """The attributes as typed, made safe; ``allowed`` are the letters that the element takes."""
+    """Return the attributes as typed, made safe; ``allowed`` are the letters that the element takes."""
     if not cell.attributes and not cell.css:
         return ""
     pairs = [part.partition(":") for part in _SPLIT.split(cell.attributes)]
@@ -165,7 +165,7 @@ class TableBuilder:
         self._row = []
 
     def finish(self) -> list[Piece]:
-        """The table; [] where it came to nothing."""
+        """Return the table; [] where it came to nothing."""
         self.end_row()
         order = {"thead": 0, "tbody": 1, "tfoot": 2}
         body = [section for section in self._sections if section[2]]

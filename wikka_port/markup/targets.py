@@ -67,7 +67,7 @@ def is_url(text: str) -> bool:
 
 
 def place_id(text: str) -> str:
-    """The id of a heading with this text, before it is made unique."""
+    """Return the id of a heading with this text, before it is made unique."""
     return "s-" + (_NOT_WORD.sub("-", text.lower()).strip("-")[:80] or "section")
 
 
@@ -80,7 +80,7 @@ def page_link(name: str, label: str = "", *, redirect: bool = False) -> PageLink
 
 
 def read_link(body: str) -> PageLink | Outside | None:
-    """The insides of ``[[..]]``; None where they are no link (and are then shown as typed)."""
+    """Return the insides of ``[[..]]``; None where they are no link (and are then shown as typed)."""
     target, bar, label = body.partition("|")
     target, label = target.strip(), decode_references(label).strip()
     if not bar and target:
@@ -135,7 +135,7 @@ def trimmed(address: str) -> int:
 
 
 def included_page(action: ActionCall) -> str | None:
-    """The page that ``{{include page="Page"}}`` shows in its place, normalised; None for another action."""
+    """Return the page that ``{{include page="Page"}}`` shows in its place, normalised; None for another action."""
     page = dict(action.arguments).get("page", "") if action.name == "include" else ""
     link = page_link(page) if page else None
     return None if link is None else link.name

@@ -188,7 +188,7 @@ class Mover:
         return cells
 
     def free(self, place: tuple[bytes, bytes]) -> Cells:
-        """The row by table and key, marked by no move: a move that marked it is finished.  Raises Busy."""
+        """Return the row by table and key, marked by no move: a move that marked it is finished.  Raises Busy."""
         for _ in range(ATTEMPTS):
             row = self._store.run(lambda c: places.read(c, place))
             if not head_of(row).mark:
@@ -255,7 +255,7 @@ class Mover:
         return self._continue_move(*found, [])
 
     def finish_all(self) -> int:
-        """All that have not ended; how many.  None in the folder of an older wiki that is not prepared yet."""
+        """Finish all moves that have not ended; return their number: 0 for an older folder that is not prepared yet."""
         if not self._store.run(lambda c: MOVES in c.tables()):
             return 0
         moves = [one for one, kind in self.journal.opened().items() if kind in (RENAME, DELETE, UNDELETE, PURGE)]

@@ -32,7 +32,7 @@ _RIGHTS = b"acl:"  # and ``meta:hidden``: cells at the store's time
 
 
 def read(connection: Connection, place: tuple[bytes, bytes]) -> Cells:
-    """The row; a page's cells as they are of its newest revision."""
+    """Return the row; a page's cells as they are of its newest revision."""
     table, row = place
     cells: Cells = connection.table(table).row(row)
     if table == schema.PAGES and is_there(cells) and is_stale(cells):
@@ -43,7 +43,7 @@ def read(connection: Connection, place: tuple[bytes, bytes]) -> Cells:
 def _swap(
     connection: Connection, place: tuple[bytes, bytes], before: bytes | None, after: bytes, at_ms: int, plain: bool
 ) -> bool:
-    """The cell alone.  True as well where it says ``after`` already."""
+    """Swap the cell alone.  True as well if it says ``after`` already."""
     table, row = place
     if plain:
         if check_and_put(connection, table, row, VERSIONCOUNT, before, after):
@@ -179,7 +179,7 @@ def remove_arrival(connection: Connection, move: Move, *, plain: bool) -> None:
 
 
 def redirect_draft(move: Move, source: Cells) -> Draft:
-    """The revision with which the old name continues."""
+    """Return the revision with which the old name continues."""
     key = page_key(move.source)
     draft = Draft(
         name=move.source,
@@ -200,7 +200,7 @@ def redirect_draft(move: Move, source: Cells) -> Draft:
 
 
 def left_cells(move: Move, source: Cells) -> dict[bytes, bytes]:
-    """The cells of the row that the page has left, but for rights."""
+    """Return the cells of the row that the page has left, but for rights."""
     stamp = {schema.STAMP: b"%d" % move.at_ms}
     if move.redirect:
         draft = redirect_draft(move, source)

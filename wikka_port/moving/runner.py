@@ -26,7 +26,7 @@ OPERATOR: Final = Visitor("(command)", "(command)", "active", True, "")
 
 
 def guarded_wiki_of(wiki: Wiki, job: Job) -> GuardedWiki:
-    """The wiki as the visitor who requested the job may see it now."""
+    """Return the wiki as the visitor who requested the job may see it now."""
     if job.by == COMMAND:
         return GuardedWiki(wiki, OPERATOR)
     account = Directory(wiki.rows, clock_ms).account(job.by)

@@ -32,7 +32,7 @@ class Explained:
 def explained(
     stored: StoredRights, name: str, rights: PageRights, readable: Readable = lambda names: names
 ) -> list[Explained]:
-    """The list that counts for each privilege.  Raises StoreUnavailable.
+    """Return the list that counts for each privilege.  Raises StoreUnavailable.
 
     ``readable``: those of the names of pages that the reader of this may read; of other groups no members are counted.
     """

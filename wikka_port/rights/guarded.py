@@ -422,7 +422,7 @@ class GuardedWiki:
                 return count
 
     def _all_names(self) -> Iterator[set[str]]:
-        """All that the visitor may read, in steps."""
+        """Yield all that the visitor may read, in steps."""
         start = ""
         while names := self._wiki.names(start=start, limit=LISTED_STEP):
             yield self.listed(names[1:] if names[0] == start else names)

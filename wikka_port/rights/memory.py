@@ -28,7 +28,7 @@ class RulesMemory:
         self._cached: tuple[float, Rules] | None = None  # when it was read
 
     def young(self) -> Rules | None:
-        """The rules if they are young enough; None: they have to be read.
+        """Return the rules if they are young enough; None: they have to be read.
 
         The answer is the rules themselves: another thread may ``forget`` between a check and a use, and no rules
         at all let everybody in.
@@ -70,7 +70,7 @@ class GroupMemory:
         self._cached: OrderedDict[str, tuple[float, Group]] = OrderedDict()  # guarded by _lock
 
     def young(self, names: Collection[str]) -> dict[str, Group]:
-        """The groups among ``names`` that are in memory and young enough."""
+        """Return the groups among ``names`` that are in memory and young enough."""
         now = self._clock()
         with self._lock:
             found = {name: self._cached[name] for name in names if name in self._cached}

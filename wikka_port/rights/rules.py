@@ -188,6 +188,6 @@ NO_RULES: Final = Rules()
 
 
 def effective(name: str, rights: PageRights, rules: Rules, privilege: Privilege) -> tuple[AccessList, Source]:
-    """The list that counts for a page, and where it comes from."""
+    """Return the list that counts for a page, and where it comes from."""
     own = rights.lists.get(privilege)
     return rules.list_for(name, privilege) if own is None else (read_list(own), OF_PAGE)

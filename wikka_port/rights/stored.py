@@ -94,7 +94,7 @@ class StoredRights:
         return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), begun)
 
     def of(self, names: Collection[str]) -> dict[str, PageRights]:
-        """The rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
+        """Return the rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
         keys = {name: page_key(name) for name in names}
         cells = dict(self._in_steps(PAGES, set(keys.values()), _RIGHTS))
         return {name: _rights_in(cells.get(key, {})) for name, key in keys.items()}
@@ -106,7 +106,7 @@ class StoredRights:
         return {name: _rights_in(cells[key]) for name, key in keys.items() if is_there(cells.get(key, {}))}
 
     def members(self, names: Collection[str]) -> dict[str, frozenset[str]]:
-        """The members of group pages; a name that is a user's is no group.  At most a second old."""
+        """Return the members of group pages; a name that is a user's is no group.  At most a second old."""
         if not names:
             return {}
         found = self._groups.young(names)
@@ -119,7 +119,7 @@ class StoredRights:
         return {name: group.members for name, group in found.items()}
 
     def users(self, names: Iterable[str]) -> set[str]:
-        """The registered users among ``names``."""
+        """Return the registered users among ``names``."""
         rows = {user_row(name): name for name in names if name}
         return {rows[row] for row, _ in self._in_steps(USERS, rows, (ID,))}
 
@@ -187,7 +187,7 @@ class StoredRights:
         return PageRights(owner, kept, revision)
 
     def _as_registered(self, owner: str) -> str:
-        """The name as its account has it: pages are found by their owner to the letter."""
+        """Return the name as its account has it: pages are found by their owner to the letter."""
         if owner in NO_OWNERS or owner == PUBLIC:
             return owner
         account = self._rows.row(USERS, user_row(owner), [ACCOUNT_NAME])

@@ -93,7 +93,7 @@ def _concerns(change: Change) -> bool:
 
 
 def postings_of(cells: Cells) -> Postings:
-    """A page's postings, from its row; empty: there is no page."""
+    """Return a page's postings, from its row; empty: there is no page."""
     name, body = cells.get(schema.NAME), cells.get(schema.BODY)
     if not name or body is None:
         return {}

@@ -60,7 +60,7 @@ class Query:
         return bool(self.prefix or self.author or self.from_ms is not None or self.before_ms is not None)
 
     def stems(self) -> frozenset[str]:
-        """The stems that the clauses name."""
+        """Return the stems that the clauses name."""
         return frozenset(stem for clause in self.clauses for phrase in clause for stem in phrase)
 
 

@@ -98,7 +98,7 @@ def _sum_of(key: bytes, postings: Postings) -> _Sum:
 
 
 def _digest(stem: str, key: bytes, posting: bytes, row: bytes) -> int:
-    """A posting in another row than its own counts as another one."""
+    """Return the digest; a posting in another row than its own counts as another one."""
     place = b"" if row == term_row(stem, key) else row
     return int.from_bytes(blake2b(b"\x00".join((stem.encode(), key, posting, place)), digest_size=8).digest())
 

@@ -56,7 +56,7 @@ def passage(
 
 
 def _without_headings(read: PageText, wanted: Collection[str], language: str) -> str:
-    """The running text; the headings with the words before it, separated, where it has none of them."""
+    """Return the running text; the headings with the words before it, separated, where it has none of them."""
     text = " ".join(read.text.split())
     if text and (not wanted or any(word.stem in wanted for word in words(text, language))):
         return text
@@ -75,7 +75,7 @@ def _hits(body: str, wanted: Collection[str], language: str) -> list[Word]:
 
 
 def _line_start(body: str, at: int) -> int:
-    """The line's beginning, or that of the sentence where the line is long."""
+    """Return the line's beginning, or that of the sentence where the line is long."""
     line = body.rfind("\n", 0, at) + 1
     if at - line <= _AROUND:
         return line
@@ -98,7 +98,7 @@ def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, 
 
 
 def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[Piece]:
-    """All of a short text, with marks."""
+    """Return all of a short text, with marks."""
     pieces: list[Piece] = []
     at = 0
     for word in words(text, language):
@@ -110,7 +110,7 @@ def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[
 
 
 def _best(hits: list[Word]) -> tuple[Word | None, Word | None]:
-    """The first and last word of the passage."""
+    """Return the first and last word of the passage."""
     best: tuple[int, int] = (0, 0)
     chosen: tuple[Word | None, Word | None] = (None, None)
     inside: Counter[str] = Counter()
