@@ -70,7 +70,7 @@ def address_path(url: str) -> str:
 
 
 def host_of(url: str) -> str | None:
-    """Return the host of an address; None where the trace gives only a path."""
+    """Return the host of an address; None if the trace gives only a path."""
     return urlsplit(url).hostname if "://" in url else None
 
 

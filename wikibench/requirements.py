@@ -76,7 +76,7 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
 
 
 def judge(requirement: Requirement, measure: Callable[[Requirement], float | None]) -> Verdict:
-    """``measure`` gives the value in the requirement's unit, or None where there is nothing to measure."""
+    """``measure`` gives the value in the requirement's unit, or None if there is nothing to measure."""
     got = measure(requirement)
     met = got is not None and _COMPARE[requirement.comparison](got, requirement.limit)
     return Verdict(requirement, got, met)

@@ -117,7 +117,7 @@ def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_vali
 
 
 def times(histogram: HdrHistogram) -> Json:
-    """Percentiles of a histogram in milliseconds; None where it is empty."""
+    """Percentiles of a histogram in milliseconds; None if it is empty."""
     count = histogram.get_total_count()
     result: Json = {"count": count}
     for percentile in PERCENTILES:

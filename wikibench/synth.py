@@ -64,7 +64,7 @@ class Recipe:
 
 
 def size_of(requests: int | None, rate: float | None, duration_s: float | None) -> tuple[int, float]:
-    """Requests and rate from any two of the three; PlanError where there are not exactly two."""
+    """Requests and rate from any two of the three; PlanError if there are not exactly two."""
     if requests is not None and rate is not None and duration_s is None:
         return requests, rate
     if requests is not None and duration_s is not None and rate is None:

@@ -39,7 +39,7 @@ class Target:
 
 
 def parse_target(url: str) -> Target:
-    """Return the target of a --target; raises TargetError where it is no address."""
+    """Return the target of a --target; raises TargetError if it is no address."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port

@@ -46,7 +46,7 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _S
 def fetch_page(
     url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S
 ) -> Page:
-    """GET ``url`` and read up to ``most`` bytes; TargetError where no HTTP comes back."""
+    """GET ``url`` and read up to ``most`` bytes; TargetError if no HTTP comes back."""
     given = {"User-Agent": f"wikibench/{__version__}", **dict(headers)}
     request = urllib.request.Request(url, headers=given)  # noqa: S310  http(s) only: see parse_target
     try:

@@ -136,7 +136,7 @@ def _opened(path: str) -> Iterator[IO[str]]:
 
 
 def _require_plain(what: str, first: bytes, path: str) -> None:
-    """Raise TraceFileError where the ``first`` bytes are those of a packed file."""
+    """Raise TraceFileError if the ``first`` bytes are those of a packed file."""
     for magic, (name, unpack) in _PACKED.items():
         if first.startswith(magic):
             source = f"{unpack} FILE" if path == STDIN else f"{unpack} {shlex.quote(path)}"

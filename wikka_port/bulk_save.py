@@ -146,7 +146,7 @@ class BulkSaver:
         return stored
 
     def _steps_of(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> list[_Step]:
-        """Return the revisions of the part that are new, in order; none where they were merged."""
+        """Return the revisions of the part that are new, in order; none if they were merged."""
         newest = head_of(row)
         if newest.token and not newest.number and not newest.mark:
             stored.deleted.add(part.name)

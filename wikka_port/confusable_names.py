@@ -1,7 +1,7 @@
 """Names that look like another (pure): refused for new pages and signatures, kept where they come by an import.
 
 The rules are those of Unicode's UTS 39; its data of confusable characters and of scripts come from the library
-``confusable_homoglyphs``.  A name is refused where it has
+``confusable_homoglyphs``.  A name is refused if it has
 
     an invisible character      zero width, soft hyphen, filler; joiners are taken where a script or an emoji needs them
     a letter in another form    full-width and mathematical letters and digits

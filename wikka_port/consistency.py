@@ -339,7 +339,7 @@ def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
 
 
 def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> tuple[bytes, Head] | None:
-    """Key of the page and the revision that an entry speaks of; None where it says none."""
+    """Key of the page and the revision that an entry speaks of; None if it says none."""
     key = schema.page_key_of_change_row(row)
     try:
         head = parse_head(cells.get(schema.HEAD, (b"", 0))[0])

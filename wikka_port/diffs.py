@@ -154,7 +154,7 @@ def _anchors(a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int,
 def _myers(
     a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int, int], steps: _Steps
 ) -> Iterator[tuple[int, int, int]]:
-    """Equal runs of the shortest edit script; none where the budget ends first."""
+    """Equal runs of the shortest edit script; none if the budget ends first."""
     (a0, a1), (b0, b1) = in_a, in_b
     n, m = a1 - a0, b1 - b0
     furthest = {1: 0}

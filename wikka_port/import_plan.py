@@ -33,7 +33,7 @@ class ImportedRevision:
     minor: bool = False
     source: str | None = None  # the text as it came; None: there was none
     attribution: str | None = None  # None: that of its page
-    origin: Origin | None = None  # what distinguishes it from all others of its page; None where it has no source
+    origin: Origin | None = None  # what distinguishes it from all others of its page; None if it has no source
 
 
 @dataclass(frozen=True, slots=True)

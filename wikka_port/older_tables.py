@@ -22,7 +22,7 @@ class FamiliesMissing(CallerError):
 
 
 def add_missing_families(connection: Connection, tables: Iterable[TableSpec]) -> None:
-    """Changes nothing where there is none missing.  Raises FamiliesMissing."""
+    """Changes nothing if there is none missing.  Raises FamiliesMissing."""
     for table in tables:
         present = {name.rstrip(b":").decode() for name in connection.table(table.name).families()}
         missing = {name: given for name, given in table.families.items() if name not in present}

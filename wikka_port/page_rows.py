@@ -208,7 +208,7 @@ def is_revision(one: Page | Revision, number: int, token: str) -> bool:
 
 
 def page_as_of(page: Page, old: Revision) -> Page | None:
-    """Return the page as that revision was; None where its text was not read."""
+    """Return the page as that revision was; None if its text was not read."""
     if old.body is None:
         return None
     return replace(

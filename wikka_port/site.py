@@ -130,6 +130,6 @@ def conditional(request: Request, response: Response) -> Response:
 
 
 def number(request: Request, key: str) -> int | None:
-    """Return a parameter that is a number of a revision; None where it is absent or nonsense."""
+    """Return a parameter that is a number of a revision; None if it is absent or nonsense."""
     text = request.args.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

@@ -96,7 +96,7 @@ class _Seen:
     now: Cells  # the page as it is, maybe after later changes; empty: it is gone
     before: Cells
     careful: bool  # it may have run before, or what changed is unknown
-    revision: Cells  # what the change put; empty where it made no revision
+    revision: Cells  # what the change put; empty if it made no revision
 
     @property
     def name(self) -> bytes:

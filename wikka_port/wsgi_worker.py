@@ -48,7 +48,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
     _surplus = 0  # bytes of such a body that are still to come
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Raises ParsingError where the length of the body is said in two ways (RFC 9112, 6.1).
+        """Raises ParsingError if the length of the body is said in two ways (RFC 9112, 6.1).
 
         A proxy that believes the other one would take the end of the body for the next request: it is refused, and the
         connection is closed.

@@ -62,7 +62,7 @@ class Site:
 
     @property
     def queue(self) -> str:
-        """Path of the queue's socket; empty where there is none."""
+        """Path of the queue's socket; empty if there is none."""
         return str(flows_queue.socket_of(self._queue_folder)) if self.variant == "external" else ""
 
     @property

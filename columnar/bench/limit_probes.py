@@ -54,7 +54,7 @@ def core_limits(duration_s: float) -> Iterator[Limit]:
 
 
 def fsync_limit(folder: str, size: int, advance: Callable[[int], None]) -> Limit:
-    """Appends to a new file in ``folder``, each with an fsync of its data.  OSError where it cannot be written."""
+    """Appends to a new file in ``folder``, each with an fsync of its data.  OSError if it cannot be written."""
     written = os.urandom(size)
     times = []
     with tempfile.NamedTemporaryFile(dir=folder, prefix="columnar-bench-", buffering=0) as file:

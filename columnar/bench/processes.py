@@ -33,7 +33,7 @@ def cpu_s_of(pids: Iterable[int]) -> tuple[float, ...]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the processes that it started and that run; none where it is gone itself."""
+    """Return the processes that it started and that run; none if it is gone itself."""
     found = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -69,12 +69,12 @@ def _parent_of(pid: int) -> int:
 
 
 def _ticks(pid: int) -> int:
-    """User and system time, its own and that of the children it waited for; 0 where the process is gone."""
+    """User and system time, its own and that of the children it waited for; 0 if the process is gone."""
     return sum(int(field) for field in _stat(pid)[11:15])
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of the kernel's line from the third on, the state; none where the process is gone."""
+    """Return the fields of the kernel's line from the third on, the state; none if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()  # the name before it may hold blanks
@@ -160,7 +160,7 @@ class Started:
             self._process.wait()
 
     def kill(self, *, with_children: bool) -> None:
-        """``kill -9``, of it alone or of its whole session at once.  Does nothing where it has ended."""
+        """``kill -9``, of it alone or of its whole session at once.  Does nothing if it has ended."""
         self._close_output()
         if self._process.poll() is None:
             (os.killpg if with_children else os.kill)(self._process.pid, signal.SIGKILL)

@@ -183,7 +183,7 @@ def varint(number: int) -> bytes:
 
 
 def varint_at(reply: bytes, at: int) -> tuple[int, int]:
-    """Return the number, and the place after it.  IndexError where the reply ends before."""
+    """Return the number, and the place after it.  IndexError if the reply ends before."""
     number = shift = 0
     while True:
         byte = reply[at]

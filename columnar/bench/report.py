@@ -98,7 +98,7 @@ def ratio_of(sides: Sequence[Side]) -> float | None:
 def cpu_ratio_of(sides: Sequence[Side]) -> float | None:
     """The first server's processor time for a unit of work over the second's, round by round: the median.
 
-    Less than 1: the first does the same work with less.  None where it is not known of both.
+    Less than 1: the first does the same work with less.  None if it is not known of both.
     """
     if len(sides) != 2 or not all(len(side.server_us) == len(side.rates) and min(side.server_us) for side in sides):
         return None

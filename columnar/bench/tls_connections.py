@@ -103,7 +103,7 @@ class TlsStream:
         return self._sock.fileno()
 
     def send(self, data: bytes | memoryview) -> int:
-        """All of it, or 0 where the socket does not take all: then call again with the same, as OpenSSL has it."""
+        """All of it, or 0 if the socket does not take all: then call again with the same, as OpenSSL has it."""
         if self._unsent:
             return self._send_on(len(data))
         done = self._tls.write(data)

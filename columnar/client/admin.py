@@ -149,7 +149,7 @@ class Admin:
         """Remove all rows at once; how many regions they were in.
 
         ``enable``: a disabled table is enabled by the same step, as in HBase; else it stays disabled.
-        Refused where somebody must hear of each row (a trigger, CHANGE_LOG, DELETE_MARKERS).
+        Refused if somebody must hear of each row (a trigger, CHANGE_LOG, DELETE_MARKERS).
         """
         return int(self._connection.call("columnarTruncateTable", _bytes(table), preserve_splits, enable))
 
@@ -163,7 +163,7 @@ class Admin:
     ) -> int | None:
         """Remove the rows from ``start`` to ``stop``, not with it; empty is the table's end.
 
-        How many there were; None where the range went whole and nobody counted.  Repeat it after a failure.
+        How many there were; None if the range went whole and nobody counted.  Repeat it after a failure.
         """
         row, counted = _bytes(start), None
         while True:

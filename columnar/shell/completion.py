@@ -60,7 +60,7 @@ def _items(names: Iterable[str], before: str, last: str) -> list[CompletionItem]
 
 
 def names_in_store(ctx: click.Context, kind: str) -> list[str]:
-    """Return the names, of the command's table where the kind is part of one; none where no store answers at once."""
+    """Return the names, of the command's table where the kind is part of one; none if no store answers at once."""
     from columnar.shell.connecting import DEFAULT_STORE
     from columnar.shell.session import session_of
     from columnar.shell.store_names import StoreNames
@@ -76,7 +76,7 @@ def names_in_store(ctx: click.Context, kind: str) -> list[str]:
 
 
 def _table_of(ctx: click.Context) -> str:
-    """Return the table that the command names; '' where it names none.
+    """Return the table that the command names; '' if it names none.
 
     While an option lacks its value, click has parsed no arguments: they stand in ``args`` as they were typed.
     """

@@ -30,7 +30,7 @@ _OWN_PROCESS: Final = frozenset({"standalone"})  # they take the place of their 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The text is one line with the next step; empty where the command has said all."""
+    """The text is one line with the next step; empty if the command has said all."""
 
     text: str
 

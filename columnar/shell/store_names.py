@@ -80,7 +80,7 @@ class StoreNames:
         self._known: dict[tuple[str, str, str], tuple[float, list[str]]] = {}
 
     def of(self, store: str, tls: ClientTls | None, kind: str, of: str = "") -> list[str]:
-        """Sorted, as they are typed; none where the store does not answer in time."""
+        """Sorted, as they are typed; none if the store does not answer in time."""
         now, key = self._clock(), (store, kind, of)
         self._known = {one: known for one, known in self._known.items() if now - known[0] < REMEMBERED_S}
         if key not in self._known:

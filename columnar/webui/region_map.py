@@ -30,7 +30,7 @@ class Stretch:
     width: float
     colour: int  # 0: no server serves it; else 1 to COLOURS
     shade: float  # 0 to 1
-    label: str  # empty where it has no room
+    label: str  # empty if it has no room
 
     @property
     def middle(self) -> float:

@@ -89,7 +89,7 @@ class RegionLine:
     is_open: bool
     reads: int  # since it was opened
     writes: int
-    size_bytes: int  # 0 where it is closed: see ``folder``
+    size_bytes: int  # 0 if it is closed: see ``folder``
     folder: str
 
 

@@ -24,7 +24,7 @@ Stamped = Mapping[bytes, tuple[bytes, int]]
 
 
 def differences(connection: Connection, now_ms: int) -> Iterator[Difference]:
-    """O(accounts); a few hundred are in memory.  Nothing where the wiki was never prepared for accounts."""
+    """O(accounts); a few hundred are in memory.  Nothing if the wiki was never prepared for accounts."""
     if USERS not in connection.tables():
         return
     secret = connection.table(SITE).row(tables.SECRET_ROW).get(tables.SECRET, b"")

@@ -134,7 +134,7 @@ class Directory:
         self._change(account, {tables.PASSWORD: password.encode()}, [b"session"])
 
     def renew_hash(self, account: Account, password: str) -> Account:
-        """Return the same password under another hash; nothing where it was changed meanwhile."""
+        """Return the same password under another hash; nothing if it was changed meanwhile."""
         expected = {tables.PASSWORD: account.password.encode()}
         if self._rows.change(USERS, account.row, expected, {tables.PASSWORD: password.encode()}):
             return replace(account, password=password)

@@ -57,7 +57,7 @@ class Links:
         return token
 
     def find_link(self, token: str, kind: Kind) -> Link | None:
-        """Return the subject of the link; None where it is none of that kind, too old, or spent."""
+        """Return the subject of the link; None if it is none of that kind, too old, or spent."""
         if not token or len(token) > _TOKEN_CHARS_MAX:
             return None
         cells = self._rows.row(TOKENS, token_row(token))

@@ -56,7 +56,7 @@ class Sessions:
         return visitor_of(account, network_hash, ticket.column)
 
     def begin(self, account: Account, *, network: str, agent: str) -> str | None:
-        """Return the cookie of a new session; None where the password is not any more what ``account`` says."""
+        """Return the cookie of a new session; None if the password is not any more what ``account`` says."""
         token = secrets.token_urlsafe(32)
         now = self._clock()
         session = Session(now, now, network, agent)

@@ -28,7 +28,7 @@ class ActionCall:
         return self.within[0] if self.within else self.page
 
     def query_number(self, key: str, least: int, most: int) -> int | None:
-        """A parameter of the address; None where it is absent or nonsense, for readers did not write the page."""
+        """A parameter of the address; None if it is absent or nonsense, for readers did not write the page."""
         text = (self.query_parameters or {}).get(key, "")
         given = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else least - 1
         return given if least <= given <= most else None

@@ -48,7 +48,7 @@ def _to_site(handler: str, label: str) -> Action:
 
 
 def _of_page(text_of: Callable[[Page], str]) -> Action:
-    """Show figures of the newest revision; nothing where there is none yet (a preview)."""
+    """Show figures of the newest revision; nothing if there is none yet (a preview)."""
 
     def run(call: ActionCall) -> str:
         page = call.site.wiki.page(call.page)

@@ -25,7 +25,7 @@ def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraf
 
 
 def whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft | None:
-    """``draft`` as one of the whole page; None where the text that its section is from cannot be had any more.
+    """``draft`` as one of the whole page; None if the text that its section is from cannot be had any more.
 
     Raises NotAllowed, StoreUnavailable.
     """

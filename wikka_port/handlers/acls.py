@@ -82,7 +82,7 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
     try:
         site.wiki.rights.change(page.name, page.rights, proposal.owner, proposal.lists)
     except RightsChanged:
-        current = site.wiki.page(page.name)  # raises NotAllowed where the author lost his right by that
+        current = site.wiki.page(page.name)  # raises NotAllowed if the author lost his right by that
         site.wiki.require(page.name, Privilege.CHANGE_RIGHTS)
         if current is None:
             return missing(site, page.name)

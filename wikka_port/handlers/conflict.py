@@ -90,7 +90,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
 
 
 def _met(site: Site, name: str, number: int, token: str) -> Page | None:
-    """Return the page as it was when the places were shown; None where that text cannot be had any more."""
+    """Return the page as it was when the places were shown; None if that text cannot be had any more."""
     page = site.wiki.page(name)
     if page is None or is_revision(page, number, token):
         return page

@@ -24,7 +24,7 @@ _LEVELS: Final = re.compile(r"\s*([1-6])\s*(?:(?:-|\.\.|,)\s*([1-6])\s*)?")
 
 
 def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
-    """Return a ``nav`` with id "toc"; "" where there is no heading to list."""
+    """Return a ``nav`` with id "toc"; "" if there is no heading to list."""
     levels = _levels(arguments.get("levels", ""))
     shown = [heading for heading in _below_title(headings) if heading.level in levels]
     if not shown:

@@ -80,7 +80,7 @@ def page_link(name: str, label: str = "", *, redirect: bool = False) -> PageLink
 
 
 def read_link(body: str) -> PageLink | Outside | None:
-    """Return the insides of ``[[..]]``; None where they are no link (and are then shown as typed)."""
+    """Return the insides of ``[[..]]``; None if they are no link (and are then shown as typed)."""
     target, bar, label = body.partition("|")
     target, label = target.strip(), decode_references(label).strip()
     if not bar and target:

@@ -1,6 +1,6 @@
 """The wiki as one visitor may see it: the only interface through which handlers and actions reach pages and lists.
 
-It has the reading methods of ``pages.Wiki`` under their names.  Methods for one page raise NotAllowed where the visitor
+It has the reading methods of ``pages.Wiki`` under their names.  Methods for one page raise NotAllowed if the visitor
 may not read it; lists leave out what he may not read, and so do their counts.  A method that ``Wiki`` has and this
 class lacks cannot be called by a handler: it has to be added here, with its rule.
 
@@ -315,7 +315,7 @@ class GuardedWiki:
         return self._gathered(lambda last, n: self._wiki.orphaned(after=last or after, limit=n), str, limit)
 
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
-        """Raises NotAllowed where the visitor may not read ``name``."""
+        """Raises NotAllowed if the visitor may not read ``name``."""
         name = self._readable(name)
         if self._is_open():
             return self._wiki.backlinks(name, after=after, limit=limit)
@@ -358,7 +358,7 @@ class GuardedWiki:
         return sorted({folded(name)[:1] for step in self._all_names() for name in step})[:limit]
 
     def some_page(self, key: str) -> str | None:
-        """A few places are tried; None where no page there may be read."""
+        """A few places are tried; None if no page there may be read."""
         for _ in range(RANDOM_TRIES):
             name = self._wiki.some_page(key)
             if name is None or self._is_open() or self.listed([name]):
